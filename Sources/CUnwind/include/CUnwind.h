@@ -1,0 +1,185 @@
+// CUnwind: where is a thread of this process now?
+//
+// Three ways to copy a thread's registers and stack (read, stop, signal), and one way to unwind the copy.
+// Nothing here decides which way to take: that is the caller's policy.
+//
+// Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
+// independent of each other. No function here may be called on the thread that is being captured.
+//
+// Memory. Everything a capture needs is allocated by the `_create` and `_open` functions. While a thread is stopped,
+// and inside the signal handler, nothing allocates, takes a lock, or blocks.
+//
+// Errors. Functions that can fail return a `cunwind_status`; `_create` and `_open` return NULL and set errno.
+
+#ifndef CUNWIND_H
+#define CUNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#if !defined(__linux__) || !(defined(__x86_64__) || defined(__aarch64__))
+#error "StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these."
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Frames one stack can have. Of a deeper one the innermost and the outermost halves are kept.
+#define CUNWIND_MAX_FRAMES 512
+/// Bytes of a stack that are copied at most (1 MiB). What lies beyond is left out and said so.
+#define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
+/// Longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
+#define CUNWIND_MAX_BUILD_ID_BYTES 32
+/// Longest a stop may take before the thread is let go, in nanoseconds (50 ms).
+#define CUNWIND_STOP_TIMEOUT_NANOSECONDS 50000000ull
+/// Longest wait for the signal handler to run, in nanoseconds (50 ms).
+#define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 50000000ull
+
+/// How a call ended.
+typedef enum cunwind_status {
+  CUNWIND_OK = 0,
+  CUNWIND_NO_SUCH_THREAD,   ///< The thread is gone, or is not of this process.
+  CUNWIND_NOT_BLOCKED,      ///< Read: the thread is on CPU or runnable.
+  CUNWIND_MOVED,            ///< Read: the thread ran while it was read; the copy was thrown away.
+  CUNWIND_REFUSED,          ///< The kernel did not allow it (`error` says why: EPERM, EACCES, ENOSYS).
+  CUNWIND_TIMED_OUT,        ///< The thread did not stop, or its handler did not run, within the bound.
+  CUNWIND_SIGNAL_BLOCKED,   ///< Signal: the thread blocks the signal; none was sent.
+  CUNWIND_FAILED            ///< Anything else; `error` is the errno.
+} cunwind_status;
+
+/// Why a stack is not complete.
+typedef enum cunwind_end {
+  CUNWIND_END_COMPLETE = 0,    ///< It reached the thread's first function.
+  CUNWIND_END_NO_UNWIND_INFO,  ///< A function has no CFI, and neither call-site scan nor frame pointer went on.
+  CUNWIND_END_BAD_MEMORY,      ///< A word that was needed is not mapped.
+  CUNWIND_END_NOT_IN_COPY,     ///< A word of the stack that was needed lies beyond what was copied.
+  CUNWIND_END_LOOP,            ///< The stack pointer did not move outwards.
+  CUNWIND_END_BAD_CODE_ADDRESS,///< A return address is not in code of any image.
+  CUNWIND_END_TOO_DEEP         ///< More steps than the bound on one unwind.
+} cunwind_end;
+
+/// How a frame was found.
+typedef enum cunwind_frame_source {
+  CUNWIND_FRAME_INITIAL = 0,    ///< The registers themselves.
+  CUNWIND_FRAME_CFI,            ///< Call frame information.
+  CUNWIND_FRAME_CALL_SITE_SCAN, ///< First word outwards that follows a call instruction.
+  CUNWIND_FRAME_POINTER         ///< The frame-pointer chain.
+} cunwind_frame_source;
+
+typedef struct cunwind_engine cunwind_engine;
+typedef struct cunwind_thread cunwind_thread;
+
+/// One frame, innermost first.
+typedef struct cunwind_frame {
+  uint64_t address;         ///< The frame's PC. A return address unless `is_exact`.
+  uint64_t stack_pointer;   ///< The stack pointer inside the frame (its callee's CFA).
+  uint8_t is_exact;         ///< 1: the address is the instruction itself (innermost frame, or interrupted by a signal).
+  uint8_t is_signal_frame;  ///< 1: the kernel's signal trampoline.
+  uint8_t source;           ///< A `cunwind_frame_source`.
+  uint8_t reserved;
+} cunwind_frame;
+
+/// A stack, unwound.
+typedef struct cunwind_stack {
+  uint32_t frame_count;    ///< Frames in `frames`.
+  uint32_t omitted_count;  ///< Frames left out by the limit...
+  uint32_t omitted_at;     ///< ...before this index of `frames`; 0 with no frame left out.
+  uint8_t end;             ///< A `cunwind_end`.
+  cunwind_frame frames[CUNWIND_MAX_FRAMES];
+} cunwind_stack;
+
+/// What the kernel says of a thread.
+typedef struct cunwind_thread_look {
+  char state;                    ///< proc(5)'s letter: R, S, D, T, t, Z, X, I.
+  bool is_blocked;               ///< In a system call or a fault and off CPU: `stack_pointer` and `pc` hold.
+  bool signal_is_blocked;        ///< The engine's signal is in the thread's SigBlk.
+  int64_t system_call;           ///< Number, or -1 when it is blocked outside one (page fault), or running.
+  uint64_t arguments[6];
+  uint64_t stack_pointer;
+  uint64_t pc;
+  uint64_t voluntary_switches;
+  uint64_t involuntary_switches;
+} cunwind_thread_look;
+
+/// What one capture did and cost.
+typedef struct cunwind_capture_info {
+  int error;                     ///< errno where the status asks for one, else 0.
+  uint64_t held_nanoseconds;     ///< The thread was kept from running for this long; 0 for a read.
+  uint64_t capture_nanoseconds;  ///< The whole call, on the caller's time.
+  uint64_t stack_bytes;          ///< Bytes of stack copied.
+} cunwind_capture_info;
+
+/// An image (ELF file mapped in).
+typedef struct cunwind_image {
+  const char *_Nonnull path;  ///< Never NULL; empty for the executable's own entry when its path is unknown.
+  uint64_t base;              ///< Load bias: address = base + the file's virtual address.
+  uint64_t low, high;         ///< Lowest and one past the highest mapped address.
+  uint8_t build_id[CUNWIND_MAX_BUILD_ID_BYTES];
+  uint8_t build_id_length;    ///< 0: it has none.
+} cunwind_image;
+
+// ---- Engine ---------------------------------------------------------------------------------------------------------
+
+/// Makes an engine: buffers, module list, libunwind address space.
+/// `signal_number`: the signal for `cunwind_capture_signal`, 1...64; no handler is installed before it is first used.
+/// Returns NULL with errno (EINVAL, ENOMEM). Async-signal-safe: no.
+cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
+
+/// Frees an engine. NULL is fine. Puts back the signal handler it installed, if it is still ours. Async-signal-safe: no.
+void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
+
+/// Tries the stop on a short-lived thread of its own and says whether ptrace works here.
+/// CUNWIND_OK, CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced), or CUNWIND_FAILED; `error` may be NULL.
+/// Takes about 1 ms. Async-signal-safe: no.
+cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
+
+/// Brings the list of images up to date with dlopen and dlclose. Cheap when nothing changed.
+/// Returns how many there are. Pointers from `cunwind_engine_image` hold until the next call. Async-signal-safe: no.
+size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
+
+/// Copies out image number `index` of the list, which is sorted by address. False when out of range.
+/// Async-signal-safe: yes.
+bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, cunwind_image *_Nonnull image);
+
+// ---- Threads --------------------------------------------------------------------------------------------------------
+
+/// Opens the /proc files of a thread of this process, so that each later look is one pread a file.
+/// Returns NULL with errno (ESRCH when there is no such thread, EMFILE, ...). Async-signal-safe: no.
+cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, pid_t tid);
+
+/// Closes them. NULL is fine. Async-signal-safe: no.
+void cunwind_thread_close(cunwind_thread *_Nullable thread);
+
+/// Says what the kernel knows of the thread. CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs about 10 us on the caller's
+/// time, nothing on the thread's. Async-signal-safe: yes.
+cunwind_status cunwind_thread_look_at(cunwind_thread *_Nonnull thread, cunwind_thread_look *_Nonnull look);
+
+// ---- Captures -------------------------------------------------------------------------------------------------------
+// Each copies registers and stack into the engine, unwinds the copy after the thread has been let go, and fills `stack`
+// (which is left with 0 frames when the status is not CUNWIND_OK). `info` is always filled.
+
+/// Read: for a blocked thread, from SP and PC in /proc. The thread is not touched.
+/// CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_MOVED, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
+cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
+                                    cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+/// Stop: a helper process that shares our memory seizes the thread with ptrace, copies, lets go.
+/// CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED. Async-signal-safe: no.
+cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
+                                    cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+/// Signal: the engine's signal is sent to the thread, whose handler copies registers and stack and nothing else.
+/// CUNWIND_OK, CUNWIND_SIGNAL_BLOCKED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED.
+/// A thread that is blocked in a call that is never restarted after a handler (signal(7)) gets EINTR from this: it is
+/// for threads on CPU. Async-signal-safe: no.
+cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
+                                      cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // CUNWIND_H
