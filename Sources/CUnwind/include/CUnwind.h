@@ -114,7 +114,7 @@ typedef struct cunwind_capture_info {
 
 /// An image (ELF file mapped in).
 typedef struct cunwind_image {
-  const char *_Nonnull path;  ///< Never NULL; empty for the executable's own entry when its path is unknown.
+  const char *_Nullable path; ///< Never NULL once filled; empty for the executable's own entry when its path is unknown.
   uint64_t base;              ///< Load bias: address = base + the file's virtual address.
   uint64_t low, high;         ///< Lowest and one past the highest mapped address.
   uint8_t build_id[CUNWIND_MAX_BUILD_ID_BYTES];

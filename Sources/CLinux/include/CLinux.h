@@ -1,0 +1,41 @@
+// CLinux: functions of glibc and of the Swift runtime that Swift's own modules do not show.
+
+#ifndef CLINUX_H
+#define CLINUX_H
+
+#if !defined(__linux__)
+#error "StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these."
+#endif
+
+#include <semaphore.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// The calling thread's kernel id (gettid(2)). A system call. Async-signal-safe: yes.
+pid_t clinux_gettid(void);
+
+/// Names the calling thread; what goes over 15 bytes is cut off, as the kernel demands. Async-signal-safe: yes.
+void clinux_name_this_thread(const char *_Nonnull name);
+
+/// Blocks every signal in the calling thread, so that none of the app's is ever delivered to it.
+/// Returns 0 or an error number. Async-signal-safe: yes.
+int clinux_block_all_signals(void);
+
+/// Waits for `semaphore` until CLOCK_MONOTONIC reaches `deadline` nanoseconds; UINT64_MAX waits without end.
+/// Returns 0 when it was posted, else ETIMEDOUT or EINTR. Async-signal-safe: no.
+int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
+
+/// The short, readable form of a mangled Swift or C++ name, or NULL when the name is neither.
+/// The caller frees the result with free(3). Allocates. Async-signal-safe: no.
+char *_Nullable clinux_demangle(const char *_Nonnull symbol, size_t length);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // CLINUX_H

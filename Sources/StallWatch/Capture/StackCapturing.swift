@@ -1,0 +1,16 @@
+/// Takes the stacks of threads of this process. Used by one thread, the watchdog.
+protocol StackCapturing: AnyObject {
+    /// Captures the stack of the thread with the kernel id `thread`, in bounded time.
+    ///
+    /// - Throws: ``CaptureError``, which says why there is no stack.
+    func capture(thread: Int32) throws(CaptureError) -> CapturedStack
+
+    /// The images that are mapped now.
+    func images() -> ImageList
+}
+
+/// Why a thread's stack could not be captured.
+struct CaptureError: Error, Equatable, CustomStringConvertible {
+    /// A sentence without its full stop, such as "the thread has ended".
+    var description: String
+}

@@ -1,0 +1,98 @@
+/// Decides, for one loop, when a turn has become a stall, when to sample it and when to look again.
+///
+/// A pure value: it is told what the loop does and what time it is, and knows no clock, no thread and no loop.
+struct StallDetector {
+    /// How long a turn may take, in nanoseconds.
+    let threshold: UInt64
+    let schedule: SampleSchedule
+
+    private(set) var stall: Stall?
+    /// The number of the turn that the last look saw.
+    private var lastTurn: UInt64 = 0
+    /// The turn whose age counts from later than its beginning, and from when.
+    private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
+
+    init(threshold: UInt64, schedule: SampleSchedule = .standard) {
+        self.threshold = threshold
+        self.schedule = schedule
+    }
+
+    /// A turn over the threshold.
+    struct Stall: Equatable {
+        /// When the turn began, in monotonic nanoseconds. Also the turn's identity.
+        var turnBegan: UInt64
+        /// From when its age counts: the turn's beginning, unless it had to be measured anew.
+        var start: UInt64
+        /// The turn's number.
+        var turn: UInt64
+        /// Runs of the loop inside a callout of the same loop; 0 is the outermost.
+        var nesting: Int
+        var samples = 0
+        /// When the next sample is due; `nil` when the budget is used up.
+        var nextSample: UInt64?
+    }
+
+    /// What has to be done now.
+    enum Action: Equatable {
+        /// A stall: report it, with a first sample.
+        case begin(Stall)
+        /// The stall goes on and another sample is due.
+        case sample(Stall)
+        /// The stalled turn is over, or another has begun.
+        case end(Stall)
+    }
+
+    /// What a look led to.
+    struct Decision: Equatable {
+        /// Done in this order. A turn that ends and one that is already over the threshold make two.
+        var actions: [Action] = []
+        /// When to look again, in monotonic nanoseconds; `nil` when nothing can happen before the loop begins a turn
+        /// (or ends the stalled one), both of which wake the watchdog.
+        var nextLook: UInt64?
+    }
+
+    /// Decides what a look at the loop at `now` means.
+    mutating func look(_ loop: TurnSnapshot, at now: UInt64) -> Decision {
+        var decision = Decision()
+        if let stall, loop.began != stall.turnBegan {
+            decision.actions.append(.end(stall))
+            self.stall = nil
+        }
+        defer { lastTurn = loop.number }
+
+        if var stall {
+            if let due = stall.nextSample, now >= due {
+                stall.samples += 1
+                stall.nextSample = schedule.next(after: stall.samples, start: stall.start, threshold: threshold)
+                self.stall = stall
+                decision.actions.append(.sample(stall))
+            }
+            decision.nextLook = stall.nextSample
+            return decision
+        }
+
+        guard let began = loop.began else {
+            // A loop that has turned since the last look is busy, and likely to turn again at once. A turn that begins
+            // after this look is not late before the threshold has passed from here, so one look then is soon enough,
+            // and the loop need not wake the watchdog for every turn.
+            decision.nextLook = loop.number != lastTurn ? now &+ threshold : nil
+            return decision
+        }
+        if loop.isWaitingUnobserved {
+            // A nested run in a mode without observers: what it waits for are its own events.
+            measuredAnew = (turnBegan: began, from: now)
+        }
+        var start = began
+        if let measuredAnew, measuredAnew.turnBegan == began { start = measuredAnew.from }
+        guard now >= start, now - start >= threshold else {
+            decision.nextLook = start &+ threshold
+            return decision
+        }
+        var stall = Stall(turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, samples: 1)
+        stall.nextSample = schedule.next(after: 1, start: start, threshold: threshold)
+        self.stall = stall
+        decision.actions.append(.begin(stall))
+        decision.nextLook = stall.nextSample
+        return decision
+    }
+}

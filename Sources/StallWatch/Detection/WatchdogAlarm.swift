@@ -1,0 +1,41 @@
+import Synchronization
+
+/// How monitored loops and other threads wake the watchdog.
+///
+/// While loops turn, the watchdog sleeps until a deadline and nobody wakes it. While they all wait it is *parked*: asleep
+/// without a deadline, with a flag up that says so. The first loop that begins a turn takes the flag down and posts the
+/// semaphore; every other turn only reads the flag.
+final class WatchdogAlarm: Sendable {
+    private let semaphore = Semaphore()
+    private let parked = Atomic<Bool>(false)
+
+    /// Wakes the watchdog if it is parked. Otherwise one atomic load and no system call.
+    func wakeIfParked() {
+        guard parked.load(ordering: .sequentiallyConsistent),
+            parked.exchange(false, ordering: .sequentiallyConsistent)
+        else { return }
+        semaphore.post()
+    }
+
+    /// Wakes the watchdog wherever it sleeps.
+    func ring() {
+        semaphore.post()
+    }
+
+    /// Sleeps until `deadline` (monotonic nanoseconds) or until it is rung.
+    func sleep(until deadline: UInt64) {
+        semaphore.wait(until: deadline)
+    }
+
+    /// Sleeps until it is woken, unless `mayPark` says no once the flag is up.
+    ///
+    /// `mayPark` looks at every loop again. A turn that begins before that look is seen by it; one that begins after it
+    /// sees the flag. Sequential consistency leaves no third case.
+    func park(if mayPark: () -> Bool) {
+        parked.store(true, ordering: .sequentiallyConsistent)
+        if mayPark() {
+            semaphore.wait()
+        }
+        parked.store(false, ordering: .sequentiallyConsistent)
+    }
+}

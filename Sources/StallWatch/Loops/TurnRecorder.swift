@@ -1,0 +1,133 @@
+import Synchronization
+
+/// The small block of atomics that a monitored loop writes and the watchdog reads.
+///
+/// Only the loop's own thread calls ``enter(at:)`` … ``exit(at:)``; any thread may take a ``snapshot()``. Nothing here
+/// locks or allocates. The only system call is the semaphore post that wakes a parked watchdog, or tells it that a
+/// stalled turn is over.
+///
+/// A turn runs from the moment the loop leaves its wait until it waits again or exits. A loop that is always fed never
+/// waits, so its passes are told apart where one pass's sources begin right after another's.
+final class TurnRecorder: Sendable {
+    /// When the current turn began; 0 between turns. Also the turn's identity: two turns never begin at the same time.
+    private let began = Atomic<UInt64>(0)
+    /// How many turns have begun.
+    private let turn = Atomic<UInt64>(0)
+    /// When the last turn ended.
+    private let ended = Atomic<UInt64>(0)
+    /// Runs of the loop on the thread's stack: 0 outside, 1 in the outermost, more in nested ones.
+    private let depth = Atomic<Int>(0)
+    /// Whether this turn has already reached its sources. Only the loop's thread uses it.
+    private let reachedSources = Atomic<Bool>(false)
+    /// The turn whose end the watchdog waits for; 0 for none.
+    private let stalled = Atomic<UInt64>(0)
+    /// When that turn ended; 0 while it lasts.
+    private let stalledEnd = Atomic<UInt64>(0)
+
+    private let alarm: WatchdogAlarm
+
+    init(alarm: WatchdogAlarm) {
+        self.alarm = alarm
+    }
+}
+
+// MARK: - On the loop's thread
+
+extension TurnRecorder {
+    /// The loop is entered: by the app, or by a callout of an outer run of the same loop.
+    func enter(at now: UInt64) {
+        depth.store(depth.load(ordering: .relaxed) + 1, ordering: .relaxed)
+        beginTurn(at: now)
+    }
+
+    /// The loop has left its wait.
+    func leaveWait(at now: UInt64) {
+        beginTurn(at: now)
+    }
+
+    /// The loop comes to its sources. The second time in one turn means that it did not wait: a new turn.
+    func reachSources(now: () -> UInt64) {
+        guard reachedSources.load(ordering: .relaxed) else {
+            return reachedSources.store(true, ordering: .relaxed)
+        }
+        beginTurn(at: now())
+        reachedSources.store(true, ordering: .relaxed)
+    }
+
+    /// The loop is about to wait.
+    func enterWait(at now: UInt64) {
+        endTurn(at: now)
+    }
+
+    /// The loop is left. If that was a nested run, the callout that made it goes on, as a turn measured anew.
+    func exit(at now: UInt64) {
+        let outer = max(depth.load(ordering: .relaxed) - 1, 0)
+        depth.store(outer, ordering: .relaxed)
+        if outer > 0 {
+            beginTurn(at: now)
+            reachedSources.store(true, ordering: .relaxed)
+        } else {
+            endTurn(at: now)
+        }
+    }
+
+    private func beginTurn(at now: UInt64) {
+        endTurn(at: now)
+        reachedSources.store(false, ordering: .relaxed)
+        turn.store(turn.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+        began.store(now, ordering: .sequentiallyConsistent)
+        alarm.wakeIfParked()
+    }
+
+    private func endTurn(at now: UInt64) {
+        let current = began.load(ordering: .relaxed)
+        guard current != 0 else { return }
+        ended.store(now, ordering: .relaxed)
+        // In one total order with `markStalled`: either this sees the mark, or the watchdog sees that the turn is over.
+        began.store(0, ordering: .sequentiallyConsistent)
+        guard stalled.load(ordering: .sequentiallyConsistent) == current else { return }
+        stalledEnd.store(now, ordering: .sequentiallyConsistent)
+        alarm.ring()
+    }
+}
+
+// MARK: - On the watchdog
+
+extension TurnRecorder {
+    /// What the loop is doing now.
+    func snapshot() -> TurnSnapshot {
+        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0)
+        // A turn's beginning is its identity: if it is unchanged afterwards, all three values belong to it. A loop that
+        // keeps turning in the middle of three loads is healthy, and its last answer is good enough.
+        for _ in 0..<8 {
+            let began = began.load(ordering: .sequentiallyConsistent)
+            snapshot = TurnSnapshot(
+                began: began == 0 ? nil : began,
+                number: turn.load(ordering: .acquiring),
+                nesting: max(depth.load(ordering: .relaxed) - 1, 0)
+            )
+            if self.began.load(ordering: .sequentiallyConsistent) == began { break }
+        }
+        return snapshot
+    }
+
+    /// Asks to be told when the turn that began at `began` ends. Returns the end if it is already over.
+    func markStalled(_ began: UInt64) -> UInt64? {
+        stalledEnd.store(0, ordering: .sequentiallyConsistent)
+        stalled.store(began, ordering: .sequentiallyConsistent)
+        return stalledTurnEnd(began)
+    }
+
+    /// When the marked turn ended, or `nil` while it lasts.
+    func stalledTurnEnd(_ began: UInt64) -> UInt64? {
+        guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }
+        let told = stalledEnd.load(ordering: .sequentiallyConsistent)
+        // Not told: the turn ended before the mark was there, so at most one turn has ended since it was looked at.
+        return told != 0 ? told : ended.load(ordering: .sequentiallyConsistent)
+    }
+
+    /// The stall's end has been seen.
+    func clearStalled() {
+        stalled.store(0, ordering: .sequentiallyConsistent)
+    }
+}

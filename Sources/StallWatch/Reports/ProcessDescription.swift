@@ -1,0 +1,72 @@
+import Glibc
+
+extension StallReport {
+    /// The program that stalled. Holds no arguments and no environment.
+    public struct ProcessDescription: Codable, Sendable, Equatable {
+        /// The executable's file name.
+        public var name: String
+        /// The process id.
+        public var pid: Int32
+        /// When the process was started, to 1/100 s.
+        public var startedAt: Timestamp?
+        /// The executable's path.
+        public var executable: String
+        /// The machine's architecture, such as `x86_64`.
+        public var architecture: String
+        /// The distribution, such as `Debian GNU/Linux 12 (bookworm)`.
+        public var operatingSystem: String?
+        /// The kernel's release.
+        public var kernel: String
+        /// The host's name.
+        public var hostname: String
+        /// The kernel's id of this boot: with pid and start time it names a process for ever.
+        public var bootID: String?
+    }
+}
+
+extension StallReport.ProcessDescription {
+    /// The calling process.
+    static func current() -> Self {
+        var system = utsname()
+        uname(&system)
+        let executable = readLink("/proc/self/exe") ?? CommandLine.arguments.first ?? ""
+        return Self(
+            name: executable.split(separator: "/").last.map(String.init) ?? executable,
+            pid: getpid(),
+            startedAt: startTime(stat: readSmallFile("/proc/self/stat"), systemStat: readSmallFile("/proc/stat")),
+            executable: executable,
+            architecture: string(system.machine),
+            operatingSystem: readSmallFile("/etc/os-release").flatMap(prettyName),
+            kernel: string(system.release),
+            hostname: string(system.nodename),
+            bootID: readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+        )
+    }
+
+    /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds): proc(5).
+    static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
+        // The command's name is in parentheses and may have any character in it: count from the last one.
+        guard let stat, let afterName = stat.lastIndex(of: ")").map({ stat[stat.index(after: $0)...] }),
+            let systemStat,
+            let boot = systemStat.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),
+            let bootSeconds = Int64(boot.dropFirst("btime ".count))
+        else { return nil }
+        let fields = afterName.split(separator: " ")
+        let ticksPerSecond = Int64(sysconf(Int32(_SC_CLK_TCK)))
+        guard fields.count > 19, let ticks = Int64(fields[19]), ticksPerSecond > 0 else { return nil }
+        return Timestamp(microsecondsSince1970: bootSeconds * 1_000_000 + ticks * 1_000_000 / ticksPerSecond)
+    }
+
+    private static func prettyName(_ release: String) -> String? {
+        let key = "PRETTY_NAME="
+        guard let line = release.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else { return nil }
+        return String(line.dropFirst(key.count).drop { $0 == "\"" }.prefix { $0 != "\"" })
+    }
+
+    /// A C string in a fixed array, as uname(2) gives them.
+    private static func string<Characters>(_ characters: Characters) -> String {
+        withUnsafeBytes(of: characters) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,155 @@
+/// Makes a report of a stall's raw facts: names addresses, and stores stacks, frames and images once each.
+struct ReportBuilder {
+    let process: StallReport.ProcessDescription
+    let metadata: [String: String]
+    let symbolicator: any Symbolicating
+
+    func report(of record: StallRecord) -> StallReport {
+        var tables = Tables()
+        let samples = record.samples.map { sample in
+            describe(sample, stack: (try? sample.stack.get()).map { tables.stack($0, in: sample.images, symbolicator) })
+        }
+        let dominant = Self.dominantStack(of: samples).map { tables.stacks[$0].map { tables.frames[$0] } }
+        let culprit = dominant?.first { $0.isInApp && $0.function != nil }
+        return StallReport(
+            schemaVersion: StallReport.currentSchemaVersion,
+            id: record.id,
+            kind: .stall,
+            state: record.state,
+            startedAt: record.startedAt,
+            durationMilliseconds: milliseconds(record.duration),
+            thresholdMilliseconds: milliseconds(record.threshold),
+            process: process,
+            metadata: metadata,
+            loop: record.loop,
+            callout: dominant.flatMap { StallReport.Callout(symbols: $0.map(\.symbol)) },
+            culprit: culprit.flatMap { frame in
+                frame.function.map {
+                    StallReport.Culprit(function: $0, image: frame.image.map { tables.images[$0].name })
+                }
+            },
+            samples: samples,
+            stacks: tables.stacks,
+            frames: tables.frames,
+            images: tables.images,
+            monitor: StallReport.MonitorDescription(
+                version: StallWatchVersion.current,
+                watchdogLateMilliseconds: milliseconds(record.watchdogLate)
+            )
+        )
+    }
+
+    /// The stack that most samples show; of several, the one that was seen first. Samples that another turn may have
+    /// crept into count only where there are no others.
+    static func dominantStack(of samples: [StallReport.Sample]) -> Int? {
+        let valid = samples.filter { $0.isValid && $0.stack != nil }
+        var counts: [Int: Int] = [:]
+        for case let stack? in (valid.isEmpty ? samples : valid).map(\.stack) { counts[stack, default: 0] += 1 }
+        return counts.max { ($0.value, -$0.key) < ($1.value, -$1.key) }?.key
+    }
+
+    private func describe(_ sample: StallRecord.Sample, stack: Int?) -> StallReport.Sample {
+        switch sample.stack {
+        case .success(let captured):
+            return StallReport.Sample(
+                atMilliseconds: milliseconds(sample.age),
+                stack: stack,
+                reason: captured.incompleteReason,
+                threadState: StallReport.ThreadState(captured.threadState),
+                method: StallReport.CaptureMethod(captured.method),
+                isValid: sample.isValid,
+                isComplete: captured.isComplete,
+                heldMicroseconds: Double(captured.heldNanoseconds) / 1_000,
+                captureMicroseconds: Double(captured.captureNanoseconds) / 1_000
+            )
+        case .failure(let error):
+            return StallReport.Sample(
+                atMilliseconds: milliseconds(sample.age), stack: nil, reason: error.description, threadState: nil,
+                method: nil, isValid: sample.isValid, isComplete: false, heldMicroseconds: 0, captureMicroseconds: 0
+            )
+        }
+    }
+}
+
+extension StallReport.ThreadState {
+    fileprivate init(_ state: CapturedStack.ThreadState) {
+        switch state {
+        case .running: self = .running
+        case .blocked: self = .blocked
+        case .uninterruptible: self = .uninterruptible
+        }
+    }
+}
+
+extension StallReport.CaptureMethod {
+    fileprivate init(_ method: CapturedStack.Method) {
+        switch method {
+        case .read: self = .read
+        case .stop: self = .stop
+        case .signal: self = .signal
+        }
+    }
+}
+
+/// Stacks, frames and images, each kept once.
+private struct Tables {
+    var stacks: [[Int]] = []
+    var frames: [StallReport.Frame] = []
+    var images: [StallReport.Image] = []
+    private var stackIndices: [[Int]: Int] = [:]
+    private var frameIndices: [StallReport.Frame: Int] = [:]
+    private var imageIndices: [StallReport.Image: Int] = [:]
+
+    mutating func stack(_ stack: CapturedStack, in list: ImageList, _ symbolicator: any Symbolicating) -> Int {
+        let inApp = InAppRule(images: list)
+        let indices = stack.frames.map { frame in
+            let address = frame.lookupAddress
+            guard let image = list.image(at: address) else {
+                return add(
+                    StallReport.Frame(
+                        image: nil, offset: "0x" + hexadecimal(address), function: nil, symbol: nil, isInApp: false,
+                        kind: .code
+                    )
+                )
+            }
+            let symbol = symbolicator.symbol(at: address &- image.base, in: image)
+            return add(
+                StallReport.Frame(
+                    image: add(image),
+                    offset: "0x" + hexadecimal(address &- image.base),
+                    function: symbol.map(Demangler.functionName),
+                    symbol: symbol,
+                    isInApp: inApp.isInApp(image),
+                    kind: .code
+                )
+            )
+        }
+        if let known = stackIndices[indices] { return known }
+        stacks.append(indices)
+        stackIndices[indices] = stacks.count - 1
+        return stacks.count - 1
+    }
+
+    private mutating func add(_ frame: StallReport.Frame) -> Int {
+        if let known = frameIndices[frame] { return known }
+        frames.append(frame)
+        frameIndices[frame] = frames.count - 1
+        return frames.count - 1
+    }
+
+    private mutating func add(_ loaded: LoadedImage) -> Int {
+        let image = StallReport.Image(
+            name: loaded.name, path: loaded.path, buildID: loaded.buildID,
+            baseAddress: "0x" + hexadecimal(loaded.base)
+        )
+        if let known = imageIndices[image] { return known }
+        images.append(image)
+        imageIndices[image] = images.count - 1
+        return images.count - 1
+    }
+}
+
+/// Nanoseconds as milliseconds, rounded to the microsecond.
+func milliseconds(_ nanoseconds: UInt64) -> Double {
+    Double((nanoseconds + 500) / 1_000) / 1_000
+}

@@ -1,0 +1,91 @@
+extension StallReport {
+    /// One stack, taken while the stall lasted.
+    public struct Sample: Codable, Sendable, Equatable {
+        /// How old the turn was.
+        public var atMilliseconds: Double
+        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        public var stack: Int?
+        /// Why there is no stack, or why it is not complete; `nil` when it is.
+        public var reason: String?
+        /// What the thread was doing.
+        public var threadState: ThreadState?
+        /// How the stack was taken.
+        public var method: CaptureMethod?
+        /// Whether the same turn was still running after the capture: only then is the stack the stall's for certain.
+        public var isValid: Bool
+        /// Whether the stack reaches to the thread's first function.
+        public var isComplete: Bool
+        /// How long the thread was kept from running, in microseconds.
+        public var heldMicroseconds: Double
+        /// How long the capture took on the watchdog's time, in microseconds.
+        public var captureMicroseconds: Double
+    }
+
+    /// What a thread was doing when it was captured.
+    public enum ThreadState: String, Codable, Sendable {
+        /// On CPU, or waiting for one.
+        case running
+        /// In a system call or a page fault that waits.
+        case blocked
+        /// The same, and no signal can end the wait.
+        case uninterruptible
+    }
+
+    /// How a stack was taken.
+    public enum CaptureMethod: String, Codable, Sendable {
+        /// The thread was blocked, and was read without being touched.
+        case read
+        /// The thread was stopped with ptrace(2) while its stack was copied.
+        case stop
+        /// A signal handler on the thread copied its stack.
+        case signal
+    }
+
+    /// One frame of a stack.
+    ///
+    /// (build ID of the image, offset) names the place for ever, whatever addresses the process had.
+    public struct Frame: Codable, Sendable, Hashable {
+        /// Index into ``StallReport/images``; `nil` when the address is in none.
+        public var image: Int?
+        /// The address as a virtual address of the image's file; without an image, the address itself. Hexadecimal.
+        public var offset: String
+        /// The function's name as it was written.
+        public var function: String?
+        /// The mangled name.
+        public var symbol: String?
+        /// Whether the code is the app's own.
+        public var isInApp: Bool
+        /// What the frame is.
+        public var kind: FrameKind
+    }
+
+    /// What a frame is.
+    public enum FrameKind: String, Codable, Sendable {
+        /// A function that is on the thread's stack.
+        case code
+    }
+
+    /// An ELF file that was mapped into the process.
+    public struct Image: Codable, Sendable, Hashable {
+        /// The file's name without its directories.
+        public var name: String
+        /// The file's path.
+        public var path: String
+        /// The build ID in hexadecimal; `nil` if the file has none.
+        public var buildID: String?
+        /// The address that the file's virtual address 0 had. Hexadecimal.
+        public var baseAddress: String
+    }
+
+    /// The names of a sample's functions, innermost first, with the image and offset where there is no name.
+    public func functionNames(of sample: Sample) -> [String] {
+        guard let stack = sample.stack, stacks.indices.contains(stack) else { return [] }
+        return stacks[stack].map { index in
+            guard frames.indices.contains(index) else { return "?" }
+            let frame = frames[index]
+            if let function = frame.function { return function }
+            guard let image = frame.image, images.indices.contains(image) else { return frame.offset }
+            return "\(images[image].name)+\(frame.offset)"
+        }
+    }
+}

@@ -1,0 +1,124 @@
+/// What is known of one stall: a value that is written as one JSON file.
+///
+/// Durations are milliseconds, addresses and offsets are hexadecimal strings, times are UTC. Stacks, frames and images
+/// are stored once and referred to by index. A field that is `nil` was not known, and is left out of the JSON.
+public struct StallReport: Codable, Sendable, Equatable, Identifiable {
+    /// The version of the shape that this library writes. It grows when a field changes its meaning or goes away; new
+    /// fields may come without it.
+    public static let currentSchemaVersion = 1
+
+    /// The version of the report's shape.
+    public var schemaVersion: Int
+    /// A UUID (version 7: ids sort by time).
+    public var id: String
+    /// What kind of lateness it was.
+    public var kind: Kind
+    /// Whether the stall still lasted when the report was last written.
+    public var state: State
+    /// When the turn that stalled began.
+    public var startedAt: Timestamp
+    /// How long the stall took, or had taken when the report was last written.
+    public var durationMilliseconds: Double
+    /// The threshold that it went over.
+    public var thresholdMilliseconds: Double
+    /// The program.
+    public var process: ProcessDescription
+    /// What the app gave with the configuration.
+    public var metadata: [String: String]
+    /// The loop and the turn.
+    public var loop: LoopDescription
+    /// What the turn was running.
+    public var callout: Callout?
+    /// The function that a developer should look at first.
+    public var culprit: Culprit?
+    /// The samples, oldest first.
+    public var samples: [Sample]
+    /// Each stack: indices into ``frames``, innermost first.
+    public var stacks: [[Int]]
+    /// Each frame that is in a stack.
+    public var frames: [Frame]
+    /// Each image that a frame is in.
+    public var images: [Image]
+    /// The monitor that wrote the report.
+    public var monitor: MonitorDescription
+
+    /// What kind of lateness a report is about.
+    public enum Kind: String, Codable, Sendable {
+        /// One turn over the threshold.
+        case stall
+    }
+
+    /// Where a stall was when its report was last written.
+    public enum State: String, Codable, Sendable {
+        /// It still lasted.
+        case ongoing
+        /// It was over: the duration is final.
+        case ended
+    }
+
+    /// What a turn of a run loop calls out to.
+    public enum Callout: String, Codable, Sendable {
+        case timer
+        case source0
+        case source1
+        case performedBlock
+        case observer
+        case mainQueue
+    }
+
+    /// A loop and one of its turns.
+    public struct LoopDescription: Codable, Sendable, Equatable {
+        /// The name that the loop was given.
+        public var label: String
+        /// What kind of loop it is.
+        public var kind: LoopKind
+        /// The turn's number; the first one that was seen is 1.
+        public var turn: UInt64
+        /// Runs of the loop inside a callout of the same loop; 0 is the outermost.
+        public var nesting: Int
+        /// The thread that runs it.
+        public var thread: ThreadDescription
+    }
+
+    /// What kind of loop it is.
+    public enum LoopKind: String, Codable, Sendable {
+        /// A CFRunLoop, which is what a Foundation RunLoop is.
+        case runLoop
+    }
+
+    /// A thread.
+    public struct ThreadDescription: Codable, Sendable, Equatable {
+        /// Its kernel id.
+        public var id: Int32
+        /// Its name, 15 bytes at most.
+        public var name: String?
+    }
+
+    /// The function that a developer should look at first.
+    public struct Culprit: Codable, Sendable, Equatable {
+        /// Its name as it was written.
+        public var function: String
+        /// The name of the image that it is in.
+        public var image: String?
+    }
+
+    /// The monitor that wrote a report.
+    public struct MonitorDescription: Codable, Sendable, Equatable {
+        /// StallWatch's version.
+        public var version: String
+        /// How late the watchdog was itself when it saw the stall.
+        public var watchdogLateMilliseconds: Double
+    }
+}
+
+extension StallReport {
+    /// One sentence: what stalled, how long, and where.
+    public var summary: String {
+        var text = "\(loop.label) stalled"
+        text += state == .ongoing ? " and has not come back after " : " for "
+        text += "\(Int(durationMilliseconds.rounded())) ms"
+        if let culprit { text += " in \(culprit.function)" }
+        if let callout { text += " (\(callout.rawValue))" }
+        return text
+    }
+}

@@ -1,0 +1,155 @@
+import Synchronization
+
+#if !os(Linux)
+    #error("StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these.")
+#endif
+
+/// Watches event loops, and reports each turn of one that takes too long, with the stack of its thread.
+///
+/// ```swift
+/// let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
+/// try monitor.watch(.mainRunLoop)
+/// try monitor.start()
+/// ```
+///
+/// A monitored thread pays for two observers per turn: a few clock reads and atomic stores, with no lock, no allocation
+/// and no system call. Everything else happens on two threads of the monitor's own. A monitor is used once: made,
+/// started, stopped. All of its methods may be called on any thread.
+public final class StallMonitor: Sendable {
+    /// The configuration that the monitor was made with.
+    public let configuration: Configuration
+
+    private enum Phase {
+        case made
+        case running(watchdog: WorkerThread, reporter: WorkerThread)
+        case stopped
+    }
+    private struct State {
+        var phase = Phase.made
+        var loops: [LoopMonitor] = []
+        var labels: Set<String> = []
+    }
+    private let state = Mutex(State())
+    private let watchdog: Watchdog
+    private let reporter: Reporter
+
+    /// Makes a monitor that watches nothing yet.
+    ///
+    /// The report directory is made here, and it is tried whether files can be written there.
+    ///
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` for a value out of its range, and
+    ///   ``StallWatchError/Code/unwritableReports`` when reports cannot be written.
+    public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
+        self.configuration = configuration
+        let threshold = try configuration.validThreshold()
+        var directory: ReportDirectory?
+        if let path = configuration.reports.path { directory = try ReportDirectory(path: path) }
+        let metadata = configuration.metadata
+        reporter = Reporter(directory: directory, logger: configuration.logger) {
+            ReportBuilder(process: .current(), metadata: metadata, symbolicator: SymbolTableSymbolicator())
+        }
+        watchdog = Watchdog(threshold: threshold, submit: reporter.submit)
+    }
+
+    deinit {
+        stop()
+    }
+
+    /// Watches one more loop, from its next turn on. May be called before ``start()`` and while the monitor runs.
+    ///
+    /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop already, and
+    ///   ``StallWatchError/Code/stopped`` after ``stop()``.
+    public func watch(_ loop: WatchedLoop) throws(StallWatchError) {
+        try state.withLock { state throws(StallWatchError) in
+            if case .stopped = state.phase {
+                throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to watch \(loop.label)")
+            }
+            guard state.labels.insert(loop.label).inserted else {
+                throw StallWatchError(.alreadyWatched, "the loop \(loop.label) is watched already")
+            }
+            let monitored = try LoopMonitor(loop, alarm: watchdog.alarm)
+            state.loops.append(monitored)
+            watchdog.add(monitored)
+        }
+    }
+
+    /// Starts the watchdog.
+    ///
+    /// - Throws: ``StallWatchError/Code/alreadyStarted`` the second time, ``StallWatchError/Code/stopped`` after
+    ///   ``stop()``, and ``StallWatchError/Code/systemFailure`` when there is no memory or no thread to be had.
+    public func start() throws(StallWatchError) {
+        try state.withLock { state throws(StallWatchError) in
+            switch state.phase {
+            case .running: throw StallWatchError(.alreadyStarted, "the monitor has been started already")
+            case .stopped: throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
+            case .made: break
+            }
+            // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
+            let capturer = SendOnce(try ThreadCapture())
+            let reporterThread = try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
+            do throws(StallWatchError) {
+                let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [watchdog, reporter] in
+                    capturer.take().map(watchdog.run)
+                    reporter.close()
+                }
+                state.phase = .running(watchdog: watchdogThread, reporter: reporterThread)
+            } catch {
+                reporter.close()
+                reporterThread.join()
+                state.phase = .stopped
+                throw error
+            }
+        }
+    }
+
+    /// Stops watching, takes the observers off the loops and writes what is still to be written.
+    ///
+    /// Returns when that is done, unless it is called by the monitor's own code, such as a log handler. A stall that still
+    /// lasts stays on disk as `ongoing`. Calling it again does nothing.
+    public func stop() {
+        let phase = state.withLock { state in
+            defer { state.phase = .stopped }
+            return state.phase
+        }
+        switch phase {
+        case .stopped:
+            return
+        case .made:
+            // Nothing runs yet: the observers are all there is to take away.
+            for loop in state.withLock({ $0.loops }) { loop.remove() }
+            reporter.streams.finish()
+        case .running(let watchdogThread, let reporterThread):
+            watchdog.stop()
+            for thread in [watchdogThread, reporterThread] {
+                if thread.isCurrent { thread.detach() } else { thread.join() }
+            }
+        }
+    }
+
+    /// Each stall's report once the stall is over, from now on. The sequence ends when the monitor is stopped.
+    ///
+    /// Every access gives a sequence of its own. A reader that is slower than the stalls misses the oldest:
+    /// ``Statistics/reportsDropped`` counts them. Costs a monitored thread nothing.
+    public var reports: AsyncStream<StallReport> { reporter.streams.stream() }
+
+    /// What the monitor has done so far.
+    public var statistics: Statistics { reporter.statistics }
+}
+
+/// Hands one value from the thread that makes it to the one that keeps it.
+///
+/// `@unchecked Sendable`: the value is put in before the object is shared, and the mutex lets only one caller take it.
+private final class SendOnce<Value>: @unchecked Sendable {
+    private let value: Mutex<Value?>
+
+    init(_ value: sending Value) {
+        self.value = Mutex(value)
+    }
+
+    func take() -> sending Value? {
+        value.withLock { value in
+            defer { value = nil }
+            return value
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Glibc
+
+/// Reads the sections of a 64-bit little-endian ELF file with pread(2), so that a file that shrinks meanwhile gives an
+/// error and not a SIGBUS, as a mapping would.
+struct ELFFile: ~Copyable {
+    static let symbolTable = UInt32(SHT_SYMTAB)
+    static let dynamicSymbolTable = UInt32(SHT_DYNSYM)
+    static let symbolBytes = MemoryLayout<Elf64_Sym>.size
+    /// Sections that are looked at; more than this and the file is damaged.
+    static let maximumSections = 65_536
+
+    private let descriptor: Int32
+    private let path: String
+
+    /// Opens the file and checks that it is one.
+    init(path: String) throws(StallWatchError) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw StallWatchError(.unreadableImage, "\(path) cannot be opened", errno: errno)
+        }
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// The section headers.
+    func sections() throws(StallWatchError) -> [Section] {
+        let header = try load(Elf64_Ehdr.self, at: 0)
+        let identity = header.e_ident
+        guard identity.0 == 0x7f, identity.1 == 0x45, identity.2 == 0x4c, identity.3 == 0x46,
+            identity.4 == UInt8(ELFCLASS64), identity.5 == UInt8(ELFDATA2LSB)
+        else {
+            throw StallWatchError(.unreadableImage, "\(path) is not a 64-bit little-endian ELF file")
+        }
+        guard header.e_shnum > 0, Int(header.e_shentsize) == MemoryLayout<Elf64_Shdr>.size else { return [] }
+        let bytes = try bytes(
+            at: header.e_shoff, count: UInt64(header.e_shnum) * UInt64(MemoryLayout<Elf64_Shdr>.size),
+            atMost: Self.maximumSections * MemoryLayout<Elf64_Shdr>.size
+        )
+        return bytes.withUnsafeBytes { buffer in
+            (0..<Int(header.e_shnum)).map { index in
+                // Inside the buffer: it has e_shnum headers.
+                let raw = buffer.loadUnaligned(
+                    fromByteOffset: index * MemoryLayout<Elf64_Shdr>.size, as: Elf64_Shdr.self
+                )
+                return Section(type: raw.sh_type, offset: raw.sh_offset, size: raw.sh_size, link: raw.sh_link)
+            }
+        }
+    }
+
+    /// A section's place in the file.
+    struct Section {
+        var type: UInt32
+        var offset: UInt64
+        var size: UInt64
+        var link: UInt32
+    }
+
+    /// A section's contents.
+    func bytes(of section: Section, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
+        try bytes(at: section.offset, count: section.size, atMost: limit)
+    }
+
+    private func load<T: BitwiseCopyable>(_ type: T.Type, at offset: UInt64) throws(StallWatchError) -> T {
+        let bytes = try bytes(at: offset, count: UInt64(MemoryLayout<T>.size), atMost: MemoryLayout<T>.size)
+        return bytes.withUnsafeBytes { $0.loadUnaligned(as: type) }
+    }
+
+    private func bytes(at offset: UInt64, count: UInt64, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw StallWatchError(.unreadableImage, "\(path) cannot be read", errno: errno)
+        }
+        // Against the file's size first, so that a damaged count cannot ask for memory that no file could fill.
+        let size = UInt64(max(status.st_size, 0))
+        guard count <= UInt64(limit), offset <= size, count <= size - offset else {
+            throw StallWatchError(.unreadableImage, "\(path) is damaged: it points outside itself")
+        }
+        var done = 0
+        let wanted = Int(count)
+        let bytes = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, initialized in
+            while done < wanted, let base = buffer.baseAddress {
+                let got = pread(descriptor, base + done, wanted - done, off_t(offset) + off_t(done))
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else { break }
+                done += got
+            }
+            initialized = done
+        }
+        guard done == wanted else {
+            throw StallWatchError(.unreadableImage, "\(path) could not be read to its end")
+        }
+        return bytes
+    }
+}
