@@ -85,8 +85,9 @@ typedef struct cunwind_frame {
 /// A stack, unwound.
 typedef struct cunwind_stack {
   uint32_t frame_count;    ///< Frames in `frames`.
-  uint32_t omitted_count;  ///< Frames left out by the limit...
+  uint32_t omitted_count;  ///< Frames left out by a limit...
   uint32_t omitted_at;     ///< ...before this index of `frames`; 0 with no frame left out.
+  uint8_t is_omitted_count_exact;  ///< 0: the copy has a gap, and how many frames were in it is not known.
   uint8_t end;             ///< A `cunwind_end`.
   cunwind_frame frames[CUNWIND_MAX_FRAMES];
 } cunwind_stack;

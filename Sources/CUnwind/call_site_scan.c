@@ -1,0 +1,57 @@
+// Steps where no unwind information covers the PC.
+//
+// Much of the Swift toolchain's own libraries has none. Of such a function's frame one thing is sure: its return
+// address is the first thing above its locals, and follows a call instruction. So the first word outwards that does is
+// taken. The frame pointer is either saved right below that word, or was left alone.
+
+#include "unwind.h"
+
+// Registers after a function about which nothing is known but where it returns to. It may have saved and changed every
+// callee-saved register, but no compiler uses the frame pointer for anything else in a function that does not save it.
+static void return_from(const cunwind_registers *from, cunwind_registers *to, uint64_t pc, uint64_t stack_pointer) {
+  to->known = 0;
+  cunwind_set_register(to, CUNWIND_PC, pc);
+  cunwind_set_register(to, CUNWIND_SP, stack_pointer);
+  if (cunwind_is_known(from, CUNWIND_FP)) cunwind_set_register(to, CUNWIND_FP, from->value[CUNWIND_FP]);
+}
+
+#if defined(__x86_64__)
+
+cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                       cunwind_registers *to) {
+  (void)is_exact;
+  uint64_t stack_pointer = (from->value[CUNWIND_SP] + 7) & ~7ull;
+  for (unsigned index = 0; index < CUNWIND_SCAN_WORDS; index++) {
+    uint64_t slot = stack_pointer + index * 8ull, word, saved;
+    if (!cunwind_stack_copy_read(unwinder->copy, slot, &word, sizeof word)) break;
+    if (!cunwind_follows_call(unwinder, word, NULL)) continue;
+    return_from(from, to, word, slot + 8);
+    if (cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot &&
+        cunwind_stack_copy_read(unwinder->copy, slot - 8, &saved, sizeof saved)) {
+      cunwind_set_register(to, CUNWIND_FP, saved);
+    }
+    return CUNWIND_STEP_OK;
+  }
+  return CUNWIND_STEP_NO_INFO;
+}
+
+#else
+
+// On aarch64 the return address is in LR until a function saves it, and is then saved in a frame record that FP points
+// to (AAPCS64 6.4.6); there is nothing above the locals to scan for.
+cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                       cunwind_registers *to) {
+  if (!is_exact || !cunwind_is_known(from, CUNWIND_LR)) return CUNWIND_STEP_NO_INFO;
+  uint64_t link = cunwind_strip(from->value[CUNWIND_LR]), saved;
+  if (!cunwind_follows_call(unwinder, link, NULL)) return CUNWIND_STEP_NO_INFO;
+  // LR equal to the one in the record: this function has saved it, so the record is its own.
+  if (cunwind_is_known(from, CUNWIND_FP) &&
+      cunwind_stack_copy_read(unwinder->copy, from->value[CUNWIND_FP] + 8, &saved, sizeof saved) &&
+      cunwind_strip(saved) == link) {
+    return CUNWIND_STEP_NO_INFO;
+  }
+  return_from(from, to, link, from->value[CUNWIND_SP]);
+  return CUNWIND_STEP_OK;
+}
+
+#endif

@@ -1,0 +1,83 @@
+// An engine's life, its images, and what all captures do at their end.
+
+#define _GNU_SOURCE
+#include "engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "raw_system_call.h"
+
+cunwind_engine *cunwind_engine_create(int signal_number) {
+  if (signal_number < 1 || signal_number > 64) {
+    errno = EINVAL;
+    return NULL;
+  }
+  cunwind_engine *engine = calloc(1, sizeof *engine);
+  if (!engine) return NULL;
+  engine->process = getpid();
+  engine->signal_number = signal_number;
+  if (cunwind_guarded_memory_works() && cunwind_modules_init(&engine->modules) &&
+      cunwind_page_cache_init(&engine->pages) && cunwind_stack_copy_init(&engine->copy) &&
+      cunwind_helper_init(&engine->helper) &&
+      cunwind_unwinder_init(&engine->unwinder, &engine->modules, &engine->pages, &engine->copy))
+    return engine;
+  int error = errno;
+  cunwind_engine_destroy(engine);
+  errno = error;
+  return NULL;
+}
+
+void cunwind_engine_destroy(cunwind_engine *engine) {
+  if (!engine) return;
+  cunwind_unwinder_destroy(&engine->unwinder);
+  cunwind_page_cache_destroy(&engine->pages);
+  cunwind_modules_destroy(&engine->modules);
+  // A helper that is still there writes into these; better to lose them than to give them to someone else.
+  if (!engine->helper.unreaped) {
+    cunwind_stack_copy_destroy(&engine->copy);
+    cunwind_helper_destroy(&engine->helper);
+  }
+  free(engine);
+}
+
+size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
+  if (cunwind_modules_refresh(&engine->modules)) {
+    cunwind_page_cache_flush(&engine->pages);
+    cunwind_unwinder_flush(&engine->unwinder);
+  }
+  return engine->modules.count;
+}
+
+bool cunwind_engine_image(const cunwind_engine *engine, size_t index, cunwind_image *image) {
+  if (index >= engine->modules.count) return false;
+  *image = engine->modules.list[index].image;
+  return true;
+}
+
+// How far beyond the first function's frame the copy goes on: that function's own locals lie there.
+#define BEYOND_FIRST_FRAME 512u
+
+bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_registers *registers,
+                            cunwind_stack *stack, bool may_retake) {
+  uint64_t stack_pointer = registers->value[CUNWIND_SP];
+  uint64_t copied_to = cunwind_stack_end(&thread->bounds, stack_pointer);
+  cunwind_unwind(&engine->unwinder, registers, stack);
+  bool is_complete = stack->end == CUNWIND_END_COMPLETE && stack->frame_count > 0;
+  bool is_cut = stack->end == CUNWIND_END_NOT_IN_COPY;
+  bool is_in_bounds = stack_pointer >= thread->bounds.low && stack_pointer < thread->bounds.high;
+  if (!is_complete && !is_cut) return true;
+  cunwind_stack_bounds found = thread->bounds;
+  if ((!is_in_bounds || is_cut) && !cunwind_stack_bounds_find(&found, stack_pointer)) return true;
+  if (is_complete) {
+    // Above its first function a thread has nothing that an unwind needs (but its arguments, environment, TLS).
+    uint64_t first = stack->frames[stack->frame_count - 1].stack_pointer + BEYOND_FIRST_FRAME;
+    if (first < found.high) found.high = first;
+    thread->bounds = found;
+    return true;
+  }
+  thread->bounds = found;
+  return !may_retake || found.high <= copied_to;
+}

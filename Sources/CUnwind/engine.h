@@ -1,0 +1,71 @@
+// What the parts of an engine share.
+
+#ifndef CUNWIND_ENGINE_H
+#define CUNWIND_ENGINE_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "CUnwind.h"
+#include "guarded_memory.h"
+#include "modules.h"
+#include "registers.h"
+#include "stack_copy.h"
+#include "stop_helper.h"
+#include "unwind.h"
+
+typedef struct cunwind_helper_memory {
+  cunwind_stop_request *request;
+  uint8_t *stack;       ///< With a guard page at its low end.
+  pid_t unreaped;       ///< A helper that did not end in time: until it is reaped its memory is its own. Else 0.
+  bool name_as_tracer;  ///< The kernel asked for PR_SET_PTRACER (Yama).
+} cunwind_helper_memory;
+
+struct cunwind_signal_slot;
+
+struct cunwind_engine {
+  pid_t process;  ///< Whose engine it is: a fork(2)ed child has a copy that it must not use.
+  int signal_number;
+  cunwind_modules modules;
+  cunwind_page_cache pages;
+  cunwind_stack_copy copy;
+  cunwind_unwinder unwinder;
+  cunwind_helper_memory helper;
+  struct cunwind_signal_slot *signal_slot;  ///< NULL until the first capture by signal.
+};
+
+/// Bytes of /proc/<tid>/status that are read. A line of 65536 supplementary groups would need more; the fields that
+/// come after it are then missing, and the thread counts as not blocked.
+#define CUNWIND_STATUS_BYTES 16384
+
+struct cunwind_thread {
+  pid_t tid;
+  int signal_number;     ///< The engine's.
+  int system_call_file;  ///< -1: not allowed (a process that made itself undumpable).
+  int status_file;
+  cunwind_stack_bounds bounds;
+  char text[CUNWIND_STATUS_BYTES];
+};
+
+#pragma GCC visibility push(hidden)
+
+bool cunwind_helper_init(cunwind_helper_memory *helper);
+void cunwind_helper_destroy(cunwind_helper_memory *helper);
+
+/// Runs the helper once on `tid`. `copy` and `bounds` are what it copies into and up to.
+cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds);
+
+/// After a capture's copy: unwinds it, and learns from it where the thread's stack ends.
+/// False: the copy was cut, more of the stack is there, and `thread->bounds` now says where it ends: capture again.
+bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_registers *registers,
+                            cunwind_stack *stack, bool may_retake);
+
+/// Sleeps for that long without the C library's cancellation point.
+void cunwind_pause(uint64_t nanoseconds);
+
+/// Takes the handler out and frees the slot, unless a handler may still come.
+void cunwind_signal_slot_destroy(cunwind_engine *engine);
+
+#pragma GCC visibility pop
+
+#endif

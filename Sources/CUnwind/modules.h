@@ -1,0 +1,54 @@
+// The images of this process: what dl_iterate_phdr(3) lists, copied out so that no linker lock is needed later.
+
+#ifndef CUNWIND_MODULES_H
+#define CUNWIND_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "CUnwind.h"
+
+/// Images that are kept. The addresses are reserved once and cost memory only as they are used.
+#define CUNWIND_MAX_IMAGES 8192u
+/// Bytes for all their paths together.
+#define CUNWIND_MAX_PATH_BYTES (1024u * 1024u)
+
+typedef struct cunwind_module {
+  cunwind_image image;
+  uint64_t code_low, code_high;    ///< Around its executable segments.
+  uint64_t fixed_low, fixed_high;  ///< Around its segments that are not writable: what may be cached.
+  uint64_t table;                  ///< The binary search table of .eh_frame_hdr, or 0: it has none that we can use.
+  uint64_t table_base;             ///< The .eh_frame_hdr, which the table's offsets are relative to.
+  uint64_t table_count;
+} cunwind_module;
+
+typedef struct cunwind_modules {
+  cunwind_module *list;  ///< Sorted by `image.low`.
+  size_t count;
+  size_t omitted_count;  ///< Images that did not fit.
+  char *paths;
+  size_t path_bytes;
+  unsigned long long adds, subs;  ///< dlpi_adds and dlpi_subs at the last refresh.
+  char executable_path[4096];
+} cunwind_modules;
+
+#pragma GCC visibility push(hidden)
+
+/// False with errno. Async-signal-safe: no.
+bool cunwind_modules_init(cunwind_modules *modules);
+void cunwind_modules_destroy(cunwind_modules *modules);
+
+/// True when the list changed. Takes the dynamic linker's lock for as long as it copies: never while a thread is
+/// stopped. Async-signal-safe: no.
+bool cunwind_modules_refresh(cunwind_modules *modules);
+
+/// The image that `address` is in, or NULL.
+const cunwind_module *cunwind_module_at(const cunwind_modules *modules, uint64_t address);
+
+/// The image in whose executable segment `address` is, or NULL.
+const cunwind_module *cunwind_module_of_code(const cunwind_modules *modules, uint64_t address);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,58 @@
+// System calls without the C library: for the helper process, which shares its parent's thread-local storage, and for
+// the signal handler. Nothing here touches errno; a failure is a negative errno. Async-signal-safe: all of it.
+
+#ifndef CUNWIND_RAW_SYSTEM_CALL_H
+#define CUNWIND_RAW_SYSTEM_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/// For every function that runs in the helper or in the handler: no stack-protector canary (it is read through the
+/// thread pointer), no sanitizer's shadow memory, and no loop turned into a call of the C library.
+#if defined(__clang__)
+#define CUNWIND_BARE __attribute__((no_stack_protector, no_builtin, no_sanitize("address", "thread", "memory", "undefined")))
+#else
+#define CUNWIND_BARE __attribute__((optimize("no-tree-loop-distribute-patterns", "no-stack-protector")))
+#endif
+
+/// One system call with up to six arguments. Returns the kernel's value: -4095...-1 is a negative errno.
+CUNWIND_BARE static inline long cunwind_raw(long number, long a, long b, long c, long d, long e, long f) {
+#if defined(__x86_64__)
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+#else
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc #0"
+                   : "+r"(x0)
+                   : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                   : "memory");
+  return x0;
+#endif
+}
+
+/// CLOCK_MONOTONIC in nanoseconds, asked of the kernel itself: the C library's way goes through the vDSO, which the
+/// helper could only reach through a lazily bound symbol.
+CUNWIND_BARE static inline uint64_t cunwind_now(void) {
+  struct timespec now;
+  now.tv_sec = 0;
+  now.tv_nsec = 0;
+  cunwind_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
+  return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,25 @@
+// Registers on aarch64: from ptrace, and from a signal handler's context.
+//
+// The aarch64 files were written from the architecture's and the kernel's documents and compiled, not run.
+
+#if defined(__aarch64__)
+
+#define _GNU_SOURCE
+#include "raw_system_call.h"
+#include "registers.h"
+
+void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from) {
+  to->known = 0;
+  for (int number = 0; number <= CUNWIND_LR; number++) cunwind_set_register(to, number, from->regs[number]);
+  cunwind_set_register(to, CUNWIND_SP, from->sp);
+  cunwind_set_register(to, CUNWIND_PC, from->pc);
+}
+
+CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from) {
+  for (int number = 0; number <= CUNWIND_LR; number++) to->value[number] = from->uc_mcontext.regs[number];
+  to->value[CUNWIND_SP] = from->uc_mcontext.sp;
+  to->value[CUNWIND_PC] = from->uc_mcontext.pc;
+  to->known = (1ull << CUNWIND_REGISTER_COUNT) - 1;
+}
+
+#endif

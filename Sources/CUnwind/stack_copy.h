@@ -1,0 +1,52 @@
+// A copy of a thread's stack, and where that stack ends.
+
+#ifndef CUNWIND_STACK_COPY_H
+#define CUNWIND_STACK_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "CUnwind.h"
+
+/// Of a stack that does not fit, the outermost part that is kept (256 KiB); the rest of the buffer is innermost part.
+#define CUNWIND_OUTER_BYTES (256u * 1024u)
+/// Copied of a stack whose end is not known yet (64 KiB). If that was too little the end is looked up, and the capture
+/// made once more.
+#define CUNWIND_FIRST_COPY_BYTES (64u * 1024u)
+
+typedef struct cunwind_stack_copy {
+  uint8_t *bytes;  ///< CUNWIND_MAX_STACK_BYTES: the inner piece, then the outer one.
+  uint64_t low;    ///< Address of the inner piece.
+  uint64_t length;
+  uint64_t outer_low;  ///< Address of the outer piece.
+  uint64_t outer_length;  ///< 0: the stack did fit, and there is no outer piece.
+} cunwind_stack_copy;
+
+/// Where a thread's stack was found to be: what is outside `low`...`high` is not known.
+typedef struct cunwind_stack_bounds {
+  uint64_t low, high;
+} cunwind_stack_bounds;
+
+#pragma GCC visibility push(hidden)
+
+/// Makes the buffer, touched, so that no page fault happens while a thread is stopped. False with errno.
+bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
+void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
+
+/// Copies the stack from `stack_pointer` (less the red zone) up to `high`. What is not mapped is left out.
+/// Async-signal-safe: yes, and fit for the helper process.
+void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer, uint64_t high);
+
+/// Up to where to copy: the known end, or CUNWIND_FIRST_COPY_BYTES on.
+uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer);
+
+/// Finds the mapping that `stack_pointer` is in by /proc/self/maps. False: in none. Async-signal-safe: yes.
+bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t stack_pointer);
+
+/// Whether the copied words include all `size` bytes at `address`; if so copies them out.
+bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size);
+
+#pragma GCC visibility pop
+
+#endif

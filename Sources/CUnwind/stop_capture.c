@@ -1,0 +1,193 @@
+// Capture by stop, the caller's side: makes the helper process, waits for it with a bound, and reaps it.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "engine.h"
+#include "raw_system_call.h"
+
+#define HELPER_STACK_BYTES 32768u
+/// What the helper is given beyond its own bound before it is killed, and a killed one to be gone.
+#define HELPER_GRACE_NANOSECONDS 50000000ull
+#define KERNEL_SIGSET_BYTES 8
+
+// Exit signal 0: the app is not told by SIGCHLD, and a plain wait(2) or waitpid(-1), which looks for children with
+// SIGCHLD only, does not find it (wait(2): such a "clone" child needs __WALL or __WCLONE).
+// CLONE_UNTRACED: a debugger that follows forks does not take it. No CLONE_THREAD: ptrace(2) refuses one's own group.
+// No CLONE_SIGHAND, no CLONE_SETTLS; rseq and the robust-futex list are not inherited (copy_process, rseq_fork).
+#define HELPER_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+
+bool cunwind_helper_init(cunwind_helper_memory *helper) {
+  memset(helper, 0, sizeof *helper);
+  uint8_t *memory = mmap(NULL, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  helper->stack = memory;
+  void *request = mmap(NULL, sizeof *helper->request, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (request == MAP_FAILED) return false;
+  helper->request = request;
+  return mprotect(memory, CUNWIND_PAGE_BYTES, PROT_NONE) == 0;
+}
+
+void cunwind_helper_destroy(cunwind_helper_memory *helper) {
+  if (helper->stack) munmap(helper->stack, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES);
+  if (helper->request) munmap(helper->request, sizeof *helper->request);
+}
+
+void cunwind_pause(uint64_t nanoseconds) {
+  struct timespec pause = {(time_t)(nanoseconds / 1000000000ull), (long)(nanoseconds % 1000000000ull)};
+  cunwind_raw(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+}
+
+// True: the kernel has cleared `alive`, so the helper runs no more code of ours.
+static bool wait_until_gone(uint32_t *alive, uint64_t bound) {
+  uint64_t deadline = cunwind_now() + bound;
+  uint32_t tid;
+  while ((tid = __atomic_load_n(alive, __ATOMIC_ACQUIRE)) != 0) {
+    uint64_t now = cunwind_now();
+    if (now >= deadline) return false;
+    struct timespec left = {(time_t)((deadline - now) / 1000000000ull), (long)((deadline - now) % 1000000000ull)};
+    // Not FUTEX_PRIVATE_FLAG: the kernel wakes CLONE_CHILD_CLEARTID's futex as a shared one.
+    cunwind_raw(SYS_futex, (long)alive, FUTEX_WAIT, tid, (long)&left, 0, 0);
+  }
+  return true;
+}
+
+// The last steps of a process' end come after `alive` is cleared, so it may take a moment until it can be reaped.
+static bool reap(pid_t pid, uint64_t bound) {
+  uint64_t deadline = cunwind_now() + bound;
+  for (unsigned tries = 0;; tries++) {
+    long got = cunwind_raw(SYS_wait4, pid, 0, __WALL | WNOHANG, 0, 0, 0);
+    // ECHILD: the app waited for every kind of child (__WALL) and got it first.
+    if (got == pid || got == -ECHILD) return true;
+    if (cunwind_now() >= deadline) return false;
+    if (tries < 20) cunwind_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    else cunwind_pause(50000);
+  }
+}
+
+// Signals are blocked around clone so that the helper begins, and stays, with all of them blocked: it must run no
+// handler of the app's. Raw, because the C library's call leaves its own two signals unblocked.
+static pid_t make_helper(cunwind_helper_memory *helper) {
+  uint64_t all = ~0ull, before = 0;
+  uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
+  // The C library's clone(2) runs no atfork handlers, and its child part is a bare call and exit.
+  int pid = clone(cunwind_stop_helper, top, HELPER_FLAGS, helper->request, &helper->request->alive, NULL,
+                  &helper->request->alive);
+  int error = errno;
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
+  errno = error;
+  return pid;
+}
+
+static bool yama_wants_to_know(void) {
+  char scope = 0;
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (file < 0) return false;
+  cunwind_raw(SYS_read, file, (long)&scope, 1, 0, 0, 0);
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  return scope == '1';
+}
+
+static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
+  cunwind_helper_memory *helper = &engine->helper;
+  cunwind_stop_request *request = helper->request;
+  if (helper->unreaped && !reap(helper->unreaped, 0)) {
+    request->error = EBUSY;
+    return CUNWIND_FAILED;
+  }
+  helper->unreaped = 0;
+  request->tid = tid;
+  request->bounds = bounds;
+  request->copy = &engine->copy;
+  request->timeout_nanoseconds = CUNWIND_STOP_TIMEOUT_NANOSECONDS;
+  request->status = CUNWIND_FAILED;
+  request->error = ECANCELED;
+  request->held_nanoseconds = 0;
+  request->may_begin = helper->name_as_tracer ? 0 : 1;
+  engine->copy.length = engine->copy.outer_length = 0;
+
+  pid_t pid = make_helper(helper);
+  if (pid < 0) {
+    request->error = errno;
+    return errno == EPERM || errno == ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;
+  }
+  if (helper->name_as_tracer) {
+    prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
+    __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
+    cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
+  }
+  bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds + HELPER_GRACE_NANOSECONDS);
+  if (!is_gone) {
+    cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
+    is_gone = wait_until_gone(&request->alive, HELPER_GRACE_NANOSECONDS);
+  }
+  // There is no way to ask who was named before; 0 is what a process begins with. An app that names a debugger of its
+  // own under Yama 1 has to do so again.
+  if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+  if (!is_gone || !reap(pid, HELPER_GRACE_NANOSECONDS)) {
+    helper->unreaped = pid;
+    return CUNWIND_TIMED_OUT;
+  }
+  return request->status;
+}
+
+// ptrace says EPERM of a thread that has ended but is still there (ptrace_attach, exit_state), which is no refusal.
+static bool has_ended(pid_t process, pid_t tid) {
+  char path[64], text[512];
+  // "/proc/self/task/<tid>/stat"; the state follows the last ')', because the name may hold one too (proc_pid_stat(5)).
+  char digits[12], *at = path;
+  int count = 0;
+  (void)process;
+  for (const char *from = "/proc/self/task/"; *from; from++) *at++ = *from;
+  for (pid_t rest = tid; rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
+  while (count > 0) *at++ = digits[--count];
+  for (const char *from = "/stat"; *from; from++) *at++ = *from;
+  *at = 0;
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (file < 0) return true;
+  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  const char *close = got > 0 ? memrchr(text, ')', (size_t)got) : NULL;
+  return !close || close + 2 >= text + got || close[2] == 'Z' || close[2] == 'X';
+}
+
+cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
+  cunwind_status status = run_once(engine, tid, bounds);
+  if (status != CUNWIND_REFUSED) return status;
+  if (has_ended(engine->process, tid)) return CUNWIND_NO_SUCH_THREAD;
+  // Only a refusal makes us name a tracer, so that an app that named one itself keeps it where it can.
+  if (engine->helper.name_as_tracer || !yama_wants_to_know()) return status;
+  engine->helper.name_as_tracer = true;
+  return run_once(engine, tid, bounds);
+}
+
+cunwind_status cunwind_capture_stop(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
+                                    cunwind_capture_info *info) {
+  uint64_t begin = cunwind_now();
+  cunwind_status status;
+  const cunwind_stop_request *answer = engine->helper.request;
+  memset(info, 0, sizeof *info);
+  stack->frame_count = stack->omitted_count = 0;
+  for (bool may_retake = true;; may_retake = false) {
+    status = cunwind_run_helper(engine, thread->tid, thread->bounds);
+    info->held_nanoseconds += answer->held_nanoseconds;
+    info->error = status == CUNWIND_OK ? 0 : answer->error;
+    info->stack_bytes = engine->copy.length + engine->copy.outer_length;
+    if (status != CUNWIND_OK) break;
+    cunwind_registers registers;
+    cunwind_registers_from_ptrace(&registers, &answer->registers);
+    if (cunwind_finish_capture(engine, thread, &registers, stack, may_retake)) break;
+  }
+  info->capture_nanoseconds = cunwind_now() - begin;
+  return status;
+}

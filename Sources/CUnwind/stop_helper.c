@@ -1,0 +1,112 @@
+// The helper process: seize, interrupt, wait, copy, let go.
+//
+// How it can go wrong, and what then (ptrace(2), kernel/ptrace.c, kernel/signal.c):
+// - Another stop comes first. A signal's delivery stop is as good a stop as ours; the signal is handed back with the
+//   detach, siginfo and all. A group stop (SIGSTOP, job control) stays one: the detach arms it again.
+// - The thread does not stop in time (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper just
+//   ends: it seized without PTRACE_O_EXITKILL, and at its end the kernel detaches its tracees, takes back the pending
+//   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes one that has just stopped. A signal whose
+//   delivery stop was under way is delivered. The same holds for a helper that is killed at any instruction.
+// - The thread ends, or another one execs: the wait says so.
+
+#define _GNU_SOURCE
+#include "stop_helper.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "raw_system_call.h"
+
+/// A thread on CPU stops within a few microseconds. For so long the helper asks over and over, because to sleep and be
+/// woken would keep the thread stopped for longer; after that it sleeps.
+#define POLL_NANOSECONDS 30000ull
+
+/// Bytes of a kernel signal set, whatever size the C library's has.
+#define KERNEL_SIGSET_BYTES 8
+
+CUNWIND_BARE static long ask(long request, long tid, long address, long data) {
+  return cunwind_raw(SYS_ptrace, request, tid, address, data, 0, 0);
+}
+
+CUNWIND_BARE static int answer(cunwind_stop_request *request, cunwind_status status, long error) {
+  request->status = status;
+  request->error = (int)error;
+  return 0;
+}
+
+// A stop of our tracee is announced by SIGCHLD, which is blocked and so stays pending until it is taken: a sleep that
+// ends the moment the thread stops, and that has a bound, which waiting in wait4(2) has not.
+CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
+  uint64_t set = 1ull << (SIGCHLD - 1);
+  struct timespec bound;
+  bound.tv_sec = (time_t)(nanoseconds / 1000000000ull);
+  bound.tv_nsec = (long)(nanoseconds % 1000000000ull);
+  cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
+}
+
+// Waits for a stop. Positive: stopped, `*state` tells how, and `*unseen` is the last time at which it had not.
+// 0: out of time. Negative: the errno.
+CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int *state, uint64_t *unseen) {
+  uint64_t begin = cunwind_now();
+  for (;;) {
+    *unseen = cunwind_now();
+    long got = cunwind_raw(SYS_wait4, request->tid, (long)state, __WALL | WNOHANG, 0, 0, 0);
+    if (got != 0) return got;
+    uint64_t waited = cunwind_now() - begin;
+    if (waited >= request->timeout_nanoseconds) return 0;
+    if (waited < POLL_NANOSECONDS) cunwind_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    else sleep_until_child(request->timeout_nanoseconds - waited);
+  }
+}
+
+CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int state, uint64_t unseen) {
+  struct iovec registers;
+  registers.iov_base = &request->registers;
+  registers.iov_len = sizeof request->registers;
+  long failed = ask(PTRACE_GETREGSET, request->tid, NT_PRSTATUS, (long)&registers);
+  if (failed == 0) {
+#if defined(__x86_64__)
+    uint64_t stack_pointer = request->registers.rsp;
+#else
+    uint64_t stack_pointer = request->registers.sp;
+#endif
+    cunwind_stack_copy_take(request->copy, stack_pointer, cunwind_stack_end(&request->bounds, stack_pointer));
+  }
+  // An event stop has its event in the third byte; without one, this is a signal on its way to the thread.
+  int signal_to_deliver = (state >> 16) == 0 ? WSTOPSIG(state) : 0;
+  ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
+  request->held_nanoseconds = cunwind_now() - unseen;
+  if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
+  return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
+}
+
+CUNWIND_BARE int cunwind_stop_helper(void *context) {
+  cunwind_stop_request *request = context;
+  while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
+    cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAIT, 0, 0, 0, 0);
+  }
+  // Signal actions are copied by clone(2), not shared. The app's may say SA_NOCLDSTOP or SIG_IGN, and then no SIGCHLD
+  // would come; this is the kernel's struct sigaction, all zero: SIG_DFL.
+  uint64_t by_default[4];
+  for (int index = 0; index < 4; index++) by_default[index] = 0;
+  cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, KERNEL_SIGSET_BYTES, 0, 0);
+
+  long failed = ask(PTRACE_SEIZE, request->tid, 0, 0);
+  if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
+  if (failed < 0) return answer(request, CUNWIND_REFUSED, -failed);
+  failed = ask(PTRACE_INTERRUPT, request->tid, 0, 0);
+  if (failed < 0) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
+
+  int state = 0;
+  uint64_t unseen = 0;
+  long got = wait_for_stop(request, &state, &unseen);
+  if (got == 0) return answer(request, CUNWIND_TIMED_OUT, 0);
+  if (got == -ECHILD || (got > 0 && !WIFSTOPPED(state))) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
+  if (got < 0) return answer(request, CUNWIND_FAILED, -got);
+  return copy_and_release(request, state, unseen);
+}

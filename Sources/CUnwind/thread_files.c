@@ -1,0 +1,119 @@
+// What the kernel says of a thread: /proc/self/task/<tid>/syscall and status, kept open, parsed by hand.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine.h"
+#include "raw_system_call.h"
+
+static int open_file(pid_t tid, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
+  return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
+  cunwind_thread *thread = calloc(1, sizeof *thread);
+  if (!thread) return NULL;
+  thread->tid = tid;
+  thread->signal_number = engine->signal_number;
+  thread->status_file = open_file(tid, "status");
+  int error = errno == ENOENT ? ESRCH : errno;
+  thread->system_call_file = thread->status_file < 0 ? -1 : open_file(tid, "syscall");
+  // proc(5): in a process that is not dumpable these files are root's. Then there is no read, but all else works.
+  if (thread->status_file >= 0 && (thread->system_call_file >= 0 || errno == EACCES)) return thread;
+  if (thread->status_file >= 0) error = errno == ENOENT ? ESRCH : errno;
+  cunwind_thread_close(thread);
+  errno = error;
+  return NULL;
+}
+
+void cunwind_thread_close(cunwind_thread *thread) {
+  if (!thread) return;
+  if (thread->status_file >= 0) close(thread->status_file);
+  if (thread->system_call_file >= 0) close(thread->system_call_file);
+  free(thread);
+}
+
+// All of a file, or as much as fits. Negative: an errno; the kernel says ESRCH of a thread that is gone.
+static long read_all(int file, char *text, size_t size) {
+  size_t length = 0;
+  while (length < size - 1) {
+    long got = cunwind_raw(SYS_pread64, file, (long)(text + length), (long)(size - 1 - length), (long)length, 0, 0);
+    if (got < 0) return got;
+    if (got == 0) break;
+    length += (size_t)got;
+  }
+  text[length] = 0;
+  return (long)length;
+}
+
+static bool is_digit(char letter, int base, unsigned *value) {
+  if (letter >= '0' && letter <= '9') *value = (unsigned)(letter - '0');
+  else if (base == 16 && letter >= 'a' && letter <= 'f') *value = (unsigned)(letter - 'a' + 10);
+  else return false;
+  return true;
+}
+
+// Skips blanks and "0x"; leaves `*at` behind the number. False: there is none.
+static bool take_number(const char **at, int base, uint64_t *number) {
+  const char *text = *at;
+  unsigned digit;
+  while (*text == ' ' || *text == '\t') text++;
+  if (base == 16 && text[0] == '0' && text[1] == 'x') text += 2;
+  if (!is_digit(*text, base, &digit)) return false;
+  for (*number = 0; is_digit(*text, base, &digit); text++) *number = *number * (uint64_t)base + digit;
+  *at = text;
+  return true;
+}
+
+// proc_pid_syscall(5): "running", or "-1 SP PC", or the number, six arguments, SP and PC.
+static void parse_system_call(const char *text, cunwind_thread_look *look) {
+  uint64_t number = 0;
+  bool is_outside = text[0] == '-' && text[1] == '1';
+  if (is_outside) text += 2;
+  else if (!take_number(&text, 10, &number)) return;
+  for (int index = 0; !is_outside && index < 6; index++) {
+    if (!take_number(&text, 16, &look->arguments[index])) return;
+  }
+  if (!take_number(&text, 16, &look->stack_pointer) || !take_number(&text, 16, &look->pc)) return;
+  look->system_call = is_outside ? -1 : (int64_t)number;
+  // A thread that is just being made, and a kernel thread, have neither.
+  look->is_blocked = look->stack_pointer != 0 && look->pc != 0;
+}
+
+static const char *after(const char *text, const char *label) {
+  const char *found = strstr(text, label);
+  return found ? found + strlen(label) : NULL;
+}
+
+// proc_pid_status(5). The name comes first and has its line breaks escaped, so it can't be taken for another field.
+static bool parse_status(const char *text, int signal_number, cunwind_thread_look *look) {
+  const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
+  const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
+  const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
+  uint64_t mask = 0;
+  if (!state) return false;
+  look->state = *state;
+  if (blocked && take_number(&blocked, 16, &mask)) look->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
+  return voluntary && involuntary && take_number(&voluntary, 10, &look->voluntary_switches) &&
+         take_number(&involuntary, 10, &look->involuntary_switches);
+}
+
+cunwind_status cunwind_thread_look_at(cunwind_thread *thread, cunwind_thread_look *look) {
+  memset(look, 0, sizeof *look);
+  look->system_call = -1;
+  if (read_all(thread->status_file, thread->text, sizeof thread->text) <= 0) return CUNWIND_NO_SUCH_THREAD;
+  bool has_counts = parse_status(thread->text, thread->signal_number, look);
+  if (look->state == 'Z' || look->state == 'X') return CUNWIND_NO_SUCH_THREAD;
+  if (thread->system_call_file < 0) return CUNWIND_OK;
+  if (read_all(thread->system_call_file, thread->text, sizeof thread->text) <= 0) return CUNWIND_NO_SUCH_THREAD;
+  parse_system_call(thread->text, look);
+  if (!has_counts) look->is_blocked = false;
+  return CUNWIND_OK;
+}
