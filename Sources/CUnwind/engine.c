@@ -51,6 +51,10 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   return engine->modules.count;
 }
 
+uint64_t cunwind_engine_image_generation(const cunwind_engine *engine) {
+  return engine->modules.adds + engine->modules.subs;  // Neither ever gets smaller (dl_iterate_phdr(3)).
+}
+
 bool cunwind_engine_image(const cunwind_engine *engine, size_t index, cunwind_image *image) {
   if (index >= engine->modules.count) return false;
   *image = engine->modules.list[index].image;

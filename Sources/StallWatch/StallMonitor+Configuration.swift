@@ -17,18 +17,23 @@ extension StallMonitor {
         public var metadata: [String: String]
         /// The log for one line a stall, at level info; `nil` for none.
         public var logger: Logger?
+        /// Whether a report also has the stacks of the process's other threads, taken one after another right after the
+        /// first sample. Each running thread is held for some ten microseconds. Off by default.
+        public var captureAllThreads: Bool
 
         /// Makes a configuration; every value has a default.
         public init(
             threshold: Duration = .milliseconds(250),
             reports: ReportDestination = .directory("stalls"),
             metadata: [String: String] = [:],
-            logger: Logger? = nil
+            logger: Logger? = nil,
+            captureAllThreads: Bool = false
         ) {
             self.threshold = threshold
             self.reports = reports
             self.metadata = metadata
             self.logger = logger
+            self.captureAllThreads = captureAllThreads
         }
 
         /// The threshold in nanoseconds, if it is in range.

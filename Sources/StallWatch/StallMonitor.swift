@@ -1,3 +1,4 @@
+internal import Logging
 import Synchronization
 
 #if !os(Linux)
@@ -48,7 +49,9 @@ public final class StallMonitor: Sendable {
         reporter = Reporter(directory: directory, logger: configuration.logger) {
             ReportBuilder(process: .current(), metadata: metadata, symbolicator: SymbolTableSymbolicator())
         }
-        watchdog = Watchdog(threshold: threshold, submit: reporter.submit)
+        watchdog = Watchdog(
+            threshold: threshold, capturesAllThreads: configuration.captureAllThreads, submit: reporter.submit
+        )
     }
 
     deinit {
@@ -85,7 +88,15 @@ public final class StallMonitor: Sendable {
             case .made: break
             }
             // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
-            let capturer = SendOnce(try ThreadCapture())
+            let capture = ThreadCapture(engine: try CUnwindEngine())
+            configuration.logger?.info(
+                "stall monitor started",
+                metadata: [
+                    "threshold": "\(configuration.threshold)",
+                    "captureMethods": "\(capture.methods.map(\.rawValue).joined(separator: ", "))",
+                ]
+            )
+            let capturer = SendOnce(capture)
             let reporterThread = try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
             do throws(StallWatchError) {
                 let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [watchdog, reporter] in

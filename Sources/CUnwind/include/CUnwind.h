@@ -141,6 +141,9 @@ cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_
 /// Returns how many there are. Pointers from `cunwind_engine_image` hold until the next call. Async-signal-safe: no.
 size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 
+/// A number that changes whenever the list of images does. Async-signal-safe: yes.
+uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
+
 /// Copies out image number `index` of the list, which is sorted by address. False when out of range.
 /// Async-signal-safe: yes.
 bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, cunwind_image *_Nonnull image);

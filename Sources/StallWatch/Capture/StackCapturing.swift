@@ -5,6 +5,9 @@ protocol StackCapturing: AnyObject {
     /// - Throws: ``CaptureError``, which says why there is no stack.
     func capture(thread: Int32) throws(CaptureError) -> CapturedStack
 
+    /// The methods that the system permits here.
+    var methods: [CapturedStack.Method] { get }
+
     /// The images that are mapped now.
     func images() -> ImageList
 }

@@ -11,6 +11,12 @@ struct StallRecord: Sendable {
         var images: ImageList
     }
 
+    /// The stack of a thread that is not the loop's.
+    struct OtherThread: Sendable {
+        var thread: StallReport.ThreadDescription
+        var stack: Result<CapturedStack, CaptureError>
+    }
+
     /// A UUID, version 7.
     let id: String
     let loop: StallReport.LoopDescription
@@ -24,4 +30,12 @@ struct StallRecord: Sendable {
     /// How long the stall took, or has taken until now, in nanoseconds.
     var duration: UInt64
     var samples: [Sample] = []
+    /// The other threads of the process at the first sample, if they were asked for.
+    var otherThreads: [OtherThread] = []
+    /// Threads that were left out, because there are more than are captured.
+    var omittedThreads = 0
+    /// The images that `otherThreads` refers to.
+    var otherImages = ImageList()
+    /// How threads can be captured here.
+    var captureMethods: [CapturedStack.Method] = []
 }

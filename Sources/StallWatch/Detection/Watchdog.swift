@@ -1,3 +1,4 @@
+internal import CLinux
 import Synchronization
 
 /// The one thread that looks after every watched loop of a monitor.
@@ -18,14 +19,16 @@ final class Watchdog: Sendable {
     private let shared = Mutex(Shared())
     let alarm = WatchdogAlarm()
     private let threshold: UInt64
+    private let capturesAllThreads: Bool
     private let submit: @Sendable (StallRecord) -> Void
     private let now: @Sendable () -> UInt64
 
     init(
-        threshold: UInt64, now: @escaping @Sendable () -> UInt64 = monotonicNow,
+        threshold: UInt64, capturesAllThreads: Bool = false, now: @escaping @Sendable () -> UInt64 = monotonicNow,
         submit: @escaping @Sendable (StallRecord) -> Void
     ) {
         self.threshold = threshold
+        self.capturesAllThreads = capturesAllThreads
         self.now = now
         self.submit = submit
     }
@@ -103,6 +106,10 @@ final class Watchdog: Sendable {
             )
         )
         record.duration = max(record.duration, now() &- stall.start)
+        record.captureMethods = capturer.methods
+        if capturesAllThreads, record.samples.count == 1 {
+            record.captureOtherThreads(than: [watched.loop.thread, clinux_gettid()], with: capturer)
+        }
         watched.record = record
         submit(record)
     }
@@ -151,9 +158,7 @@ extension StallRecord {
             id: ReportIdentifier.make(at: startedAt, using: &generator),
             loop: StallReport.LoopDescription(
                 label: loop.label, kind: loop.kind, turn: stall.turn, nesting: stall.nesting,
-                thread: StallReport.ThreadDescription(
-                    id: loop.thread, name: readSmallFile("/proc/self/task/\(loop.thread)/comm").map(firstLine)
-                )
+                thread: .init(loop.thread)
             ),
             threshold: threshold,
             startedAt: startedAt,

@@ -9,6 +9,17 @@ struct ReportBuilder {
         let samples = record.samples.map { sample in
             describe(sample, stack: (try? sample.stack.get()).map { tables.stack($0, in: sample.images, symbolicator) })
         }
+        let otherThreads = record.otherThreads.map { other in
+            let captured = try? other.stack.get()
+            return StallReport.OtherThread(
+                thread: other.thread,
+                stack: captured.map { tables.stack($0, in: record.otherImages, symbolicator) },
+                reason: other.stack.reason,
+                threadState: captured.map { StallReport.ThreadState($0.threadState) },
+                method: captured.map { StallReport.CaptureMethod($0.method) },
+                heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000
+            )
+        }
         let dominant = Self.dominantStack(of: samples).map { tables.stacks[$0].map { tables.frames[$0] } }
         let culprit = dominant?.first { $0.isInApp && $0.function != nil }
         return StallReport(
@@ -29,12 +40,15 @@ struct ReportBuilder {
                 }
             },
             samples: samples,
+            otherThreads: otherThreads.isEmpty ? nil : otherThreads,
+            omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads,
             stacks: tables.stacks,
             frames: tables.frames,
             images: tables.images,
             monitor: StallReport.MonitorDescription(
                 version: StallWatchVersion.current,
-                watchdogLateMilliseconds: milliseconds(record.watchdogLate)
+                watchdogLateMilliseconds: milliseconds(record.watchdogLate),
+                captureMethods: record.captureMethods.map(StallReport.CaptureMethod.init)
             )
         )
     }
@@ -49,24 +63,27 @@ struct ReportBuilder {
     }
 
     private func describe(_ sample: StallRecord.Sample, stack: Int?) -> StallReport.Sample {
-        switch sample.stack {
-        case .success(let captured):
-            return StallReport.Sample(
-                atMilliseconds: milliseconds(sample.age),
-                stack: stack,
-                reason: captured.incompleteReason,
-                threadState: StallReport.ThreadState(captured.threadState),
-                method: StallReport.CaptureMethod(captured.method),
-                isValid: sample.isValid,
-                isComplete: captured.isComplete,
-                heldMicroseconds: Double(captured.heldNanoseconds) / 1_000,
-                captureMicroseconds: Double(captured.captureNanoseconds) / 1_000
-            )
-        case .failure(let error):
-            return StallReport.Sample(
-                atMilliseconds: milliseconds(sample.age), stack: nil, reason: error.description, threadState: nil,
-                method: nil, isValid: sample.isValid, isComplete: false, heldMicroseconds: 0, captureMicroseconds: 0
-            )
+        let captured = try? sample.stack.get()
+        return StallReport.Sample(
+            atMilliseconds: milliseconds(sample.age),
+            stack: stack,
+            reason: sample.stack.reason,
+            threadState: captured.map { StallReport.ThreadState($0.threadState) },
+            method: captured.map { StallReport.CaptureMethod($0.method) },
+            isValid: sample.isValid,
+            isComplete: captured?.isComplete ?? false,
+            heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
+            captureMicroseconds: Double(captured?.captureNanoseconds ?? 0) / 1_000
+        )
+    }
+}
+
+extension Result<CapturedStack, CaptureError> {
+    /// Why there is no stack, or why it is not complete; `nil` when it is.
+    fileprivate var reason: String? {
+        switch self {
+        case .success(let stack): stack.incompleteReason
+        case .failure(let error): error.description
         }
     }
 }

@@ -21,6 +21,22 @@ extension StallReport {
         public var captureMicroseconds: Double
     }
 
+    /// A thread that is not the loop's, captured once, right after the first sample.
+    public struct OtherThread: Codable, Sendable, Equatable {
+        /// The thread.
+        public var thread: ThreadDescription
+        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        public var stack: Int?
+        /// Why there is no stack, or why it is not complete; `nil` when it is.
+        public var reason: String?
+        /// What the thread was doing.
+        public var threadState: ThreadState?
+        /// How the stack was taken.
+        public var method: CaptureMethod?
+        /// How long the thread was kept from running, in microseconds.
+        public var heldMicroseconds: Double
+    }
+
     /// What a thread was doing when it was captured.
     public enum ThreadState: String, Codable, Sendable {
         /// On CPU, or waiting for one.

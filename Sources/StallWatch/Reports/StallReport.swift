@@ -33,6 +33,10 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var culprit: Culprit?
     /// The samples, oldest first.
     public var samples: [Sample]
+    /// The other threads at the first sample, if the configuration asks for them.
+    public var otherThreads: [OtherThread]?
+    /// Threads that are not in ``otherThreads`` because there are too many; `nil` when none is left out.
+    public var omittedThreads: Int?
     /// Each stack: indices into ``frames``, innermost first.
     public var stacks: [[Int]]
     /// Each frame that is in a stack.
@@ -108,6 +112,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var version: String
         /// How late the watchdog was itself when it saw the stall.
         public var watchdogLateMilliseconds: Double
+        /// The ways in which threads can be captured here: `signal` instead of `stop` says that ptrace(2) is refused.
+        public var captureMethods: [CaptureMethod]
     }
 }
 

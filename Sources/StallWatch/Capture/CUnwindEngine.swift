@@ -1,0 +1,173 @@
+internal import CUnwind
+import Glibc
+
+/// Captures stacks with CUnwind. The only file that knows of it.
+///
+/// Lives on the watchdog: an engine belongs to one thread at a time.
+final class CUnwindEngine: CaptureEngine {
+    private let engine: OpaquePointer
+    /// The result of the last unwind, reused: at half a thousand frames it is too large for a stack.
+    private let stack: UnsafeMutablePointer<cunwind_stack>
+    private var threads: [Int32: OpaquePointer] = [:]
+    private var imageList = ImageList()
+    private var imageGeneration: UInt64 = 0
+    private let executable = readLink("/proc/self/exe") ?? ""
+
+    /// Threads whose /proc files are kept open; past it, all are closed and opened again as they are needed.
+    static let maximumOpenThreads = 64
+
+    /// The signal of the last resort: the only one that dispatch's worker threads let through (their mask leaves
+    /// ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE open).
+    static let defaultSignal = SIGPROF
+
+    /// - Parameter signal: The signal where the kernel refuses the other ways, 1 … 64.
+    init(signal: Int32 = CUnwindEngine.defaultSignal) throws(StallWatchError) {
+        guard let engine = cunwind_engine_create(signal) else {
+            throw StallWatchError(.systemFailure, "the capture engine cannot be made", errno: errno)
+        }
+        self.engine = engine
+        stack = .allocate(capacity: 1)
+        stack.initialize(to: cunwind_stack())
+    }
+
+    deinit {
+        for thread in threads.values { cunwind_thread_close(thread) }
+        cunwind_engine_destroy(engine)
+        stack.deallocate()
+    }
+
+    func probeStop() -> Bool {
+        cunwind_engine_probe_stop(engine, nil) == CUNWIND_OK
+    }
+
+    func look(at thread: Int32) throws(CaptureFailure) -> ThreadLook {
+        let handle = try open(thread)
+        var look = cunwind_thread_look()
+        guard cunwind_thread_look_at(handle, &look) == CUNWIND_OK else {
+            forget(thread)
+            throw .noSuchThread
+        }
+        guard look.is_blocked else { return ThreadLook(state: .running) }
+        let isUninterruptible = look.state == CChar(UInt8(ascii: "D"))
+        return ThreadLook(
+            state: isUninterruptible ? .uninterruptible : .blocked,
+            systemCall: look.system_call < 0 ? nil : Int(look.system_call),
+            isOnSocket: Self.isSocket(look.arguments.0)
+        )
+    }
+
+    func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
+        let handle = try open(thread)
+        var info = cunwind_capture_info()
+        let status =
+            switch method {
+            case .read: cunwind_capture_read(engine, handle, stack, &info)
+            case .stop: cunwind_capture_stop(engine, handle, stack, &info)
+            case .signal: cunwind_capture_signal(engine, handle, stack, &info)
+            }
+        switch status {
+        case CUNWIND_OK: return captured(method, info)
+        case CUNWIND_NO_SUCH_THREAD:
+            forget(thread)
+            throw .noSuchThread
+        case CUNWIND_NOT_BLOCKED: throw .notBlocked
+        case CUNWIND_MOVED: throw .moved
+        case CUNWIND_REFUSED: throw .refused(errno: info.error)
+        case CUNWIND_TIMED_OUT: throw .timedOut
+        case CUNWIND_SIGNAL_BLOCKED: throw .signalBlocked
+        default: throw .failed(errno: info.error)
+        }
+    }
+
+    func images() -> ImageList {
+        let count = cunwind_engine_refresh_images(engine)
+        let generation = cunwind_engine_image_generation(engine)
+        guard generation != imageGeneration else { return imageList }
+        imageGeneration = generation
+        imageList = ImageList((0..<count).compactMap(image))
+        return imageList
+    }
+}
+
+// MARK: - C values to Swift values
+
+extension CUnwindEngine {
+    private func captured(
+        _ method: CapturedStack.Method, _ info: cunwind_capture_info
+    ) -> CapturedStack {
+        let count = min(Int(stack.pointee.frame_count), Int(CUNWIND_MAX_FRAMES))
+        let frames = withUnsafeBytes(of: &stack.pointee.frames) { bytes in
+            // The array has CUNWIND_MAX_FRAMES elements, of which `count` are filled.
+            bytes.bindMemory(to: cunwind_frame.self).prefix(count).map {
+                CapturedStack.Frame(address: $0.address, isExact: $0.is_exact != 0)
+            }
+        }
+        let end = cunwind_end(rawValue: UInt32(stack.pointee.end))
+        return CapturedStack(
+            method: method,
+            threadState: .running,
+            frames: frames,
+            isComplete: end == CUNWIND_END_COMPLETE,
+            incompleteReason: Self.describe(end),
+            heldNanoseconds: info.held_nanoseconds,
+            captureNanoseconds: info.capture_nanoseconds
+        )
+    }
+
+    private func image(_ index: Int) -> LoadedImage? {
+        var image = cunwind_image()
+        guard cunwind_engine_image(engine, index, &image), let file = image.path else { return nil }
+        let path = String(cString: file)
+        let buildID = withUnsafeBytes(of: image.build_id) { bytes in
+            bytes.prefix(Int(image.build_id_length)).map { hexadecimal($0, width: 2) }.joined()
+        }
+        return LoadedImage(
+            path: path.isEmpty ? executable : path,
+            base: image.base,
+            addresses: image.low..<max(image.high, image.low),
+            buildID: buildID.isEmpty ? nil : buildID,
+            isExecutable: path.isEmpty || path == executable
+        )
+    }
+
+    /// Whether the number is an open socket's descriptor in this process. Only asks; nothing happens to the socket.
+    private static func isSocket(_ argument: UInt64) -> Bool {
+        guard let descriptor = Int32(exactly: argument) else { return false }
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFSOCK
+    }
+
+    private static func describe(_ end: cunwind_end) -> String? {
+        switch end {
+        case CUNWIND_END_COMPLETE: nil
+        case CUNWIND_END_NO_UNWIND_INFO: "a function has no unwind information"
+        case CUNWIND_END_BAD_MEMORY: "a part of the stack is not mapped"
+        case CUNWIND_END_NOT_IN_COPY: "the stack is larger than what is copied"
+        case CUNWIND_END_LOOP: "the stack is damaged: it does not lead outwards"
+        case CUNWIND_END_BAD_CODE_ADDRESS: "a return address is not in any image's code"
+        case CUNWIND_END_TOO_DEEP: "the stack is deeper than the limit"
+        default: "unknown"
+        }
+    }
+}
+
+// MARK: - Open threads
+
+extension CUnwindEngine {
+    private func open(_ thread: Int32) throws(CaptureFailure) -> OpaquePointer {
+        if let known = threads[thread] { return known }
+        if threads.count >= Self.maximumOpenThreads {
+            for handle in threads.values { cunwind_thread_close(handle) }
+            threads.removeAll()
+        }
+        guard let handle = cunwind_thread_open(engine, thread) else {
+            throw errno == ESRCH || errno == ENOENT ? .noSuchThread : .failed(errno: errno)
+        }
+        threads[thread] = handle
+        return handle
+    }
+
+    private func forget(_ thread: Int32) {
+        cunwind_thread_close(threads.removeValue(forKey: thread))
+    }
+}

@@ -1,0 +1,8 @@
+/// What the kernel says of a thread at one moment, as far as the choice of a capture method needs it.
+struct ThreadLook: Equatable {
+    var state: CapturedStack.ThreadState
+    /// The number of the system call that it is blocked in; `nil` when it runs, or waits for a page.
+    var systemCall: Int?
+    /// Whether that call's first argument is a socket's descriptor.
+    var isOnSocket = false
+}
