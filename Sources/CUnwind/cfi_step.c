@@ -90,8 +90,7 @@ static int no_name(unw_addr_space_t space, unw_word_t pc, char *name, size_t siz
   return -UNW_ENOINFO;
 }
 
-bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages,
-                           const cunwind_stack_copy *copy) {
+bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages) {
   static unw_accessors_t accessors = {
       .find_proc_info = find_proc_info,
       .put_unwind_info = put_unwind_info,
@@ -102,7 +101,7 @@ bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *mo
       .resume = no_resume,
       .get_proc_name = no_name,
   };
-  *unwinder = (cunwind_unwinder){.modules = modules, .pages = pages, .copy = copy};
+  *unwinder = (cunwind_unwinder){.modules = modules, .pages = pages};
   unwinder->space = unw_create_addr_space(&accessors, 0);
   if (!unwinder->space) {
     errno = ENOMEM;

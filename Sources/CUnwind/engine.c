@@ -22,7 +22,7 @@ cunwind_engine *cunwind_engine_create(int signal_number) {
   if (cunwind_guarded_memory_works() && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && cunwind_stack_copy_init(&engine->copy) &&
       cunwind_helper_init(&engine->helper) &&
-      cunwind_unwinder_init(&engine->unwinder, &engine->modules, &engine->pages, &engine->copy))
+      cunwind_unwinder_init(&engine->unwinder, &engine->modules, &engine->pages))
     return engine;
   int error = errno;
   cunwind_engine_destroy(engine);
@@ -32,6 +32,7 @@ cunwind_engine *cunwind_engine_create(int signal_number) {
 
 void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
+  cunwind_signal_slot_destroy(engine);
   cunwind_unwinder_destroy(&engine->unwinder);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
@@ -64,10 +65,17 @@ bool cunwind_engine_image(const cunwind_engine *engine, size_t index, cunwind_im
 // How far beyond the first function's frame the copy goes on: that function's own locals lie there.
 #define BEYOND_FIRST_FRAME 512u
 
-bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_registers *registers,
-                            cunwind_stack *stack, bool may_retake) {
+void cunwind_stack_clear(cunwind_stack *stack) {
+  stack->frame_count = stack->omitted_count = stack->omitted_at = 0;
+  stack->is_omitted_count_exact = 1;
+  stack->end = CUNWIND_END_COMPLETE;
+}
+
+bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                            const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
   uint64_t stack_pointer = registers->value[CUNWIND_SP];
   uint64_t copied_to = cunwind_stack_end(&thread->bounds, stack_pointer);
+  engine->unwinder.copy = copy;
   cunwind_unwind(&engine->unwinder, registers, stack);
   bool is_complete = stack->end == CUNWIND_END_COMPLETE && stack->frame_count > 0;
   bool is_cut = stack->end == CUNWIND_END_NOT_IN_COPY;

@@ -34,8 +34,7 @@ struct cunwind_engine {
   struct cunwind_signal_slot *signal_slot;  ///< NULL until the first capture by signal.
 };
 
-/// Bytes of /proc/<tid>/status that are read. A line of 65536 supplementary groups would need more; the fields that
-/// come after it are then missing, and the thread counts as not blocked.
+/// Bytes of /proc/<tid>/status that are read. A "Groups:" line of more than a thousand groups needs more.
 #define CUNWIND_STATUS_BYTES 16384
 
 struct cunwind_thread {
@@ -55,10 +54,19 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper);
 /// Runs the helper once on `tid`. `copy` and `bounds` are what it copies into and up to.
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds);
 
+/// Two halves of a look, for who has to order them. False: the thread is gone. Async-signal-safe: yes.
+/// State, blocked signal, and switch counts.
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *look);
+/// Blocked or not, in which call, SP and PC.
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look *look);
+
 /// After a capture's copy: unwinds it, and learns from it where the thread's stack ends.
 /// False: the copy was cut, more of the stack is there, and `thread->bounds` now says where it ends: capture again.
-bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_registers *registers,
-                            cunwind_stack *stack, bool may_retake);
+bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                            const cunwind_registers *registers, cunwind_stack *stack, bool may_retake);
+
+/// Leaves no frames.
+void cunwind_stack_clear(cunwind_stack *stack);
 
 /// Sleeps for that long without the C library's cancellation point.
 void cunwind_pause(uint64_t nanoseconds);

@@ -142,12 +142,11 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
 }
 
 // ptrace says EPERM of a thread that has ended but is still there (ptrace_attach, exit_state), which is no refusal.
-static bool has_ended(pid_t process, pid_t tid) {
+static bool has_ended(pid_t tid) {
   char path[64], text[512];
   // "/proc/self/task/<tid>/stat"; the state follows the last ')', because the name may hold one too (proc_pid_stat(5)).
   char digits[12], *at = path;
   int count = 0;
-  (void)process;
   for (const char *from = "/proc/self/task/"; *from; from++) *at++ = *from;
   for (pid_t rest = tid; rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
   while (count > 0) *at++ = digits[--count];
@@ -164,7 +163,7 @@ static bool has_ended(pid_t process, pid_t tid) {
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
   cunwind_status status = run_once(engine, tid, bounds);
   if (status != CUNWIND_REFUSED) return status;
-  if (has_ended(engine->process, tid)) return CUNWIND_NO_SUCH_THREAD;
+  if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
   // Only a refusal makes us name a tracer, so that an app that named one itself keeps it where it can.
   if (engine->helper.name_as_tracer || !yama_wants_to_know()) return status;
   engine->helper.name_as_tracer = true;
@@ -177,16 +176,19 @@ cunwind_status cunwind_capture_stop(cunwind_engine *engine, cunwind_thread *thre
   cunwind_status status;
   const cunwind_stop_request *answer = engine->helper.request;
   memset(info, 0, sizeof *info);
-  stack->frame_count = stack->omitted_count = 0;
+  cunwind_stack_clear(stack);
   for (bool may_retake = true;; may_retake = false) {
     status = cunwind_run_helper(engine, thread->tid, thread->bounds);
     info->held_nanoseconds += answer->held_nanoseconds;
     info->error = status == CUNWIND_OK ? 0 : answer->error;
     info->stack_bytes = engine->copy.length + engine->copy.outer_length;
-    if (status != CUNWIND_OK) break;
+    if (status != CUNWIND_OK) {
+      cunwind_stack_clear(stack);
+      break;
+    }
     cunwind_registers registers;
     cunwind_registers_from_ptrace(&registers, &answer->registers);
-    if (cunwind_finish_capture(engine, thread, &registers, stack, may_retake)) break;
+    if (cunwind_finish_capture(engine, thread, &engine->copy, &registers, stack, may_retake)) break;
   }
   info->capture_nanoseconds = cunwind_now() - begin;
   return status;

@@ -105,15 +105,22 @@ static bool parse_status(const char *text, int signal_number, cunwind_thread_loo
          take_number(&involuntary, 10, &look->involuntary_switches);
 }
 
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *look) {
+  if (read_all(thread->status_file, thread->text, sizeof thread->text) <= 0) return false;
+  return parse_status(thread->text, thread->signal_number, look) && look->state != 'Z' && look->state != 'X';
+}
+
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look *look) {
+  look->is_blocked = false;
+  look->system_call = -1;
+  if (thread->system_call_file < 0) return true;
+  if (read_all(thread->system_call_file, thread->text, sizeof thread->text) <= 0) return false;
+  parse_system_call(thread->text, look);
+  return true;
+}
+
 cunwind_status cunwind_thread_look_at(cunwind_thread *thread, cunwind_thread_look *look) {
   memset(look, 0, sizeof *look);
-  look->system_call = -1;
-  if (read_all(thread->status_file, thread->text, sizeof thread->text) <= 0) return CUNWIND_NO_SUCH_THREAD;
-  bool has_counts = parse_status(thread->text, thread->signal_number, look);
-  if (look->state == 'Z' || look->state == 'X') return CUNWIND_NO_SUCH_THREAD;
-  if (thread->system_call_file < 0) return CUNWIND_OK;
-  if (read_all(thread->system_call_file, thread->text, sizeof thread->text) <= 0) return CUNWIND_NO_SUCH_THREAD;
-  parse_system_call(thread->text, look);
-  if (!has_counts) look->is_blocked = false;
-  return CUNWIND_OK;
+  bool is_there = cunwind_thread_read_status(thread, look) && cunwind_thread_read_system_call(thread, look);
+  return is_there ? CUNWIND_OK : CUNWIND_NO_SUCH_THREAD;
 }

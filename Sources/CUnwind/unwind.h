@@ -22,7 +22,7 @@
 typedef struct cunwind_unwinder {
   const cunwind_modules *modules;
   cunwind_page_cache *pages;
-  const cunwind_stack_copy *copy;
+  const cunwind_stack_copy *copy;  ///< Set before each unwind.
   struct unw_addr_space *space;
   // While libunwind makes one step: what its accessors answer from, and why they could not.
   const cunwind_registers *stepping;
@@ -43,8 +43,7 @@ typedef enum cunwind_step {
 #pragma GCC visibility push(hidden)
 
 /// False with errno. Async-signal-safe: no.
-bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages,
-                           const cunwind_stack_copy *copy);
+bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages);
 void cunwind_unwinder_destroy(cunwind_unwinder *unwinder);
 
 /// Forgets what was learned from images: call when one has come or gone.

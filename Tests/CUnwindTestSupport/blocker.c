@@ -1,0 +1,114 @@
+// A thread that blocks in one call again and again, and counts what the call said.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "blocking_calls.h"
+
+struct cunwind_test_blocker {
+  const cunwind_test_entry *entry;
+  cunwind_test_fixture fixture;
+  cunwind_test_blocker_result result;
+  pthread_t thread, feeder;
+  pid_t tid;
+};
+
+static const cunwind_test_entry *entry_at(size_t index) {
+  return index < cunwind_test_timed_call_count ? &cunwind_test_timed_calls[index]
+                                               : &cunwind_test_fed_calls[index - cunwind_test_timed_call_count];
+}
+
+size_t cunwind_test_call_count(void) { return cunwind_test_timed_call_count + cunwind_test_fed_call_count; }
+
+cunwind_test_call cunwind_test_call_at(size_t index) { return entry_at(index)->call; }
+
+// The function around an address is the last one that begins before it. One that is not in the list can only be
+// mistaken for one of them when it follows it, so no more than a page's worth of code is believed.
+bool cunwind_test_call_contains(size_t index, uint64_t address) {
+  uint64_t start = (uint64_t)(uintptr_t)entry_at(index)->block;
+  if (address <= start || address - start > 4096) return false;
+  for (size_t other = 0; other < cunwind_test_call_count(); other++) {
+    uint64_t other_start = (uint64_t)(uintptr_t)entry_at(other)->block;
+    if (other_start > start && other_start < address) return false;
+  }
+  return true;
+}
+
+static bool is_stopping(const cunwind_test_blocker *blocker) {
+  return __atomic_load_n(&blocker->fixture.is_stopping, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t microseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void *block_again_and_again(void *context) {
+  cunwind_test_blocker *blocker = context;
+  cunwind_test_fixture *fixture = &blocker->fixture;
+  cunwind_test_blocker_result *result = &blocker->result;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR2);  // What sigtimedwait waits for.
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  __atomic_store_n(&blocker->tid, gettid(), __ATOMIC_RELEASE);
+  while (!is_stopping(blocker)) {
+    uint64_t begin = microseconds_now();
+    errno = 0;
+    int error = blocker->entry->block(fixture);
+    uint64_t took = microseconds_now() - begin;
+    result->iterations++;
+    if (error == EINTR) result->interrupted++;
+    else if (error != 0) result->failed++, result->error = error;
+    // Some kernels round a time-out down to their tick or to a millisecond.
+    else if (blocker->entry->call.is_timed && took + 1500 < fixture->milliseconds * 1000ull) result->early++;
+    __atomic_fetch_add(&fixture->iterations, 1, __ATOMIC_RELEASE);
+  }
+  return NULL;
+}
+
+static void *feed_again_and_again(void *context) {
+  cunwind_test_blocker *blocker = context;
+  uint32_t last = 0;
+  // Beyond the stop, until the blocked thread has seen it.
+  while (!is_stopping(blocker) || last == 0) {
+    blocker->entry->feed(&blocker->fixture);
+    if (is_stopping(blocker)) last = 1;
+  }
+  return NULL;
+}
+
+cunwind_test_blocker *cunwind_test_blocker_start(size_t index, uint32_t milliseconds) {
+  cunwind_test_blocker *blocker = calloc(1, sizeof *blocker);
+  if (!blocker) return NULL;
+  blocker->entry = entry_at(index);
+  int failed = cunwind_test_fixture_init(&blocker->fixture, milliseconds) ? 0 : errno;
+  if (!failed && blocker->entry->feed) failed = pthread_create(&blocker->feeder, NULL, feed_again_and_again, blocker);
+  if (!failed) failed = pthread_create(&blocker->thread, NULL, block_again_and_again, blocker);
+  if (failed) {
+    __atomic_store_n(&blocker->fixture.is_stopping, 1, __ATOMIC_RELEASE);
+    if (blocker->feeder) pthread_join(blocker->feeder, NULL);
+    cunwind_test_fixture_destroy(&blocker->fixture);
+    free(blocker);
+    errno = failed;
+    return NULL;
+  }
+  while (__atomic_load_n(&blocker->tid, __ATOMIC_ACQUIRE) == 0) usleep(100);
+  return blocker;
+}
+
+pid_t cunwind_test_blocker_tid(const cunwind_test_blocker *blocker) { return blocker->tid; }
+
+cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *blocker) {
+  __atomic_store_n(&blocker->fixture.is_stopping, 1, __ATOMIC_RELEASE);
+  pthread_join(blocker->thread, NULL);
+  if (blocker->feeder) pthread_join(blocker->feeder, NULL);
+  cunwind_test_blocker_result result = blocker->result;
+  cunwind_test_fixture_destroy(&blocker->fixture);
+  free(blocker);
+  return result;
+}
