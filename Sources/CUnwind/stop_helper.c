@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 
 #include "raw_system_call.h"
+#include "restarted_calls.h"
 
 /// A thread on CPU stops within a few microseconds. For so long the helper asks over and over, because to sleep and be
 /// woken would keep the thread stopped for longer; after that it sleeps.
@@ -78,7 +79,9 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
     cunwind_stack_copy_take(request->copy, stack_pointer, cunwind_stack_end(&request->bounds, stack_pointer));
   }
   // An event stop has its event in the third byte; without one, this is a signal on its way to the thread.
-  int signal_to_deliver = (state >> 16) == 0 ? WSTOPSIG(state) : 0;
+  bool is_on_its_way = (state >> 16) == 0;
+  int signal_to_deliver = is_on_its_way ? WSTOPSIG(state) : 0;
+  if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->tid, &request->registers);
   ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
   request->held_nanoseconds = cunwind_now() - unseen;
   if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.

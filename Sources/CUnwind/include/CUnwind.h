@@ -161,6 +161,10 @@ void cunwind_thread_close(cunwind_thread *_Nullable thread);
 /// time, nothing on the thread's. Async-signal-safe: yes.
 cunwind_status cunwind_thread_look_at(cunwind_thread *_Nonnull thread, cunwind_thread_look *_Nonnull look);
 
+/// Whether a stop makes the system call `number` end with EINTR instead of letting it go on: signal(7)'s list, and the
+/// calls of asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
+bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
+
 // ---- Captures -------------------------------------------------------------------------------------------------------
 // Each copies registers and stack into the engine, unwinds the copy after the thread has been let go, and fills `stack`
 // (which is left with 0 frames when the status is not CUNWIND_OK). `info` is always filled.

@@ -52,7 +52,9 @@ final class CUnwindEngine: CaptureEngine {
         return ThreadLook(
             state: isUninterruptible ? .uninterruptible : .blocked,
             systemCall: look.system_call < 0 ? nil : Int(look.system_call),
-            isOnSocket: Self.isSocket(look.arguments.0)
+            isInterruptedByStop: cunwind_call_is_interrupted_by_stop(
+                look.system_call, Self.isSocket(look.arguments.0)
+            )
         )
     }
 

@@ -17,10 +17,7 @@ struct CapturePolicy: Equatable, Sendable {
             // It answers neither ptrace nor a signal before its wait is over.
             return [.read]
         case .blocked:
-            guard mayStop, let call = look.systemCall,
-                !NeverRestartedCalls.contains(call, isSocket: look.isOnSocket)
-            else { return [.read] }
-            return [.read, .stop]
+            return mayStop && !look.isInterruptedByStop ? [.read, .stop] : [.read]
         }
     }
 }

@@ -3,6 +3,6 @@ struct ThreadLook: Equatable {
     var state: CapturedStack.ThreadState
     /// The number of the system call that it is blocked in; `nil` when it runs, or waits for a page.
     var systemCall: Int?
-    /// Whether that call's first argument is a socket's descriptor.
-    var isOnSocket = false
+    /// Whether a stop would make that call end with EINTR (signal(7)).
+    var isInterruptedByStop = false
 }

@@ -1,0 +1,98 @@
+// Calls that end with EINTR when their thread is stopped and let go (signal(7), "Interruption of system calls and library
+// functions by stop signals"; io_getevents(2), io_uring_enter(2)). The kernel makes no difference between a stop signal
+// and a stop by ptrace: both take the thread through the same way out of the call.
+//
+// A thread that is found blocked in one is only read. But one that is found running may enter such a call in the few
+// microseconds before the stop reaches it. Then the helper does for it what the kernel does for every other call
+// (arch_do_signal_or_restart, for ERESTARTNOHAND): the program counter goes back to the system call instruction, and the
+// call begins again. What it had waited for until then is lost: microseconds, since it was running a moment ago.
+
+#define _GNU_SOURCE
+#include "restarted_calls.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+#include "CUnwind.h"
+#include "raw_system_call.h"
+
+typedef struct call {
+  long number;
+  bool on_sockets_only;  // With SO_RCVTIMEO or SO_SNDTIMEO. Not asked for: that would be a call on the app's socket.
+} call;
+
+static const call interrupted_calls[] = {
+    {SYS_epoll_pwait, false},  {SYS_epoll_pwait2, false},  {SYS_semop, false},       {SYS_semtimedop, false},
+    {SYS_rt_sigtimedwait, false}, {SYS_io_getevents, false}, {SYS_io_pgetevents, false}, {SYS_io_uring_enter, false},
+    {SYS_connect, true},       {SYS_accept, true},         {SYS_accept4, true},      {SYS_sendto, true},
+    {SYS_recvfrom, true},      {SYS_sendmsg, true},        {SYS_recvmsg, true},      {SYS_sendmmsg, true},
+    {SYS_recvmmsg, true},      {SYS_read, true},           {SYS_write, true},        {SYS_readv, true},
+    {SYS_writev, true},
+#ifdef SYS_epoll_wait
+    {SYS_epoll_wait, false},  // Not on aarch64.
+#endif
+};
+
+CUNWIND_BARE static const call *find(long number) {
+  for (unsigned index = 0; index < sizeof interrupted_calls / sizeof *interrupted_calls; index++) {
+    if (interrupted_calls[index].number == number) return &interrupted_calls[index];
+  }
+  return 0;
+}
+
+bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
+  const call *found = find((long)number);
+  return found && (is_on_socket || !found->on_sockets_only);
+}
+
+#if defined(__x86_64__)
+
+#define SYSCALL_INSTRUCTION_BYTES 2
+/// Pending signals that are looked at. With more than these there is surely one that the thread lets through.
+#define MAX_PENDING_SIGNALS 32
+
+// Whether a signal of the app waits to be delivered to the thread: then EINTR is that signal's, and stays.
+CUNWIND_BARE static bool has_pending_signal(pid_t tid) {
+  uint64_t blocked = 0;
+  if (cunwind_raw(SYS_ptrace, PTRACE_GETSIGMASK, tid, sizeof blocked, (long)&blocked, 0, 0) != 0) return true;
+  for (unsigned shared = 0; shared < 2; shared++) {
+    for (unsigned offset = 0;; offset++) {
+      if (offset == MAX_PENDING_SIGNALS) return true;
+      siginfo_t info;
+      struct __ptrace_peeksiginfo_args which;
+      which.off = offset;
+      which.flags = shared ? PTRACE_PEEKSIGINFO_SHARED : 0;
+      which.nr = 1;
+      long got = cunwind_raw(SYS_ptrace, PTRACE_PEEKSIGINFO, tid, (long)&which, (long)&info, 0, 0);
+      if (got < 0) return true;
+      if (got == 0) break;
+      if ((blocked & 1ull << (info.si_signo - 1)) == 0) return true;
+    }
+  }
+  return false;
+}
+
+CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
+  if ((long)registers->orig_rax < 0 || (long)registers->rax != -EINTR || !find((long)registers->orig_rax)) return;
+  if (has_pending_signal(tid)) return;
+  cunwind_ptrace_registers restarted = *registers;
+  restarted.rax = registers->orig_rax;
+  restarted.rip -= SYSCALL_INSTRUCTION_BYTES;
+  struct iovec argument;
+  argument.iov_base = &restarted;
+  argument.iov_len = sizeof restarted;
+  // A failure leaves the thread as it is: EINTR, as under any other monitor.
+  cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
+}
+
+#else
+
+CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
+  // The result has overwritten x0, the call's first argument, and the kernel shows its copy (orig_x0) to nobody.
+  (void)tid, (void)registers;
+}
+
+#endif

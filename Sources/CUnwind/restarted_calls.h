@@ -1,0 +1,20 @@
+// Which system calls go on after a stop, and which do not.
+
+#ifndef CUNWIND_RESTARTED_CALLS_H
+#define CUNWIND_RESTARTED_CALLS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "registers.h"
+
+#pragma GCC visibility push(hidden)
+
+/// For the stop helper, while `tid` is stopped by PTRACE_INTERRUPT with `registers`: if the stop is about to make a call
+/// return EINTR that nothing else interrupts, sets the thread back to the beginning of the call. Raw system calls only;
+/// allocates nothing, cannot block. Async-signal-safe: yes.
+void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers);
+
+#pragma GCC visibility pop
+
+#endif
