@@ -20,6 +20,10 @@ extension StallMonitor {
         /// Whether a report also has the stacks of the process's other threads, taken one after another right after the
         /// first sample. Each running thread is held for some ten microseconds. Off by default.
         public var captureAllThreads: Bool
+        /// How long a run loop may go without waiting, though each of its turns is short; `nil` for as long as it likes.
+        public var saturationThreshold: Duration?
+        /// What to do while a debugger is attached.
+        public var whenDebugged: DebuggerRule
 
         /// Makes a configuration; every value has a default.
         public init(
@@ -27,17 +31,21 @@ extension StallMonitor {
             reports: ReportDestination = .directory("stalls"),
             metadata: [String: String] = [:],
             logger: Logger? = nil,
-            captureAllThreads: Bool = false
+            captureAllThreads: Bool = false,
+            saturationThreshold: Duration? = .seconds(10),
+            whenDebugged: DebuggerRule = .ignore
         ) {
             self.threshold = threshold
             self.reports = reports
             self.metadata = metadata
             self.logger = logger
             self.captureAllThreads = captureAllThreads
+            self.saturationThreshold = saturationThreshold
+            self.whenDebugged = whenDebugged
         }
 
-        /// The threshold in nanoseconds, if it is in range.
-        func validThreshold() throws(StallWatchError) -> UInt64 {
+        /// A threshold in nanoseconds, if it is in range.
+        static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
             guard threshold >= Self.minimumThreshold, threshold <= Self.maximumThreshold else {
                 throw StallWatchError(
                     .invalidConfiguration,
@@ -47,6 +55,28 @@ extension StallMonitor {
             let (seconds, attoseconds) = threshold.components
             return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
         }
+
+        private func saturation() throws(StallWatchError) -> UInt64? {
+            guard let saturationThreshold else { return nil }
+            return try Self.nanoseconds(saturationThreshold)
+        }
+
+        /// What the watchdog goes by.
+        func rules() throws(StallWatchError) -> WatchRules {
+            WatchRules(
+                capturesAllThreads: captureAllThreads,
+                ignoresDebugged: whenDebugged == .ignore,
+                saturationThreshold: try saturation()
+            )
+        }
+    }
+
+    /// What to do about a stall while a debugger is attached to the loop's thread.
+    public enum DebuggerRule: Sendable {
+        /// Nothing: somebody is looking already.
+        case ignore
+        /// The same as without.
+        case report
     }
 
     /// Where a monitor's reports go.
@@ -68,6 +98,8 @@ extension StallMonitor {
         public internal(set) var reportsDropped = 0
         /// Stalls that were not reported because too many were waiting to be.
         public internal(set) var reportsLost = 0
+        /// How often something over a threshold was not reported, by reason.
+        public internal(set) var heldBack = HeldBackCounts()
         /// Attempts to write a report that failed.
         public internal(set) var failedWrites = 0
         /// Why the last one of them failed.

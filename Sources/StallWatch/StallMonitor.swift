@@ -27,8 +27,8 @@ public final class StallMonitor: Sendable {
     }
     private struct State {
         var phase = Phase.made
-        var loops: [LoopMonitor] = []
-        var labels: Set<String> = []
+        var loops: [String: [LoopMonitor]] = [:]
+        var identities: [String: ObjectIdentifier] = [:]
     }
     private let state = Mutex(State())
     private let watchdog: Watchdog
@@ -42,16 +42,14 @@ public final class StallMonitor: Sendable {
     ///   ``StallWatchError/Code/unwritableReports`` when reports cannot be written.
     public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
         self.configuration = configuration
-        let threshold = try configuration.validThreshold()
+        _ = try Configuration.nanoseconds(configuration.threshold)
         var directory: ReportDirectory?
         if let path = configuration.reports.path { directory = try ReportDirectory(path: path) }
         let metadata = configuration.metadata
         reporter = Reporter(directory: directory, logger: configuration.logger) {
             ReportBuilder(process: .current(), metadata: metadata, symbolicator: SymbolTableSymbolicator())
         }
-        watchdog = Watchdog(
-            threshold: threshold, capturesAllThreads: configuration.captureAllThreads, submit: reporter.submit
-        )
+        watchdog = Watchdog(rules: try configuration.rules(), submit: reporter.submit)
     }
 
     deinit {
@@ -60,20 +58,51 @@ public final class StallMonitor: Sendable {
 
     /// Watches one more loop, from its next turn on. May be called before ``start()`` and while the monitor runs.
     ///
-    /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop already, and
-    ///   ``StallWatchError/Code/stopped`` after ``stop()``.
+    /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop, or another one of the same label,
+    ///   ``StallWatchError/Code/invalidConfiguration`` for a threshold out of range, and ``StallWatchError/Code/stopped``
+    ///   after ``stop()``.
     public func watch(_ loop: WatchedLoop) throws(StallWatchError) {
+        let threshold = try Configuration.nanoseconds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
                 throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to watch \(loop.label)")
             }
-            guard state.labels.insert(loop.label).inserted else {
-                throw StallWatchError(.alreadyWatched, "the loop \(loop.label) is watched already")
+            guard state.loops[loop.label] == nil else {
+                throw StallWatchError(.alreadyWatched, "a loop with the label \(loop.label) is watched already")
             }
-            let monitored = try LoopMonitor(loop, alarm: watchdog.alarm)
-            state.loops.append(monitored)
-            watchdog.add(monitored)
+            if let identity = loop.identity, let label = state.identities.first(where: { $0.value == identity })?.key {
+                throw StallWatchError(.alreadyWatched, "the loop \(loop.label) is watched already, as \(label)")
+            }
+            let monitors = try loop.makeMonitors(threshold: threshold, alarm: watchdog.alarm)
+            state.loops[loop.label] = monitors
+            state.identities[loop.label] = loop.identity
+            watchdog.add(monitors)
         }
+    }
+
+    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen. Does nothing if there is
+    /// none.
+    public func unwatch(_ label: String) {
+        let monitors = state.withLock { state in
+            state.identities[label] = nil
+            return state.loops.removeValue(forKey: label)
+        }
+        // The watchdog takes them off when it runs; a monitor that was never started has none.
+        for monitor in monitors ?? [] { monitor.source.remove() }
+        watchdog.remove(label: label)
+    }
+
+    /// Changes how long a turn of the loop with that label may take, from the watchdog's next look on.
+    ///
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` when the threshold is out of range, or no such loop is
+    ///   watched.
+    public func setThreshold(_ threshold: Duration, of label: String) throws(StallWatchError) {
+        let nanoseconds = try Configuration.nanoseconds(threshold)
+        guard let monitors = state.withLock({ $0.loops[label] }) else {
+            throw StallWatchError(.invalidConfiguration, "no loop with the label \(label) is watched")
+        }
+        for monitor in monitors { monitor.setThreshold(nanoseconds) }
+        watchdog.alarm.ring()
     }
 
     /// Starts the watchdog.
@@ -127,7 +156,7 @@ public final class StallMonitor: Sendable {
             return
         case .made:
             // Nothing runs yet: the observers are all there is to take away.
-            for loop in state.withLock({ $0.loops }) { loop.remove() }
+            for loop in state.withLock({ $0.loops.values.joined() }) { loop.source.remove() }
             reporter.streams.finish()
         case .running(let watchdogThread, let reporterThread):
             watchdog.stop()
@@ -144,7 +173,38 @@ public final class StallMonitor: Sendable {
     public var reports: AsyncStream<StallReport> { reporter.streams.stream() }
 
     /// What the monitor has done so far.
-    public var statistics: Statistics { reporter.statistics }
+    public var statistics: Statistics {
+        var statistics = reporter.statistics
+        statistics.heldBack = watchdog.heldBack.current
+        return statistics
+    }
+
+    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the turns
+    /// that last are measured anew. Nests. Costs two atomic operations.
+    public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        watchdog.pauses.begin()
+        defer { watchdog.pauses.end(at: monotonicNow()) }
+        return try body()
+    }
+
+    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit. It ends with
+    /// ``IgnoreScope/end()``, or when the scope is dropped.
+    public func ignoreScope() -> IgnoreScope {
+        watchdog.pauses.begin()
+        return IgnoreScope(pauses: watchdog.pauses)
+    }
+
+    /// A stretch in which nothing is watched.
+    public struct IgnoreScope: ~Copyable, Sendable {
+        fileprivate let pauses: PauseState
+
+        /// Ends the stretch.
+        public consuming func end() {}
+
+        deinit {
+            pauses.end(at: monotonicNow())
+        }
+    }
 }
 
 /// Hands one value from the thread that makes it to the one that keeps it.

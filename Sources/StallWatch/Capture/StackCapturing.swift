@@ -16,4 +16,6 @@ protocol StackCapturing: AnyObject {
 struct CaptureError: Error, Equatable, CustomStringConvertible {
     /// A sentence without its full stop, such as "the thread has ended".
     var description: String
+    /// Whether the thread that was to be captured is gone.
+    var isThreadGone = false
 }

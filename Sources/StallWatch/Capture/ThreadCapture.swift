@@ -50,7 +50,7 @@ final class ThreadCapture: StackCapturing {
 extension CaptureError {
     init(_ failure: CaptureFailure) {
         switch failure {
-        case .noSuchThread: self.init(description: "the thread has ended")
+        case .noSuchThread: self.init(description: "the thread has ended", isThreadGone: true)
         case .notBlocked, .moved: self.init(description: "the thread kept moving while it was read")
         case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
         case .timedOut: self.init(description: "the thread did not answer in time")

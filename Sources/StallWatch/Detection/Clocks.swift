@@ -8,6 +8,13 @@ func monotonicNow() -> UInt64 {
     return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
+/// Nanoseconds of CLOCK_BOOTTIME, which also runs while the machine is suspended.
+func bootTimeNow() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+}
+
 /// Nanoseconds of the wall clock since 1970.
 func wallClockNow() -> UInt64 {
     var time = timespec()

@@ -3,7 +3,7 @@
 /// A pure value: it is told what the loop does and what time it is, and knows no clock, no thread and no loop.
 struct StallDetector {
     /// How long a turn may take, in nanoseconds.
-    let threshold: UInt64
+    var threshold: UInt64
     let schedule: SampleSchedule
 
     private(set) var stall: Stall?
@@ -11,6 +11,8 @@ struct StallDetector {
     private var lastTurn: UInt64 = 0
     /// The turn whose age counts from later than its beginning, and from when.
     private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
+    /// The turn that is not looked at any more.
+    private var abandoned: UInt64?
 
     init(threshold: UInt64, schedule: SampleSchedule = .standard) {
         self.threshold = threshold
@@ -27,6 +29,10 @@ struct StallDetector {
         var turn: UInt64
         /// Runs of the loop inside a callout of the same loop; 0 is the outermost.
         var nesting: Int
+        /// The number of the mode that the innermost run is in; 0 if that mode was not named.
+        var mode: UInt8 = 0
+        /// Whether the turn is the time between two runs of the loop.
+        var isGap = false
         var samples = 0
         /// When the next sample is due; `nil` when the budget is used up.
         var nextSample: UInt64?
@@ -51,8 +57,23 @@ struct StallDetector {
         var nextLook: UInt64?
     }
 
+    /// The stall is not one after all: its turn counts from `now` on.
+    mutating func measureAnew(from now: UInt64) {
+        guard let stall else { return }
+        measuredAnew = (turnBegan: stall.turnBegan, from: now)
+        self.stall = nil
+    }
+
+    /// The stall's thread is gone: its turn will never end, and is not looked at any more.
+    mutating func abandon() {
+        abandoned = stall?.turnBegan
+        stall = nil
+    }
+
     /// Decides what a look at the loop at `now` means.
-    mutating func look(_ loop: TurnSnapshot, at now: UInt64) -> Decision {
+    ///
+    /// - Parameter countingFrom: What a turn did before this moment does not count.
+    mutating func look(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0) -> Decision {
         var decision = Decision()
         if let stall, loop.began != stall.turnBegan {
             decision.actions.append(.end(stall))
@@ -82,13 +103,17 @@ struct StallDetector {
             // A nested run in a mode without observers: what it waits for are its own events.
             measuredAnew = (turnBegan: began, from: now)
         }
-        var start = began
-        if let measuredAnew, measuredAnew.turnBegan == began { start = measuredAnew.from }
+        if began == abandoned { return decision }
+        var start = max(began, countingFrom)
+        if let measuredAnew, measuredAnew.turnBegan == began { start = max(start, measuredAnew.from) }
         guard now >= start, now - start >= threshold else {
             decision.nextLook = start &+ threshold
             return decision
         }
-        var stall = Stall(turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, samples: 1)
+        var stall = Stall(
+            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, mode: loop.mode,
+            isGap: loop.isGap, samples: 1
+        )
         stall.nextSample = schedule.next(after: 1, start: start, threshold: threshold)
         self.stall = stall
         decision.actions.append(.begin(stall))

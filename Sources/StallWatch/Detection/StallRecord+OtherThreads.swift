@@ -4,20 +4,12 @@ extension StallRecord {
     /// Threads that are captured beside the loop's at most.
     static let maximumOtherThreads = 256
 
-    /// Captures every thread of the process but `excluded`, one after another.
-    mutating func captureOtherThreads(than excluded: Set<Int32>, with capturer: any StackCapturing) {
-        let others = ThreadList.current().filter { !excluded.contains($0) }
-        for thread in others.prefix(Self.maximumOtherThreads) {
-            let stack: Result<CapturedStack, CaptureError>
-            do {
-                stack = .success(try capturer.capture(thread: thread))
-            } catch {
-                stack = .failure(error)
-            }
-            otherThreads.append(OtherThread(thread: .init(thread), stack: stack))
-        }
-        omittedThreads = max(others.count - Self.maximumOtherThreads, 0)
-        otherImages = capturer.images()
+    /// Captures the threads of the process that are not `target`, nor the monitor's own.
+    mutating func captureOtherThreads(than target: CaptureTarget, with services: WatchServices) {
+        var excluded = services.ownThreads
+        if case .thread(let thread) = target { excluded.insert(thread) }
+        (otherThreads, omittedThreads) = services.captureAll(than: excluded)
+        otherImages = services.capturer.images()
     }
 }
 

@@ -7,8 +7,10 @@ struct StallRecord: Sendable {
         /// Whether the same turn was running before and after.
         var isValid: Bool
         var stack: Result<CapturedStack, CaptureError>
+        /// The threads of the process, if the loop is a pool: its workers are among them.
+        var workers: [OtherThread] = []
         /// The images that were mapped then.
-        var images: ImageList
+        var images = ImageList()
     }
 
     /// The stack of a thread that is not the loop's.
@@ -19,6 +21,7 @@ struct StallRecord: Sendable {
 
     /// A UUID, version 7.
     let id: String
+    let kind: StallReport.Kind
     let loop: StallReport.LoopDescription
     /// The threshold of the loop, in nanoseconds.
     let threshold: UInt64
@@ -34,8 +37,65 @@ struct StallRecord: Sendable {
     var otherThreads: [OtherThread] = []
     /// Threads that were left out, because there are more than are captured.
     var omittedThreads = 0
+    /// Turns that passed meanwhile, if they did.
+    var turns: UInt64?
+    /// Whether the stall is the time between two runs of the loop.
+    var isGap = false
+    /// By how much the stall may have begun earlier, in nanoseconds, where only a heartbeat tells of it.
+    var startUncertainty: UInt64?
+    /// What had been held back when the record was last brought up to date.
+    var heldBack = HeldBackCounts()
     /// The images that `otherThreads` refers to.
     var otherImages = ImageList()
     /// How threads can be captured here.
     var captureMethods: [CapturedStack.Method] = []
+}
+
+extension StallRecord {
+    /// A stall that has just been seen.
+    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ target: CaptureTarget, at now: UInt64) {
+        let age = now &- stall.start
+        let kind: StallReport.Kind = target == .pool ? .starvation : .stall
+        self.init(
+            kind, of: loop, target, turn: stall.turn, nesting: stall.nesting, mode: stall.mode,
+            threshold: loop.threshold, age: age
+        )
+        isGap = stall.isGap
+        startUncertainty = loop.source.startUncertainty(of: stall.turnBegan)
+    }
+
+    /// A saturation that has just been seen.
+    init(
+        _ saturation: SaturationDetector.Saturation, of loop: LoopMonitor, _ target: CaptureTarget, threshold: UInt64,
+        at now: UInt64
+    ) {
+        self.init(
+            .saturation, of: loop, target, turn: saturation.firstTurn, nesting: saturation.nesting, mode: 0,
+            threshold: threshold, age: now &- saturation.since
+        )
+        turns = saturation.lastTurn - saturation.firstTurn
+    }
+
+    private init(
+        _ kind: StallReport.Kind, of loop: LoopMonitor, _ target: CaptureTarget, turn: UInt64, nesting: Int, mode: UInt8,
+        threshold: UInt64, age: UInt64
+    ) {
+        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
+        var thread: StallReport.ThreadDescription?
+        if case .thread(let id) = target { thread = .init(id) }
+        var generator = SystemRandomNumberGenerator()
+        self.init(
+            id: ReportIdentifier.make(at: startedAt, using: &generator),
+            kind: kind,
+            loop: StallReport.LoopDescription(
+                label: loop.label, kind: loop.source.kind, mode: loop.source.modeName(mode), turn: turn,
+                nesting: nesting, thread: thread
+            ),
+            threshold: threshold,
+            startedAt: startedAt,
+            watchdogLate: age &- min(threshold, age),
+            state: .ongoing,
+            duration: age
+        )
+    }
 }

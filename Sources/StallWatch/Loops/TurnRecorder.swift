@@ -1,3 +1,5 @@
+internal import CLinux
+import Glibc
 import Synchronization
 
 /// The small block of atomics that a monitored loop writes and the watchdog reads.
@@ -23,11 +25,28 @@ final class TurnRecorder: Sendable {
     private let stalled = Atomic<UInt64>(0)
     /// When that turn ended; 0 while it lasts.
     private let stalledEnd = Atomic<UInt64>(0)
+    /// When the loop last left a wait, or was entered from outside; 0 while it waits.
+    private let leftWait = Atomic<UInt64>(0)
+    /// The kernel id of the thread that runs the loop; 0 while it has not been seen.
+    private let thread = Atomic<Int32>(0)
+    /// That thread's pthread_t, which it can compare without a system call.
+    private let threadHandle = Atomic<UInt>(0)
+    /// The modes of the loop's runs, innermost in the lowest byte; 0 is a mode that was not named.
+    private let modes = Atomic<UInt64>(0)
+    /// Whether the current turn is the time between two runs of the loop.
+    private let inGap = Atomic<Bool>(false)
+
+    /// `RunLoop.run()` leaves and enters its loop again for every source that it handles. A loop that comes back within
+    /// this time, in nanoseconds, has not waited; what it does in a longer gap is not known, and counts as a wait.
+    static let longestReentry: UInt64 = 1_000_000
 
     private let alarm: WatchdogAlarm
+    private let watchGaps: Bool
 
-    init(alarm: WatchdogAlarm) {
+    /// - Parameter watchGaps: Whether the time between two runs of the loop counts as a turn.
+    init(alarm: WatchdogAlarm, watchGaps: Bool = false) {
         self.alarm = alarm
+        self.watchGaps = watchGaps
     }
 }
 
@@ -36,12 +55,25 @@ final class TurnRecorder: Sendable {
 extension TurnRecorder {
     /// The loop is entered: by the app, or by a callout of an outer run of the same loop.
     func enter(at now: UInt64) {
-        depth.store(depth.load(ordering: .relaxed) + 1, ordering: .relaxed)
+        let runs = depth.load(ordering: .relaxed)
+        depth.store(runs + 1, ordering: .relaxed)
+        modes.store(modes.load(ordering: .relaxed) << 8, ordering: .relaxed)
+        if leftWait.load(ordering: .relaxed) == 0 || runs == 0 && now &- ended.load(ordering: .relaxed) > Self.longestReentry {
+            leftWait.store(now, ordering: .relaxed)
+        }
+        noteThread()
         beginTurn(at: now)
+    }
+
+    /// The run that has just been entered is in the mode that the app gave the number `index`, 1 … 255.
+    func noteMode(_ index: UInt8) {
+        modes.store(modes.load(ordering: .relaxed) & ~0xff | UInt64(index), ordering: .relaxed)
     }
 
     /// The loop has left its wait.
     func leaveWait(at now: UInt64) {
+        leftWait.store(now, ordering: .relaxed)
+        noteThread()
         beginTurn(at: now)
     }
 
@@ -56,6 +88,7 @@ extension TurnRecorder {
 
     /// The loop is about to wait.
     func enterWait(at now: UInt64) {
+        leftWait.store(0, ordering: .relaxed)
         endTurn(at: now)
     }
 
@@ -63,23 +96,30 @@ extension TurnRecorder {
     func exit(at now: UInt64) {
         let outer = max(depth.load(ordering: .relaxed) - 1, 0)
         depth.store(outer, ordering: .relaxed)
+        modes.store(modes.load(ordering: .relaxed) >> 8, ordering: .relaxed)
         if outer > 0 {
             beginTurn(at: now)
             reachedSources.store(true, ordering: .relaxed)
+        } else if watchGaps {
+            beginTurn(at: now)
+            inGap.store(true, ordering: .relaxed)
         } else {
             endTurn(at: now)
         }
     }
 
-    private func beginTurn(at now: UInt64) {
+    /// One turn of a loop without observers: it begins…
+    func beginTurn(at now: UInt64) {
         endTurn(at: now)
         reachedSources.store(false, ordering: .relaxed)
+        inGap.store(false, ordering: .relaxed)
         turn.store(turn.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         began.store(now, ordering: .sequentiallyConsistent)
         alarm.wakeIfParked()
     }
 
-    private func endTurn(at now: UInt64) {
+    /// … and ends. Ending a turn that has not begun does nothing.
+    func endTurn(at now: UInt64) {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }
         ended.store(now, ordering: .relaxed)
@@ -91,12 +131,22 @@ extension TurnRecorder {
     }
 }
 
+extension TurnRecorder {
+    /// Remembers which thread runs the loop. One comparison; a system call only when the thread is another one than before.
+    func noteThread() {
+        let handle = UInt(pthread_self())
+        guard threadHandle.load(ordering: .relaxed) != handle else { return }
+        threadHandle.store(handle, ordering: .relaxed)
+        thread.store(clinux_gettid(), ordering: .releasing)
+    }
+}
+
 // MARK: - On the watchdog
 
 extension TurnRecorder {
     /// What the loop is doing now.
     func snapshot() -> TurnSnapshot {
-        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0)
+        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0, leftWait: 0)
         // A turn's beginning is its identity: if it is unchanged afterwards, all three values belong to it. A loop that
         // keeps turning in the middle of three loads is healthy, and its last answer is good enough.
         for _ in 0..<8 {
@@ -104,11 +154,20 @@ extension TurnRecorder {
             snapshot = TurnSnapshot(
                 began: began == 0 ? nil : began,
                 number: turn.load(ordering: .acquiring),
-                nesting: max(depth.load(ordering: .relaxed) - 1, 0)
+                nesting: max(depth.load(ordering: .relaxed) - 1, 0),
+                leftWait: leftWait.load(ordering: .relaxed),
+                mode: UInt8(modes.load(ordering: .relaxed) & 0xff),
+                isGap: inGap.load(ordering: .relaxed)
             )
             if self.began.load(ordering: .sequentiallyConsistent) == began { break }
         }
         return snapshot
+    }
+
+    /// The thread that ran the loop last; `nil` before its first turn.
+    var lastThread: Int32? {
+        let thread = thread.load(ordering: .acquiring)
+        return thread == 0 ? nil : thread
     }
 
     /// Asks to be told when the turn that began at `began` ends. Returns the end if it is already over.

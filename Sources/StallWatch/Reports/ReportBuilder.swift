@@ -5,9 +5,11 @@ struct ReportBuilder {
     let symbolicator: any Symbolicating
 
     func report(of record: StallRecord) -> StallReport {
-        var tables = Tables()
+        var tables = ReportTables()
         let samples = record.samples.map { sample in
-            describe(sample, stack: (try? sample.stack.get()).map { tables.stack($0, in: sample.images, symbolicator) })
+            let workers = WorkerGroups.group(sample, &tables, symbolicator)
+            let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images, symbolicator) }
+            return describe(sample, stack: own ?? workers?.first?.stack, workers: workers)
         }
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
@@ -25,7 +27,7 @@ struct ReportBuilder {
         return StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
-            kind: .stall,
+            kind: record.kind,
             state: record.state,
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
@@ -33,7 +35,9 @@ struct ReportBuilder {
             process: process,
             metadata: metadata,
             loop: record.loop,
-            callout: dominant.flatMap { StallReport.Callout(symbols: $0.map(\.symbol)) },
+            startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
+            turns: record.turns,
+            callout: record.isGap ? .outside : dominant.flatMap { StallReport.Callout(symbols: $0.map(\.symbol)) },
             culprit: culprit.flatMap { frame in
                 frame.function.map {
                     StallReport.Culprit(function: $0, image: frame.image.map { tables.images[$0].name })
@@ -48,7 +52,8 @@ struct ReportBuilder {
             monitor: StallReport.MonitorDescription(
                 version: StallWatchVersion.current,
                 watchdogLateMilliseconds: milliseconds(record.watchdogLate),
-                captureMethods: record.captureMethods.map(StallReport.CaptureMethod.init)
+                captureMethods: record.captureMethods.map(StallReport.CaptureMethod.init),
+                heldBack: record.heldBack
             )
         )
     }
@@ -62,7 +67,9 @@ struct ReportBuilder {
         return counts.max { ($0.value, -$0.key) < ($1.value, -$1.key) }?.key
     }
 
-    private func describe(_ sample: StallRecord.Sample, stack: Int?) -> StallReport.Sample {
+    private func describe(
+        _ sample: StallRecord.Sample, stack: Int?, workers: [StallReport.WorkerGroup]?
+    ) -> StallReport.Sample {
         let captured = try? sample.stack.get()
         return StallReport.Sample(
             atMilliseconds: milliseconds(sample.age),
@@ -70,6 +77,7 @@ struct ReportBuilder {
             reason: sample.stack.reason,
             threadState: captured.map { StallReport.ThreadState($0.threadState) },
             method: captured.map { StallReport.CaptureMethod($0.method) },
+            workers: workers,
             isValid: sample.isValid,
             isComplete: captured?.isComplete ?? false,
             heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
@@ -105,64 +113,6 @@ extension StallReport.CaptureMethod {
         case .stop: self = .stop
         case .signal: self = .signal
         }
-    }
-}
-
-/// Stacks, frames and images, each kept once.
-private struct Tables {
-    var stacks: [[Int]] = []
-    var frames: [StallReport.Frame] = []
-    var images: [StallReport.Image] = []
-    private var stackIndices: [[Int]: Int] = [:]
-    private var frameIndices: [StallReport.Frame: Int] = [:]
-    private var imageIndices: [StallReport.Image: Int] = [:]
-
-    mutating func stack(_ stack: CapturedStack, in list: ImageList, _ symbolicator: any Symbolicating) -> Int {
-        let inApp = InAppRule(images: list)
-        let indices = stack.frames.map { frame in
-            let address = frame.lookupAddress
-            guard let image = list.image(at: address) else {
-                return add(
-                    StallReport.Frame(
-                        image: nil, offset: "0x" + hexadecimal(address), function: nil, symbol: nil, isInApp: false,
-                        kind: .code
-                    )
-                )
-            }
-            let symbol = symbolicator.symbol(at: address &- image.base, in: image)
-            return add(
-                StallReport.Frame(
-                    image: add(image),
-                    offset: "0x" + hexadecimal(address &- image.base),
-                    function: symbol.map(Demangler.functionName),
-                    symbol: symbol,
-                    isInApp: inApp.isInApp(image),
-                    kind: .code
-                )
-            )
-        }
-        if let known = stackIndices[indices] { return known }
-        stacks.append(indices)
-        stackIndices[indices] = stacks.count - 1
-        return stacks.count - 1
-    }
-
-    private mutating func add(_ frame: StallReport.Frame) -> Int {
-        if let known = frameIndices[frame] { return known }
-        frames.append(frame)
-        frameIndices[frame] = frames.count - 1
-        return frames.count - 1
-    }
-
-    private mutating func add(_ loaded: LoadedImage) -> Int {
-        let image = StallReport.Image(
-            name: loaded.name, path: loaded.path, buildID: loaded.buildID,
-            baseAddress: "0x" + hexadecimal(loaded.base)
-        )
-        if let known = imageIndices[image] { return known }
-        images.append(image)
-        imageIndices[image] = images.count - 1
-        return images.count - 1
     }
 }
 

@@ -11,6 +11,8 @@ extension StallReport {
         public var threadState: ThreadState?
         /// How the stack was taken.
         public var method: CaptureMethod?
+        /// The workers of a pool, grouped by equal stack, the largest group first.
+        public var workers: [WorkerGroup]?
         /// Whether the same turn was still running after the capture: only then is the stack the stall's for certain.
         public var isValid: Bool
         /// Whether the stack reaches to the thread's first function.
@@ -19,6 +21,14 @@ extension StallReport {
         public var heldMicroseconds: Double
         /// How long the capture took on the watchdog's time, in microseconds.
         public var captureMicroseconds: Double
+    }
+
+    /// Workers of a pool that have the same stack.
+    public struct WorkerGroup: Codable, Sendable, Equatable {
+        /// Index into ``StallReport/stacks``; `nil` for workers whose stacks could not be taken.
+        public var stack: Int?
+        /// The threads.
+        public var threads: [ThreadDescription]
     }
 
     /// A thread that is not the loop's, captured once, right after the first sample.

@@ -27,6 +27,10 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var metadata: [String: String]
     /// The loop and the turn.
     public var loop: LoopDescription
+    /// By how much the stall may have begun earlier. Only for loops that are watched by heartbeat.
+    public var startUncertaintyMilliseconds: Double?
+    /// Turns that passed while the loop did not come to wait. Only for a saturation.
+    public var turns: UInt64?
     /// What the turn was running.
     public var callout: Callout?
     /// The function that a developer should look at first.
@@ -50,6 +54,10 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public enum Kind: String, Codable, Sendable {
         /// One turn over the threshold.
         case stall
+        /// A loop that did not come to wait for a long time, though its turns kept passing.
+        case saturation
+        /// A pool of threads that did not start new work in time.
+        case starvation
     }
 
     /// Where a stall was when its report was last written.
@@ -68,6 +76,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         case performedBlock
         case observer
         case mainQueue
+        /// None: the time between two runs of the loop.
+        case outside
     }
 
     /// A loop and one of its turns.
@@ -76,18 +86,32 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var label: String
         /// What kind of loop it is.
         public var kind: LoopKind
+        /// The mode that the loop ran in, if it is one that was named.
+        public var mode: String?
         /// The turn's number; the first one that was seen is 1.
         public var turn: UInt64
         /// Runs of the loop inside a callout of the same loop; 0 is the outermost.
         public var nesting: Int
-        /// The thread that runs it.
-        public var thread: ThreadDescription
+        /// The thread that runs it; `nil` for a pool.
+        public var thread: ThreadDescription?
     }
 
     /// What kind of loop it is.
     public enum LoopKind: String, Codable, Sendable {
         /// A CFRunLoop, which is what a Foundation RunLoop is.
         case runLoop
+        /// The main dispatch queue, in a program that does not run the main run loop.
+        case mainQueue
+        /// A serial dispatch queue.
+        case dispatchQueue
+        /// One of the system's global dispatch queues.
+        case globalQueue
+        /// The pool of threads that runs Swift's tasks.
+        case cooperativePool
+        /// An event loop of SwiftNIO.
+        case eventLoop
+        /// A loop that tells of its turns through a ``LoopProbe``.
+        case probe
     }
 
     /// A thread.
@@ -114,6 +138,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var watchdogLateMilliseconds: Double
         /// The ways in which threads can be captured here: `signal` instead of `stop` says that ptrace(2) is refused.
         public var captureMethods: [CaptureMethod]
+        /// How often something over the threshold was not reported, by reason, since the monitor was started.
+        public var heldBack: HeldBackCounts
     }
 }
 

@@ -70,12 +70,12 @@ struct ELFFile: ~Copyable {
     }
 
     private func bytes(at offset: UInt64, count: UInt64, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
+        let end = lseek(descriptor, 0, SEEK_END)
+        guard end >= 0 else {
             throw StallWatchError(.unreadableImage, "\(path) cannot be read", errno: errno)
         }
         // Against the file's size first, so that a damaged count cannot ask for memory that no file could fill.
-        let size = UInt64(max(status.st_size, 0))
+        let size = UInt64(end)
         guard count <= UInt64(limit), offset <= size, count <= size - offset else {
             throw StallWatchError(.unreadableImage, "\(path) is damaged: it points outside itself")
         }

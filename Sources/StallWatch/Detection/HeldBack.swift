@@ -1,0 +1,39 @@
+/// Why something that was over the threshold was not reported.
+public enum HeldBackReason: String, Codable, Sendable, CaseIterable {
+    /// The whole process had been stopped: SIGSTOP, the cgroup freezer, a paused virtual machine. The watchdog was late
+    /// itself, and had not been waiting for a CPU.
+    case processStopped
+    /// The machine had been suspended.
+    case suspended
+    /// A debugger was attached to the loop's thread.
+    case debugger
+    /// The app had paused the monitor, or was in an ignored scope.
+    case paused
+    /// The thread that ran the loop had ended.
+    case threadEnded
+}
+
+/// How often each reason held something back.
+public struct HeldBackCounts: Codable, Sendable, Equatable {
+    private var counts: [String: Int] = [:]
+
+    init() {}
+
+    /// The count of one reason.
+    public subscript(reason: HeldBackReason) -> Int {
+        get { counts[reason.rawValue] ?? 0 }
+        set { counts[reason.rawValue] = newValue }
+    }
+
+    /// Reads an object with a count for each reason; a reason that is missing was never the case.
+    public init(from decoder: any Decoder) throws {
+        counts = try decoder.singleValueContainer().decode([String: Int].self)
+    }
+
+    /// Writes an object with a count for each reason.
+    public func encode(to encoder: any Encoder) throws {
+        let all = HeldBackReason.allCases.map { ($0.rawValue, self[$0]) }
+        var container = encoder.singleValueContainer()
+        try container.encode(counts.merging(all) { known, _ in known })
+    }
+}

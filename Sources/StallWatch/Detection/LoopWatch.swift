@@ -1,0 +1,150 @@
+/// The watchdog's work for one loop: what its looks decide, carried out.
+struct LoopWatch {
+    let loop: LoopMonitor
+    private var detector: StallDetector
+    private var saturation: SaturationDetector?
+    private var stallRecord: StallRecord?
+    private var saturationRecord: StallRecord?
+    /// The turn that has been counted as held back, so that no turn is counted twice.
+    private var heldBackTurn: UInt64 = 0
+    private unowned let services: WatchServices
+
+    init(_ loop: LoopMonitor, _ services: WatchServices) {
+        self.loop = loop
+        self.services = services
+        detector = StallDetector(threshold: loop.threshold)
+        // Only a loop that says when it waits can be told from one that never does.
+        saturation =
+            loop.source.tellsItsWaits ? services.saturationThreshold.map(SaturationDetector.init) : nil
+    }
+
+    /// When the turn that lasts now began.
+    var turnBegan: UInt64? { loop.recorder.snapshot().began }
+
+    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, or its stall has used up
+    /// its samples and will ring at its end.
+    var mayPark: Bool {
+        let began = turnBegan
+        return began == nil || began == detector.stall?.turnBegan
+    }
+
+    /// Looks at the loop, does what has to be done, and returns when to look again (`.max`: when it calls).
+    mutating func look(at time: UInt64, countingFrom: UInt64, heldBack reason: HeldBackReason) -> UInt64 {
+        let nextBeat = loop.source.beat(loop.recorder, at: time)
+        let snapshot = loop.snapshot()
+        detector.threshold = loop.threshold
+        let decision = detector.look(snapshot, at: time, countingFrom: countingFrom)
+        for action in decision.actions {
+            switch action {
+            case .begin(let stall): begin(stall, at: time)
+            case .sample(let stall): sample(stall)
+            case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
+            }
+        }
+        if detector.stall == nil, let began = snapshot.began, began < countingFrom, time &- began >= loop.threshold {
+            holdBack(began, reason)
+        }
+        watchSaturation(snapshot, at: time)
+        return min(decision.nextLook ?? .max, nextBeat ?? .max)
+    }
+
+    /// The monitor stops: what still lasts is left as it was last seen.
+    mutating func leave(at time: UInt64) {
+        loop.source.remove()
+        if let stall = detector.stall {
+            if let ended = loop.recorder.stalledTurnEnd(stall.turnBegan) {
+                end(stall, at: ended)
+            } else if var record = stallRecord {
+                record.duration = time &- stall.start
+                services.submit(record)
+            }
+        }
+        if var record = saturationRecord, let saturation = saturation?.current {
+            record.duration = time &- saturation.since
+            services.submit(record)
+        }
+    }
+}
+
+// MARK: - Stalls
+
+extension LoopWatch {
+    private mutating func begin(_ stall: StallDetector.Stall, at time: UInt64) {
+        let target = loop.source.target(of: loop.recorder)
+        if case .thread(let thread) = target, services.ignoresDebugged, isTraced(thread) {
+            detector.measureAnew(from: time)
+            return holdBack(stall.turnBegan, .debugger)
+        }
+        stallRecord = StallRecord(stall, of: loop, target, at: time)
+        let ended = loop.recorder.markStalled(stall.turnBegan)
+        sample(stall, isOver: ended != nil)
+    }
+
+    private mutating func sample(_ stall: StallDetector.Stall, isOver: Bool = false) {
+        guard var record = stallRecord else { return }
+        let target = loop.source.target(of: loop.recorder)
+        var sample = services.sample(target, age: services.now() &- stall.start)
+        if case .failure(let error) = sample.stack, error.isThreadGone, record.samples.isEmpty {
+            // Nobody runs the loop any more, so nobody waits for it.
+            loop.recorder.clearStalled()
+            stallRecord = nil
+            detector.abandon()
+            return holdBack(stall.turnBegan, .threadEnded)
+        }
+        sample.isValid = !isOver && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
+        record.samples.append(sample)
+        record.duration = max(record.duration, services.now() &- stall.start)
+        record.captureMethods = services.capturer.methods
+        if services.capturesAllThreads, record.samples.count == 1 {
+            record.captureOtherThreads(than: target, with: services)
+        }
+        record.heldBack = services.heldBack.current
+        stallRecord = record
+        services.submit(record)
+    }
+
+    private mutating func end(_ stall: StallDetector.Stall, at end: UInt64) {
+        loop.recorder.clearStalled()
+        guard var record = stallRecord else { return }
+        record.state = .ended
+        // It was seen to be over the threshold: that is the least that can be true.
+        record.duration = max(end &- min(stall.start, end), record.threshold)
+        record.heldBack = services.heldBack.current
+        stallRecord = nil
+        services.submit(record)
+    }
+
+    private mutating func holdBack(_ turn: UInt64, _ reason: HeldBackReason) {
+        guard turn != heldBackTurn else { return }
+        heldBackTurn = turn
+        services.heldBack.add(reason)
+    }
+}
+
+// MARK: - Saturation
+
+extension LoopWatch {
+    private mutating func watchSaturation(_ snapshot: TurnSnapshot, at time: UInt64) {
+        switch saturation?.look(snapshot, at: time) {
+        case .begin(let saturation):
+            let target = loop.source.target(of: loop.recorder)
+            var record = StallRecord(saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
+            var sample = services.sample(target, age: time &- saturation.since)
+            sample.isValid = true
+            record.samples.append(sample)
+            record.captureMethods = services.capturer.methods
+            record.heldBack = services.heldBack.current
+            saturationRecord = record
+            services.submit(record)
+        case .end(let saturation):
+            guard var record = saturationRecord else { return }
+            record.state = .ended
+            record.turns = saturation.lastTurn - saturation.firstTurn
+            record.duration = max(time &- saturation.since, record.threshold)
+            saturationRecord = nil
+            services.submit(record)
+        case nil:
+            break
+        }
+    }
+}

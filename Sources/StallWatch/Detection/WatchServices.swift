@@ -1,0 +1,88 @@
+internal import CLinux
+import Synchronization
+
+/// What the watchdog's work for its loops has in common. Used on the watchdog's thread only, but for the counts.
+final class WatchServices {
+    let capturer: any StackCapturing
+    let now: @Sendable () -> UInt64
+    let submit: @Sendable (StallRecord) -> Void
+    let heldBack: HeldBackCounter
+    let capturesAllThreads: Bool
+    let ignoresDebugged: Bool
+    /// How long a loop may go without waiting, in nanoseconds; `nil` for as long as it likes.
+    let saturationThreshold: UInt64?
+    /// The monitor's own threads, which are in no report.
+    let ownThreads: Set<Int32>
+
+    init(
+        capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
+        submit: @escaping @Sendable (StallRecord) -> Void, heldBack: HeldBackCounter, rules: WatchRules
+    ) {
+        self.capturer = capturer
+        self.now = now
+        self.submit = submit
+        self.heldBack = heldBack
+        capturesAllThreads = rules.capturesAllThreads
+        ignoresDebugged = rules.ignoresDebugged
+        saturationThreshold = rules.saturationThreshold
+        ownThreads = [clinux_gettid()]
+    }
+
+    /// Takes the stack, or the stacks, that explain what lasts now. Whether it is valid is for the caller to say.
+    func sample(_ target: CaptureTarget, age: UInt64) -> StallRecord.Sample {
+        var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
+        switch target {
+        case .thread(let thread): sample.stack = capture(thread)
+        case .unknown: sample.stack = .failure(CaptureError(description: "the loop's thread is not known yet"))
+        case .pool:
+            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its workers"))
+            sample.workers = captureAll(than: ownThreads).threads
+        }
+        sample.images = capturer.images()
+        return sample
+    }
+
+    /// Captures every thread of the process but `excluded`, one after another; what goes over the limit is counted.
+    func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
+        let others = ThreadList.current().filter { !excluded.contains($0) }
+        let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
+            StallRecord.OtherThread(thread: .init(thread), stack: capture(thread))
+        }
+        return (threads, max(others.count - threads.count, 0))
+    }
+
+    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
+        do throws(CaptureError) {
+            return .success(try capturer.capture(thread: thread))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// The parts of a configuration that the watchdog goes by.
+struct WatchRules: Sendable, Equatable {
+    var capturesAllThreads = false
+    var ignoresDebugged = true
+    var saturationThreshold: UInt64?
+}
+
+/// Counts what is held back; written by the watchdog, read by anybody.
+final class HeldBackCounter: Sendable {
+    private let counts = Mutex(HeldBackCounts())
+
+    /// The counts so far.
+    var current: HeldBackCounts { counts.withLock { $0 } }
+
+    func add(_ reason: HeldBackReason) {
+        counts.withLock { $0[reason] += 1 }
+    }
+}
+
+/// Whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
+func isTraced(_ thread: Int32) -> Bool {
+    guard let status = readSmallFile("/proc/self/task/\(thread)/status"),
+        let line = status.split(separator: "\n").first(where: { $0.hasPrefix("TracerPid:") })
+    else { return false }
+    return !line.hasSuffix("\t0")
+}

@@ -1,0 +1,38 @@
+internal import CLinux
+import Dispatch
+import Synchronization
+
+/// Tells which thread runs a serial dispatch queue at the moment.
+///
+/// libdispatch keeps the owner's kernel id in the low 30 bits of the queue's state word, `dq_state` (queue_internal.h and
+/// lock.h: DLOCK_OWNER_MASK), 56 bytes into the object on 64-bit Linux. That is a private layout, so it is checked on the
+/// queue itself: an item that runs on it must find its own thread there. Until then, and if not, the answer is `nil`.
+final class QueueOwner: Sendable {
+    static let stateOffset = 56
+    static let ownerMask: UInt64 = 0x3fff_ffff
+
+    private let queue: DispatchQueue
+    private let isConfirmed = Atomic<Bool>(false)
+
+    init(_ queue: DispatchQueue) {
+        self.queue = queue
+    }
+
+    /// To be called by an item that runs on the queue.
+    func check() {
+        guard !isConfirmed.load(ordering: .relaxed) else { return }
+        isConfirmed.store(owner() == UInt64(clinux_gettid()), ordering: .relaxed)
+    }
+
+    /// The thread that runs the queue; `nil` if none does, or it cannot be known.
+    func thread() -> Int32? {
+        guard isConfirmed.load(ordering: .relaxed) else { return nil }
+        return Int32(exactly: owner()).flatMap { $0 == 0 ? nil : $0 }
+    }
+
+    private func owner() -> UInt64 {
+        // The queue is alive, since it is retained here, and is larger than this (its C object has 128 bytes).
+        let object = Unmanaged.passUnretained(queue).toOpaque()
+        return object.load(fromByteOffset: Self.stateOffset, as: UInt64.self) & Self.ownerMask
+    }
+}

@@ -1,0 +1,138 @@
+internal import CoreFoundation
+import Glibc
+
+/// The two observers that turn a CFRunLoop's activities into turns.
+///
+/// *Begin* comes before every other observer and *end* after every other one, so that the work of the app's own
+/// observers counts as part of the turn.
+///
+/// `@unchecked Sendable`: CFRunLoopAddObserver and CFRunLoopRemoveObserver take the run loop's own lock and may be called
+/// on any thread; nothing that is stored changes after init.
+final class RunLoopSource: LoopSource, @unchecked Sendable {
+    let kind = StallReport.LoopKind.runLoop
+    let tellsItsWaits = true
+    private let runLoop: CFRunLoop
+    private let turnModes: [CFRunLoopMode]
+    private let namedModes: [String]
+    private var turnObservers: [CFRunLoopObserver] = []
+    private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []
+
+    /// Makes the observers and adds them to `runLoop`.
+    ///
+    /// - Parameter modes: Names of modes; `kCFRunLoopCommonModes` stands for all that are common now or later. Reports can
+    ///   name the default mode and those given here, 255 at most.
+    init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
+        self.runLoop = runLoop
+        turnModes = modes.map(Self.mode)
+        let common = kCFRunLoopCommonModes.map(Self.name)
+        namedModes = Array(
+            ([kCFRunLoopDefaultMode.map(Self.name) ?? ""] + modes)
+                .reduce(into: [String]()) { if !$0.contains($1), $1 != common { $0.append($1) } }.prefix(255)
+        )
+        let begin = try Self.observer([.entry, .beforeSources, .afterWaiting], order: .min, recorder) {
+            _, activity, info in
+            guard let recorder = RunLoopSource.recorder(info) else { return }
+            switch activity {
+            case .entry: recorder.enter(at: monotonicNow())
+            case .afterWaiting: recorder.leaveWait(at: monotonicNow())
+            default: recorder.reachSources(now: monotonicNow)
+            }
+        }
+        let end = try Self.observer([.beforeWaiting, .exit], order: .max, recorder) { _, activity, info in
+            guard let recorder = RunLoopSource.recorder(info) else { return }
+            if activity == .beforeWaiting {
+                recorder.enterWait(at: monotonicNow())
+            } else {
+                recorder.exit(at: monotonicNow())
+            }
+        }
+        turnObservers = [begin, end]
+        for (index, name) in namedModes.enumerated() {
+            modeObservers.append((try Self.modeObserver(UInt8(index + 1), recorder), Self.mode(name)))
+        }
+        for mode in turnModes {
+            for observer in turnObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
+        }
+        for (observer, mode) in modeObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
+    }
+
+    /// Takes the observers off the run loop.
+    ///
+    /// They are removed, never invalidated: CFRunLoopObserverInvalidate gives the context back at once, even while the
+    /// loop's thread is about to call out with it (`__CFRunLoopDoObservers` reads the context without retaining it, but
+    /// keeps the observer retained). A removed observer gives its context back when the last reference goes.
+    func remove() {
+        for mode in turnModes {
+            for observer in turnObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
+        }
+        for (observer, mode) in modeObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
+    }
+
+    /// Whether the loop waits in some mode, watched or not. CFRunLoopIsWaiting takes no lock.
+    func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
+
+    func modeName(_ index: UInt8) -> String? {
+        index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
+    }
+
+    /// Says, when a run is entered, which mode it is in. A loop does not tell its observers, and asking it
+    /// (CFRunLoopCopyCurrentMode) takes its lock; an observer that is in one mode only knows.
+    private static func modeObserver(
+        _ index: UInt8, _ recorder: TurnRecorder
+    ) throws(StallWatchError) -> CFRunLoopObserver {
+        // Second in order: after the begin observer, which makes room for the mode.
+        let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.entry.rawValue, true, .min + 1) {
+            _, _ in recorder.noteMode(index)
+        }
+        guard let observer else { throw Self.outOfMemory }
+        return observer
+    }
+
+    private static let outOfMemory = StallWatchError(.systemFailure, "the run loop cannot be observed: memory is out")
+
+    private static func observer(
+        _ activities: CFRunLoopActivity, order: CFIndex, _ recorder: TurnRecorder,
+        callout: CFRunLoopObserverCallBack
+    ) throws(StallWatchError) -> CFRunLoopObserver {
+        var context = CFRunLoopObserverContext(
+            version: 0,
+            info: Unmanaged.passUnretained(recorder).toOpaque(),
+            retain: { info in
+                guard let info else { return nil }
+                return UnsafeRawPointer(Unmanaged<TurnRecorder>.fromOpaque(info).retain().toOpaque())
+            },
+            release: { info in
+                guard let info else { return }
+                Unmanaged<TurnRecorder>.fromOpaque(info).release()
+            },
+            copyDescription: nil
+        )
+        guard let observer = CFRunLoopObserverCreate(nil, activities.rawValue, true, order, callout, &context) else {
+            throw outOfMemory
+        }
+        return observer
+    }
+
+    /// The recorder behind an observer's context, which retains it for as long as the observer exists.
+    private static func recorder(_ info: UnsafeMutableRawPointer?) -> TurnRecorder? {
+        info.map { Unmanaged<TurnRecorder>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static func mode(_ name: String) -> CFRunLoopMode {
+        // CFRunLoop.c compares these two by their addresses.
+        for known in [kCFRunLoopCommonModes, kCFRunLoopDefaultMode].compactMap({ $0 }) where Self.name(known) == name {
+            return known
+        }
+        // A CFString made from characters: what a Foundation string bridges to is not one on Linux.
+        return CFStringCreateWithCString(nil, name, CFStringBuiltInEncodings.UTF8.rawValue)
+    }
+
+    private static func name(_ mode: CFRunLoopMode) -> String {
+        let length = CFStringGetMaximumSizeForEncoding(
+            CFStringGetLength(mode), CFStringBuiltInEncodings.UTF8.rawValue
+        )
+        var buffer = [CChar](repeating: 0, count: length + 1)
+        guard CFStringGetCString(mode, &buffer, buffer.count, CFStringBuiltInEncodings.UTF8.rawValue) else { return "" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,28 @@
+/// Finds a pool's workers among the threads of a process and puts those with equal stacks together.
+enum WorkerGroups {
+    /// The functions that every worker thread of libdispatch runs in, also those of Swift's cooperative pool.
+    static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
+
+    /// The groups, largest first; `nil` when the sample is of a loop with a thread of its own.
+    static func group(
+        _ sample: StallRecord.Sample, _ tables: inout ReportTables, _ symbolicator: any Symbolicating
+    ) -> [StallReport.WorkerGroup]? {
+        guard !sample.workers.isEmpty else { return nil }
+        var groups: [StallReport.WorkerGroup] = []
+        for worker in sample.workers {
+            guard let captured = try? worker.stack.get() else { continue }
+            let stack = tables.stack(captured, in: sample.images, symbolicator)
+            guard tables.stacks[stack].contains(where: { isWorkerFunction(tables.frames[$0].symbol) }) else { continue }
+            if let known = groups.firstIndex(where: { $0.stack == stack }) {
+                groups[known].threads.append(worker.thread)
+            } else {
+                groups.append(StallReport.WorkerGroup(stack: stack, threads: [worker.thread]))
+            }
+        }
+        return groups.sorted { $0.threads.count > $1.threads.count }
+    }
+
+    private static func isWorkerFunction(_ symbol: String?) -> Bool {
+        symbol.map(workerFunctions.contains) ?? false
+    }
+}
