@@ -1,0 +1,47 @@
+# The commands for working on StallWatch. `make` alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Each target keeps all processors busy by itself, and two builds would only wait for each other's lock.
+.NOTPARALLEL:
+
+SWIFT := swift
+CLANG_FORMAT := clang-format
+SWIFT_SOURCES := Package.swift Sources Tests
+C_SOURCES = $(wildcard Sources/*/*.c Sources/*/*.h Sources/*/include/*.h Tests/*/*.c Tests/*/*.h)
+# More options for the demo: make demo DEMO="--scenario lock --threshold 100ms"
+DEMO :=
+
+.PHONY: help
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: install ## Stall real loops in every way and check each report, in stalls/
+	$(SWIFT) build --product stallwatch-demo
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
+
+.PHONY: test
+test: install ## Build and run all tests
+	Tests/ScriptTests/install-dependencies-tests.sh
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build --disable-xctest
+
+.PHONY: lint
+lint: ## Check the format, the rules and the documentation comments
+	$(SWIFT) format lint --strict --recursive --parallel $(SWIFT_SOURCES)
+	scripts/check-text.sh
+	@scripts/install-dependencies.sh lint || echo 'The format of the C files is NOT checked: there is no clang-format.'
+	@if command -v $(CLANG_FORMAT) >/dev/null; then $(CLANG_FORMAT) --dry-run -Werror $(C_SOURCES); fi
+
+.PHONY: format
+format: ## Mend the format of all sources
+	$(SWIFT) format --in-place --recursive --parallel $(SWIFT_SOURCES)
+	@scripts/install-dependencies.sh lint
+	$(CLANG_FORMAT) -i $(C_SOURCES)
+
+.PHONY: install
+install:
+	@scripts/install-dependencies.sh build

@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Tests scripts/install-dependencies.sh on machines made of stubs: nothing is installed, no root is needed.
+set -euo pipefail
+
+script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/install-dependencies.sh
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+failures=0
+case_name=
+
+# machine NAME: a Debian machine as root, with swift, up-to-date lists, and no package of ours.
+# Its state is a directory of files; the stubs below read and write them.
+machine() {
+    case_name=$1
+    state=$scratch/$1
+    mkdir -p "$state/bin"
+    touch "$state/installed" "$state/calls" "$state/listed"
+    echo 0 >"$state/uid"
+    local tool
+    for tool in bash env grep cat rm; do ln -s "$(command -v "$tool")" "$state/bin/$tool"; done
+    stub swift ''
+    stub id 'cat "$STATE/uid"'
+    stub dpkg-query 'for package; do :; done; grep -qx "$package" "$STATE/installed" && echo installed'
+    stub apt-cache 'test -e "$STATE/listed"'
+    stub apt-get '
+        echo "apt-get $*" >>"$STATE/calls"
+        case " $* " in
+        *" update "*) test ! -e "$STATE/offline" && : >"$STATE/listed" && rm -f "$STATE/stale" ;;
+        *" install "*)
+            for package; do :; done
+            test ! -e "$STATE/offline" && test ! -e "$STATE/stale" || exit 100
+            test -e "$STATE/liar" || echo "$package" >>"$STATE/installed" ;;
+        esac'
+}
+
+# stub NAME BODY: a command of the machine.
+stub() {
+    printf '#!%s/bin/bash\n%s\n' "$state" "$2" >"$state/bin/$1"
+    chmod +x "$state/bin/$1"
+}
+
+# run ARGUMENT...: runs the script on the machine, without a terminal.
+run() {
+    status=0
+    STATE=$state PATH=$state/bin "$BASH" "$script" "$@" </dev/null >"$state/output" 2>&1 || status=$?
+}
+
+fail() {
+    echo "$case_name: $1"
+    sed 's/^/    | /' "$state/output" "$state/calls"
+    failures=$((failures + 1))
+}
+
+exits_with() { [ "$status" -eq "$1" ] || fail "exit status $status, not $1"; }
+says() { grep -qF -- "$1" "$state/output" || fail "does not say: $1"; }
+says_nothing() { [ ! -s "$state/output" ] || fail 'says something'; }
+# calls VERB...: what apt-get was called for, in order.
+calls() {
+    local made
+    made=$(grep -oE ' (update|install) ?' "$state/calls" | tr -d ' \n' || true)
+    local wanted
+    wanted=$(printf '%s' "$@")
+    [ "$made" = "$wanted" ] || fail "apt-get was called for '$made', not '$wanted'"
+}
+
+machine everything-there
+echo libunwind-dev >"$state/installed"
+run build
+exits_with 0
+says_nothing
+calls
+
+machine missing
+run build
+exits_with 0
+calls install
+grep -qx libunwind-dev "$state/installed" || fail 'did not install'
+grep -q -- '--no-remove' "$state/calls" || fail 'may remove packages'
+
+machine lint
+echo libunwind-dev >"$state/installed"
+run lint
+exits_with 0
+calls install
+grep -qx clang-format "$state/installed" || fail 'did not install'
+
+machine without-lists
+rm "$state/listed"
+run build
+exits_with 0
+calls update install
+
+machine stale-lists
+touch "$state/stale"
+run build
+exits_with 0
+calls install update install
+
+machine offline
+touch "$state/offline"
+run build
+exits_with 69
+says 'apt-get install libunwind-dev'
+
+machine not-what-it-says
+touch "$state/liar"
+run build
+exits_with 69
+says 'still missing: libunwind-dev'
+
+machine user-without-sudo
+echo 1000 >"$state/uid"
+run build
+exits_with 69
+calls
+says 'needs root or sudo: libunwind-dev'
+
+machine user-with-sudo
+echo 1000 >"$state/uid"
+stub sudo 'echo "sudo $1" >>"$STATE/calls"; shift; exec "$@"'
+run build
+exits_with 0
+calls install
+grep -qx 'sudo -n' "$state/calls" || fail 'sudo could ask for a password, and nobody would answer'
+
+machine user-whom-sudo-refuses
+echo 1000 >"$state/uid"
+stub sudo 'echo "sudo: a password is required"; exit 1'
+run build
+exits_with 69
+calls
+says 'apt-get install libunwind-dev'
+
+machine without-swift
+rm "$state/bin/swift"
+run build
+exits_with 69
+calls
+says 'no swift on PATH'
+
+machine not-debian
+rm "$state/bin/dpkg-query" "$state/bin/apt-get"
+run build
+exits_with 0
+says 'not a Debian system'
+says 'libunwind 1.6'
+
+machine wrong-argument
+run everything
+exits_with 64
+says 'usage:'
+
+if [ $failures -ne 0 ]; then
+    echo "install-dependencies: $failures failures"
+    exit 1
+fi
+echo 'install-dependencies: all cases passed'

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are needed and missing. Says nothing when none is.
+#
+#   scripts/install-dependencies.sh build   what `make demo` and `make test` need
+#   scripts/install-dependencies.sh lint    what `make lint` and `make format` need
+#
+# Exit status (sysexits.h): 0 when everything is there, 64 for a wrong argument, 69 when something is missing and cannot
+# be installed here.
+set -euo pipefail
+
+readonly unavailable=69
+
+# Each package, and what it is needed for: also what is said where there are no Debian packages.
+declare -rA purpose=(
+    [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
+    [clang-format]='clang-format 14: it checks and mends the format of the C files'
+)
+case "${1-}" in
+build) packages=(libunwind-dev) ;;
+lint) packages=(clang-format) ;;
+*)
+    echo "usage: $0 build|lint" >&2
+    exit 64
+    ;;
+esac
+
+say() { printf '%s\n' "$@" >&2; }
+
+# The packages of "$@" that are not installed, one a line.
+missing_of() {
+    local package
+    for package in "$@"; do
+        # More than one line where it is installed for several architectures.
+        dpkg-query --show --showformat '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+            echo "$package"
+    done
+}
+
+# The packages' lists know every one of "$@".
+are_listed() {
+    local package
+    for package in "$@"; do
+        apt-cache show "$package" >/dev/null 2>&1 || return 1
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif [ -t 0 ]; then
+        sudo "$@"
+    else
+        # There is nobody who could type a password.
+        sudo -n "$@"
+    fi
+}
+
+# Neither asks questions nor takes a package away to make room; waits for another apt-get that is at work.
+apt() {
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get --quiet --yes -o DPkg::Lock::Timeout=120 "$@"
+}
+
+install() { apt install --no-install-recommends --no-remove "$@"; }
+
+if ! command -v swift >/dev/null; then
+    say 'There is no swift on PATH. Install Swift 6.2 or newer (https://www.swift.org/install/linux) and try again.'
+    exit $unavailable
+fi
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say 'This is not a Debian system, so nothing is installed for you. What is needed:'
+    for package in "${packages[@]}"; do say "  - ${purpose[$package]}"; done
+    exit 0
+fi
+
+mapfile -t missing < <(missing_of "${packages[@]}")
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+give_up() {
+    say "$1 Run this as root, then try again:" "    apt-get update && apt-get install ${missing[*]}"
+    exit $unavailable
+}
+
+if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+    give_up "Debian packages are missing, and installing them needs root or sudo: ${missing[*]}."
+fi
+
+say "Installing Debian packages: ${missing[*]}"
+if are_listed "${missing[@]}" && install "${missing[@]}"; then
+    :
+else
+    # The lists are missing, or so old that a package's file is no longer on the mirror.
+    { apt update && install "${missing[@]}"; } || give_up "Debian packages could not be installed: ${missing[*]}."
+fi
+
+mapfile -t missing < <(missing_of "${missing[@]}")
+if [ ${#missing[@]} -ne 0 ]; then give_up "Debian packages are still missing: ${missing[*]}."; fi
