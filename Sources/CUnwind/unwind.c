@@ -139,12 +139,12 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
       step = step_outwards(unwinder, registers, is_exact, &caller, &source);
     }
     if (step != CUNWIND_STEP_OK) return reason(unwinder, step);
-    // A handler may have run on a stack of its own, so only a signal may lead elsewhere. On aarch64 a function that has
-    // not made its frame yet has its caller's SP.
+    // A handler may have run on a stack of its own, so only a signal may lead elsewhere. A function that has nothing on
+    // the stack has its caller's SP: on aarch64 any leaf, on x86-64 glibc's vfork, which pops its return address.
     uint64_t next = caller.value[CUNWIND_SP];
-    bool may_stay = is_exact && CUNWIND_RED_ZONE_BYTES == 0;
-    if (!is_signal && (next < stack_pointer || (next == stack_pointer && !may_stay))) return CUNWIND_END_LOOP;
-    if (!cunwind_module_of_code(unwinder->modules, caller.value[CUNWIND_PC] - (is_signal ? 0 : 1))) {
+    if (!is_signal && (next < stack_pointer || (next == stack_pointer && !is_exact))) return CUNWIND_END_LOOP;
+    // What a signal interrupted may well have been a jump to nowhere.
+    if (!is_signal && !cunwind_module_of_code(unwinder->modules, caller.value[CUNWIND_PC] - 1)) {
       return CUNWIND_END_BAD_CODE_ADDRESS;
     }
     is_exact = is_signal;
