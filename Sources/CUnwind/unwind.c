@@ -29,6 +29,14 @@ static void record(recorder *recorder, const cunwind_frame *frame) {
   recorder->ring_total++;
 }
 
+// The frames of an earlier ring are lost with the ones in the gap.
+static void begin_gap(recorder *recorder) {
+  recorder->has_gap = true;
+  recorder->ring_base = recorder->inner_count;
+  recorder->ring_lost = recorder->ring_total;
+  recorder->ring_total = 0;
+}
+
 static void reverse(cunwind_frame *low, cunwind_frame *high) {
   while (low < high) {
     cunwind_frame moving = *low;
@@ -153,9 +161,35 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
   return CUNWIND_END_TOO_DEEP;
 }
 
+// Call frame information can't cross a gap in the copy. Beyond it the walk begins anew at the first frame record whose
+// chain holds for LINKS records: in code with frame pointers, as Swift's is, that is a frame of the thread.
+static bool find_frame_beyond_gap(cunwind_unwinder *unwinder, cunwind_registers *found) {
+  enum { LINKS = 4 };
+  const cunwind_stack_copy *copy = unwinder->copy;
+  for (uint64_t record = (copy->outer_low + 15) & ~15ull; record < copy->outer_low + copy->outer_length; record += 16) {
+    cunwind_registers first, next;
+    memset(&first, 0, sizeof first);
+    cunwind_set_register(&first, CUNWIND_SP, record);
+    cunwind_set_register(&first, CUNWIND_FP, record);
+    if (cunwind_step_by_frame_pointer(unwinder, &first, found) != CUNWIND_STEP_OK) continue;
+    int links = 1;
+    for (first = *found; links < LINKS; links++, first = next) {
+      if (cunwind_step_by_frame_pointer(unwinder, &first, &next) != CUNWIND_STEP_OK) break;
+    }
+    if (links == LINKS) return true;
+  }
+  return false;
+}
+
 void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack) {
   recorder recorder = {.stack = stack};
   cunwind_registers registers = *start;
-  stack->end = (uint8_t)walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
+  cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
+  if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->outer_length > 0 &&
+      find_frame_beyond_gap(unwinder, &registers)) {
+    begin_gap(&recorder);
+    end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &recorder);
+  }
+  stack->end = (uint8_t)end;
   finish(&recorder);
 }

@@ -167,8 +167,9 @@ cunwind_test_poser *cunwind_test_poser_start(cunwind_test_posture posture, uint3
 pid_t cunwind_test_poser_tid(const cunwind_test_poser *poser) { return poser->tid; }
 
 uint64_t cunwind_test_poser_stop(cunwind_test_poser *poser) {
+  // A busy machine may not run the thread for a while; one that was left stopped never runs.
   uint64_t before = poser->rounds;
-  for (int count = 0; count < 30; count++) pause_briefly();
+  for (int count = 0; count < 2000 && poser->rounds == before; count++) pause_briefly();
   uint64_t rounds = poser->rounds - before;
   __atomic_store_n(&poser->is_stopping, 1, __ATOMIC_RELEASE);
   pthread_join(poser->thread, NULL);
