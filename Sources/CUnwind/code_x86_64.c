@@ -51,6 +51,21 @@ bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t
   return false;
 }
 
+// A stub of the procedure linkage table, with or without endbr64 and bnd: "jmp *slot(%rip)".
+uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
+  uint8_t code[11];
+  if (target == 0 || !cunwind_module_of_code(unwinder->modules, target)) return target;
+  if (!cunwind_page_cache_read(unwinder->pages, target, code, sizeof code)) return target;
+  unsigned at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
+  if (code[at] == 0xf2) at++;
+  if (code[at] != 0xff || code[at + 1] != 0x25) return target;
+  int32_t offset;
+  memcpy(&offset, code + at + 2, sizeof offset);
+  // The slot is data that the linker fills in, so it is read as it is now, not from the cache.
+  uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset, resolved;
+  return cunwind_guarded_read(slot, &resolved, sizeof resolved) == sizeof resolved ? resolved : target;
+}
+
 // glibc's and musl's restorer both are "mov $15, %rax; syscall" (rt_sigreturn). gdb and libgcc know it by these bytes.
 bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
   static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};

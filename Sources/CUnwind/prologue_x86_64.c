@@ -1,85 +1,152 @@
 // The frame pointer that a function must have, where only SP is known.
 //
-// At a call in a function whose frame has a fixed size, rbp is rsp plus what the prologue pushed and subtracted after
-// "push %rbp; mov %rsp,%rbp". What comes out is believed only if the words there are a frame record.
+// After "mov %rsp,%rbp" the distance between the two registers is what the code since then has pushed and subtracted.
+// So the function's instructions are followed, in order, from its start to PC. gcc mixes other instructions into its
+// prologues and pushes call arguments, which is why patterns are not enough. A function that moves rsp by an amount
+// that is not in the code (alloca, a variable-length array) has no such distance; then a frame record is looked for
+// that nothing but this function's own call can have made.
 
 #if defined(__x86_64__)
 
-#include <string.h>
-
+#include "instruction_x86_64.h"
 #include "unwind.h"
 
-/// Bytes of a prologue that are read: 15 pushes and a subtraction take fewer.
-#define PROLOGUE_BYTES 64
-/// Call arguments that may lie between the frame and the call: gcc pushes the seventh and later ones.
-#define PUSHED_ARGUMENT_WORDS 8
+/// Code that is followed at most. Longer functions count as having no fixed distance.
+#define FOLLOWED_BYTES 65536u
+/// Stack that is searched for the record of a function without a fixed distance.
+#define SEARCHED_BYTES 65536u
 
-typedef struct prologue {
-  uint64_t frame_bytes;  // From rsp up to where rbp points.
-  uint64_t slack_bytes;  // At most so much more of it: alignment.
-} prologue;
+enum { RBX = 3, RSP = 4, RBP = 5, R12 = 12, R15 = 15 };
 
-static bool parse(const uint8_t *code, size_t length, prologue *found) {
-  const uint8_t *at = code, *end = code + length;
-  if (end - at >= 4 && memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0) at += 4;  // endbr64
-  if (end - at < 4 || *at++ != 0x55) return false;                       // push %rbp
-  if (memcmp(at, "\x48\x89\xe5", 3) != 0 && memcmp(at, "\x48\x8b\xec", 3) != 0) return false;  // mov %rsp,%rbp
-  at += 3;
-  found->frame_bytes = found->slack_bytes = 0;
-  while (end - at >= 2) {
-    if (at[0] >= 0x50 && at[0] <= 0x57) {  // push
-      found->frame_bytes += 8;
-      at += 1;
-    } else if (at[0] == 0x41 && at[1] >= 0x50 && at[1] <= 0x57) {  // push r8...r15
-      found->frame_bytes += 8;
-      at += 2;
-    } else if (end - at >= 4 && at[0] == 0x48 && at[1] == 0x83 && at[2] == 0xe4) {  // and $imm8,%rsp
-      found->slack_bytes += (uint64_t) - (int64_t)(int8_t)at[3] - 1;
-      at += 4;
-    } else if (end - at >= 7 && at[0] == 0x48 && at[1] == 0x81 && at[2] == 0xe4) {  // and $imm32,%rsp
-      int32_t mask;
-      memcpy(&mask, at + 3, sizeof mask);
-      found->slack_bytes += (uint64_t) - (int64_t)mask - 1;
-      at += 7;
-    } else if (end - at >= 4 && at[0] == 0x48 && at[1] == 0x83 && at[2] == 0xec) {  // sub $imm8,%rsp
-      found->frame_bytes += (uint64_t)(int64_t)(int8_t)at[3];
-      return true;
-    } else if (end - at >= 7 && at[0] == 0x48 && at[1] == 0x81 && at[2] == 0xec) {  // sub $imm32,%rsp
-      int32_t bytes;
-      memcpy(&bytes, at + 3, sizeof bytes);
-      found->frame_bytes += (uint64_t)(int64_t)bytes;
-      return true;
-    } else {
-      break;
-    }
-  }
-  return true;
+typedef struct distance {
+  bool is_set;      // The frame pointer is.
+  bool is_fixed;    // Every change of rsp so far was by an amount in the code.
+  int64_t bytes;    // rbp - rsp.
+  int64_t body;     // The same after the prologue: what holds again behind a return.
+  int64_t slack;    // "and $-n,%rsp" may have added up to this.
+  bool in_prologue;
+} distance;
+
+static unsigned register_of(const cunwind_instruction *at) { return (at->modrm & 7) | (at->rex & 1) << 3; }
+static unsigned source_of(const cunwind_instruction *at) { return ((at->modrm >> 3) & 7) | (at->rex & 4) << 1; }
+static bool names_register(const cunwind_instruction *at) { return at->modrm >> 6 == 3; }
+
+static void grow(distance *now, int64_t bytes, bool is_of_frame) {
+  now->bytes += bytes;
+  if (is_of_frame && now->in_prologue) now->body = now->bytes;
 }
 
-// rbp is 16-byte aligned in every function (psABI 3.2.2: rsp + 8 is at its entry). [rbp + 8] returns to a call, and that
-// call, where it names its target, to this function; [rbp] is a frame further out.
-static bool is_frame_record(cunwind_unwinder *unwinder, uint64_t frame_pointer, uint64_t function) {
-  uint64_t words[2], target;
-  if (frame_pointer % 16 != 0) return false;
-  if (!cunwind_stack_copy_read(unwinder->copy, frame_pointer, words, sizeof words)) return false;
-  if (!cunwind_follows_call(unwinder, words[1], &target)) return false;
-  (void)function;
-  return words[0] == 0 || words[0] > frame_pointer;
+// "lea disp(base),register": the base, or -1.
+static int base_of(const cunwind_instruction *at) {
+  if (names_register(at) || (at->modrm >> 6) == 0) return -1;
+  if ((at->modrm & 7) == 4) return at->sib == 0x24 && !(at->rex & 3) ? RSP : -1;
+  return (int)register_of(at);
+}
+
+static void follow_arithmetic(const cunwind_instruction *at, distance *now) {
+  switch ((at->modrm >> 3) & 7) {
+    case 5: grow(now, at->immediate, true); return;   // sub
+    case 0: grow(now, -at->immediate, true); return;  // add
+    case 4:                                           // and
+      now->slack += -(int64_t)at->immediate - 1;
+      return;
+    case 7: return;  // cmp
+    default: now->is_fixed = false;
+  }
+}
+
+static void follow_one_byte(const cunwind_instruction *at, distance *now) {
+  uint8_t op = at->opcode;
+  unsigned low = (op & 7) | (at->rex & 1) << 3;
+  if (op >= 0x50 && op <= 0x57) {
+    grow(now, 8, low == RBX || low == RBP || (low >= R12 && low <= R15) || !now->is_set);
+  } else if (op >= 0x58 && op <= 0x5f) {
+    grow(now, -8, false);
+  } else if (op == 0x68 || op == 0x6a) {
+    grow(now, 8, false);
+  } else if (op == 0xff && (at->modrm & 0x38) == 0x30) {  // push memory
+    grow(now, 8, false);
+  } else if (op == 0x8f) {
+    grow(now, -8, false);
+  } else if ((op == 0x81 || op == 0x83) && names_register(at) && register_of(at) == RSP) {
+    follow_arithmetic(at, now);
+  } else if ((op == 0x89 && names_register(at) && source_of(at) == RSP && register_of(at) == RBP) ||
+             (op == 0x8b && names_register(at) && register_of(at) == RSP && source_of(at) == RBP)) {
+    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true};
+  } else if (op == 0x8d && source_of(at) == RBP && base_of(at) == RSP) {
+    // Swift's async functions: "lea 8(%rsp),%rbp", with the context below the record.
+    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .bytes = at->displacement,
+                      .body = at->displacement};
+  } else if (op == 0x8d && source_of(at) == RSP) {
+    int base = base_of(at);
+    if (base == RSP) grow(now, -(int64_t)at->displacement, true);
+    else if (base == RBP) now->bytes = -(int64_t)at->displacement;
+    else now->is_fixed = false;
+  } else if (((op == 0x89 || op == 0x29 || op == 0x01 || op == 0x87) && names_register(at) && register_of(at) == RSP) ||
+             ((op == 0x8b || op == 0x2b || op == 0x03) && source_of(at) == RSP)) {
+    now->is_fixed = false;
+  }
+}
+
+static bool is_call(const cunwind_instruction *at) {
+  return at->map == 0 && (at->opcode == 0xe8 || (at->opcode == 0xff && (at->modrm & 0x38) == 0x10));
+}
+
+// After these the next instruction is reached from elsewhere, where the frame is whole.
+static bool is_end_of_path(const cunwind_instruction *at) {
+  if (at->map == 1) return at->opcode == 0x0b;  // ud2
+  return at->map == 0 && (at->opcode == 0xc3 || at->opcode == 0xc2 || at->opcode == 0xe9 || at->opcode == 0xeb ||
+                          at->opcode == 0xcc || (at->opcode == 0xff && (at->modrm & 0x38) == 0x20));
+}
+
+static bool is_branch(const cunwind_instruction *at) {
+  return (at->map == 0 && at->opcode >= 0x70 && at->opcode <= 0x7f) ||
+         (at->map == 1 && at->opcode >= 0x80 && at->opcode <= 0x8f);
+}
+
+static distance follow(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) {
+  distance now = {.is_fixed = true, .in_prologue = true};
+  uint8_t code[CUNWIND_LONGEST_INSTRUCTION];
+  cunwind_instruction at;
+  if (pc - start > FOLLOWED_BYTES) return (distance){.is_set = true};
+  for (uint64_t address = start; address < pc; address += at.length) {
+    size_t available = pc - address < sizeof code ? (size_t)(pc - address) : sizeof code;
+    if (!cunwind_page_cache_read(unwinder->pages, address, code, available) || !cunwind_decode(code, available, &at)) {
+      now.is_fixed = false;
+      break;
+    }
+    if (at.map == 0 && at.opcode == 0xc9) now.bytes = -8;  // leave
+    else if (at.map == 0) follow_one_byte(&at, &now);
+    if (is_end_of_path(&at)) now.bytes = now.body;
+    if (now.is_set && (is_call(&at) || is_branch(&at) || is_end_of_path(&at))) now.in_prologue = false;
+  }
+  return now;
+}
+
+/// rbp is 16-byte aligned wherever it points to a record (psABI 3.2.2: at a function's entry rsp + 8 is).
+static bool is_record(cunwind_unwinder *unwinder, uint64_t frame_pointer, uint64_t *target) {
+  uint64_t return_address;
+  return frame_pointer % 16 == 0 &&
+         cunwind_stack_copy_read(unwinder->copy, frame_pointer + 8, &return_address, sizeof return_address) &&
+         cunwind_follows_call(unwinder, return_address, target);
 }
 
 cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                          uint64_t *frame_pointer) {
-  uint64_t start, end, pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1);
-  if (!cunwind_function_at(unwinder, pc, &start, &end)) return CUNWIND_STEP_UNKNOWN_REGISTER;
-  uint8_t code[PROLOGUE_BYTES];
-  size_t length = pc - start < sizeof code ? (size_t)(pc - start) : sizeof code;
-  prologue found;
-  if (!cunwind_page_cache_read(unwinder->pages, start, code, length) || !parse(code, length, &found))
-    return CUNWIND_STEP_UNKNOWN_REGISTER;
-  uint64_t lowest = from->value[CUNWIND_SP] + found.frame_bytes;
-  uint64_t highest = lowest + found.slack_bytes + PUSHED_ARGUMENT_WORDS * 8;
+  uint64_t start, end, target, pc = from->value[CUNWIND_PC], stack_pointer = from->value[CUNWIND_SP];
+  if (!cunwind_function_at(unwinder, pc - (is_exact ? 0 : 1), &start, &end)) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  distance found = follow(unwinder, start, pc);
+  if (!found.is_set) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  bool is_certain = found.is_fixed;
+  uint64_t lowest = stack_pointer, highest = stack_pointer + SEARCHED_BYTES;
+  if (is_certain) {
+    if (found.bytes < 0 || found.slack < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
+    lowest = stack_pointer + (uint64_t)found.bytes;
+    highest = lowest + (uint64_t)found.slack;
+  }
   for (uint64_t candidate = lowest; candidate <= highest; candidate += 8) {
-    if (!is_frame_record(unwinder, candidate, start)) continue;
+    if (!is_record(unwinder, candidate, &target)) continue;
+    if (!is_certain && cunwind_resolve_stub(unwinder, target) != start) continue;
     *frame_pointer = candidate;
     return CUNWIND_STEP_OK;
   }

@@ -33,9 +33,8 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
     return CUNWIND_NO_SUCH_THREAD;
   }
   if (!has_stayed(&before, &after)) return CUNWIND_MOVED;
-  registers->known = 0;
-  cunwind_set_register(registers, CUNWIND_SP, before.stack_pointer);
-  cunwind_set_register(registers, CUNWIND_PC, before.pc);
+  cunwind_registers_from_system_call(registers, before.stack_pointer, before.pc, before.arguments,
+                                     before.system_call >= 0);
   return CUNWIND_OK;
 }
 

@@ -42,6 +42,10 @@ static inline void cunwind_set_register(cunwind_registers *registers, int number
 /// From PTRACE_GETREGSET's NT_PRSTATUS.
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from);
 
+/// From what /proc says of a thread in a system call: SP, PC, and the six registers with the arguments.
+void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
+                                        const uint64_t arguments[6], bool is_in_call);
+
 /// From what a signal handler is given. Async-signal-safe: yes.
 void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from);
 

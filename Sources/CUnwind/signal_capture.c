@@ -11,6 +11,9 @@
 #include "engine.h"
 #include "raw_system_call.h"
 
+/// How long a handler may take to return after it is done: it competes for the CPU like any thread.
+#define HANDLER_RETURN_NANOSECONDS 5000000ull
+
 static uint32_t state_of(const cunwind_signal_slot *slot) { return __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE); }
 
 // Arms the slot for a new capture. False: a handler of an earlier one, that was given up, is still copying.
@@ -53,10 +56,24 @@ static long send_to(const cunwind_engine *engine, pid_t tid, uint32_t armed) {
   return cunwind_raw(SYS_rt_tgsigqueueinfo, engine->process, tid, engine->signal_number, (long)&info, 0, 0);
 }
 
+// Our own handler blocks the signal until it has returned, a moment after it has said that it is done.
+static cunwind_status look_past_own_handler(const cunwind_engine *engine, cunwind_thread *thread,
+                                            cunwind_thread_look *look) {
+  const cunwind_signal_slot *slot = engine->signal_slot;
+  for (;;) {
+    if (!cunwind_thread_read_status(thread, look)) return CUNWIND_NO_SUCH_THREAD;
+    if (!look->signal_is_blocked) return CUNWIND_OK;
+    bool may_be_ours = slot && slot->last_tid == thread->tid &&
+                       cunwind_now() - slot->last_nanoseconds < HANDLER_RETURN_NANOSECONDS;
+    if (!may_be_ours) return CUNWIND_SIGNAL_BLOCKED;
+    cunwind_pause(20000);
+  }
+}
+
 static cunwind_status capture_once(cunwind_engine *engine, cunwind_thread *thread, cunwind_capture_info *info) {
   cunwind_thread_look look;
-  if (cunwind_thread_look_at(thread, &look) != CUNWIND_OK) return CUNWIND_NO_SUCH_THREAD;
-  if (look.signal_is_blocked) return CUNWIND_SIGNAL_BLOCKED;
+  cunwind_status can_arrive = look_past_own_handler(engine, thread, &look);
+  if (can_arrive != CUNWIND_OK) return can_arrive;
   if (!engine->signal_slot) engine->signal_slot = cunwind_signal_slot_take(engine->signal_number);
   if (!engine->signal_slot || !cunwind_signal_handler_install(engine->signal_number)) {
     info->error = errno;
@@ -76,7 +93,10 @@ static cunwind_status capture_once(cunwind_engine *engine, cunwind_thread *threa
     info->error = failed == -ESRCH ? 0 : (int)-failed;
     return failed == -ESRCH ? CUNWIND_NO_SUCH_THREAD : CUNWIND_FAILED;
   }
-  return wait_until_done(slot, armed) ? CUNWIND_OK : CUNWIND_TIMED_OUT;
+  if (!wait_until_done(slot, armed)) return CUNWIND_TIMED_OUT;
+  slot->last_tid = thread->tid;
+  slot->last_nanoseconds = cunwind_now();
+  return CUNWIND_OK;
 }
 
 cunwind_status cunwind_capture_signal(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "registers.h"
 #include "stack_copy.h"
@@ -28,6 +29,8 @@ typedef struct cunwind_signal_slot {
   cunwind_stack_copy copy;
   cunwind_registers registers;
   uint64_t handler_nanoseconds;
+  pid_t last_tid;              ///< The thread that was captured last, and when: its handler may not have returned yet.
+  uint64_t last_nanoseconds;
 } cunwind_signal_slot;
 
 #pragma GCC visibility push(hidden)

@@ -29,6 +29,14 @@ static void record(recorder *recorder, const cunwind_frame *frame) {
   recorder->ring_total++;
 }
 
+// The frames of an earlier ring are lost with the ones in the gap.
+static void begin_gap(recorder *recorder) {
+  recorder->has_gap = true;
+  recorder->ring_base = recorder->inner_count;
+  recorder->ring_lost = recorder->ring_total;
+  recorder->ring_total = 0;
+}
+
 static void reverse(cunwind_frame *low, cunwind_frame *high) {
   while (low < high) {
     cunwind_frame moving = *low;
@@ -139,12 +147,12 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
       step = step_outwards(unwinder, registers, is_exact, &caller, &source);
     }
     if (step != CUNWIND_STEP_OK) return reason(unwinder, step);
-    // A handler may have run on a stack of its own, so only a signal may lead elsewhere. On aarch64 a function that has
-    // not made its frame yet has its caller's SP.
+    // A handler may have run on a stack of its own, so only a signal may lead elsewhere. A function that has nothing on
+    // the stack has its caller's SP: on aarch64 any leaf, on x86-64 glibc's vfork, which pops its return address.
     uint64_t next = caller.value[CUNWIND_SP];
-    bool may_stay = is_exact && CUNWIND_RED_ZONE_BYTES == 0;
-    if (!is_signal && (next < stack_pointer || (next == stack_pointer && !may_stay))) return CUNWIND_END_LOOP;
-    if (!cunwind_module_of_code(unwinder->modules, caller.value[CUNWIND_PC] - (is_signal ? 0 : 1))) {
+    if (!is_signal && (next < stack_pointer || (next == stack_pointer && !is_exact))) return CUNWIND_END_LOOP;
+    // What a signal interrupted may well have been a jump to nowhere.
+    if (!is_signal && !cunwind_module_of_code(unwinder->modules, caller.value[CUNWIND_PC] - 1)) {
       return CUNWIND_END_BAD_CODE_ADDRESS;
     }
     is_exact = is_signal;
@@ -153,9 +161,35 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
   return CUNWIND_END_TOO_DEEP;
 }
 
+// Call frame information can't cross a gap in the copy. Beyond it the walk begins anew at the first frame record whose
+// chain holds for LINKS records: in code with frame pointers, as Swift's is, that is a frame of the thread.
+static bool find_frame_beyond_gap(cunwind_unwinder *unwinder, cunwind_registers *found) {
+  enum { LINKS = 4 };
+  const cunwind_stack_copy *copy = unwinder->copy;
+  for (uint64_t record = (copy->outer_low + 15) & ~15ull; record < copy->outer_low + copy->outer_length; record += 16) {
+    cunwind_registers first, next;
+    memset(&first, 0, sizeof first);
+    cunwind_set_register(&first, CUNWIND_SP, record);
+    cunwind_set_register(&first, CUNWIND_FP, record);
+    if (cunwind_step_by_frame_pointer(unwinder, &first, found) != CUNWIND_STEP_OK) continue;
+    int links = 1;
+    for (first = *found; links < LINKS; links++, first = next) {
+      if (cunwind_step_by_frame_pointer(unwinder, &first, &next) != CUNWIND_STEP_OK) break;
+    }
+    if (links == LINKS) return true;
+  }
+  return false;
+}
+
 void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack) {
   recorder recorder = {.stack = stack};
   cunwind_registers registers = *start;
-  stack->end = (uint8_t)walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
+  cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
+  if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->outer_length > 0 &&
+      find_frame_beyond_gap(unwinder, &registers)) {
+    begin_gap(&recorder);
+    end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &recorder);
+  }
+  stack->end = (uint8_t)end;
   finish(&recorder);
 }

@@ -74,6 +74,9 @@ bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *star
 /// decided at run time. `target` may be NULL.
 bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target);
 
+/// Where a call's target leads when it is only a linkage stub; else the target itself.
+uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target);
+
 /// A saved return address with what the hardware may have added to it taken off.
 uint64_t cunwind_strip(uint64_t address);
 

@@ -66,19 +66,18 @@ static void *block_again_and_again(void *context) {
     else if (error != 0) result->failed++, result->error = error;
     // Some kernels round a time-out down to their tick or to a millisecond.
     else if (blocker->entry->call.is_timed && took + 1500 < fixture->milliseconds * 1000ull) result->early++;
-    __atomic_fetch_add(&fixture->iterations, 1, __ATOMIC_RELEASE);
   }
   return NULL;
 }
 
 static void *feed_again_and_again(void *context) {
   cunwind_test_blocker *blocker = context;
-  uint32_t last = 0;
-  // Beyond the stop, until the blocked thread has seen it.
-  while (!is_stopping(blocker) || last == 0) {
+  bool was_stopping;
+  // Once more after the stop: the thread may be in its last call.
+  do {
+    was_stopping = is_stopping(blocker);
     blocker->entry->feed(&blocker->fixture);
-    if (is_stopping(blocker)) last = 1;
-  }
+  } while (!was_stopping);
   return NULL;
 }
 

@@ -14,7 +14,7 @@
 typedef struct cunwind_test_fixture {
   uint32_t milliseconds;
   uint32_t is_stopping;
-  uint32_t iterations;  ///< Calls that ended.
+  uint32_t is_held;  ///< The feeder has the lock that is waited for.
   int pipe[2];
   int full_pipe[2];
   int pair[2];

@@ -21,15 +21,22 @@ static void wait_a_while(const cunwind_test_fixture *f) {
   while (clock_nanosleep(CLOCK_MONOTONIC, 0, &span, &span) == EINTR) continue;
 }
 
-// Until the blocked thread has come by, so that a lock is not taken back before it had it.
-static void wait_for_next(const cunwind_test_fixture *f, uint32_t before) {
-  struct timespec span = {0, 200000};
-  while (__atomic_load_n(&f->iterations, __ATOMIC_ACQUIRE) == before &&
-         !__atomic_load_n(&f->is_stopping, __ATOMIC_ACQUIRE))
+static void wait_for(const cunwind_test_fixture *f, const uint32_t *flag, uint32_t value) {
+  struct timespec span = {0, 100000};
+  while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != value && !__atomic_load_n(&f->is_stopping, __ATOMIC_ACQUIRE)) {
     nanosleep(&span, NULL);
+  }
 }
 
-static uint32_t iterations(const cunwind_test_fixture *f) { return __atomic_load_n(&f->iterations, __ATOMIC_ACQUIRE); }
+// A lock is handed to and fro: the feeder takes it, the blocker sees that and blocks, the feeder lets go, the blocker
+// gets it and says so. Without this the two would race for it.
+static void wait_until_held(const cunwind_test_fixture *f) { wait_for(f, &f->is_held, 1); }
+static void say_passed(cunwind_test_fixture *f) { __atomic_store_n(&f->is_held, 0, __ATOMIC_RELEASE); }
+static void hold_a_while(cunwind_test_fixture *f) {
+  __atomic_store_n(&f->is_held, 1, __ATOMIC_RELEASE);
+  wait_a_while(f);
+}
+static void wait_until_passed(const cunwind_test_fixture *f) { wait_for(f, &f->is_held, 0); }
 
 BLOCK(read) {
   char byte;
@@ -81,36 +88,38 @@ BLOCK(wait4) {
 }
 
 BLOCK(flock) {
+  wait_until_held(f);
   volatile int result = flock(f->file, LOCK_EX);
   int error = errno;
   flock(f->file, LOCK_UN);
+  say_passed(f);
   return result == 0 ? 0 : error;
 }
 FEED(flock) {
   flock(f->other_file, LOCK_EX);
-  uint32_t before = iterations(f);
-  wait_a_while(f);
+  hold_a_while(f);
   flock(f->other_file, LOCK_UN);
-  wait_for_next(f, before);
+  wait_until_passed(f);
 }
 
 BLOCK(fcntl) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  wait_until_held(f);
   volatile int result = fcntl(f->file, F_SETLKW, &lock);
   int error = errno;
   lock.l_type = F_UNLCK;
   fcntl(f->file, F_SETLK, &lock);
+  say_passed(f);
   return result == 0 ? 0 : error;
 }
 // An open file description's lock, because a process never waits for its own traditional ones.
 FEED(fcntl) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   fcntl(f->other_file, F_OFD_SETLKW, &lock);
-  uint32_t before = iterations(f);
-  wait_a_while(f);
+  hold_a_while(f);
   lock.l_type = F_UNLCK;
   fcntl(f->other_file, F_OFD_SETLK, &lock);
-  wait_for_next(f, before);
+  wait_until_passed(f);
 }
 
 BLOCK(sem_wait) {
@@ -139,29 +148,31 @@ FEED(pthread_cond_wait) {
 }
 
 BLOCK(pthread_mutex_lock) {
+  wait_until_held(f);
   volatile int result = pthread_mutex_lock(&f->condition_mutex);
   if (result == 0) pthread_mutex_unlock(&f->condition_mutex);
+  say_passed(f);
   return result;
 }
 FEED(pthread_mutex_lock) {
   pthread_mutex_lock(&f->condition_mutex);
-  uint32_t before = iterations(f);
-  wait_a_while(f);
+  hold_a_while(f);
   pthread_mutex_unlock(&f->condition_mutex);
-  wait_for_next(f, before);
+  wait_until_passed(f);
 }
 
 BLOCK(pthread_rwlock_rdlock) {
+  wait_until_held(f);
   volatile int result = pthread_rwlock_rdlock(&f->rwlock);
   if (result == 0) pthread_rwlock_unlock(&f->rwlock);
+  say_passed(f);
   return result;
 }
 FEED(pthread_rwlock_rdlock) {
   pthread_rwlock_wrlock(&f->rwlock);
-  uint32_t before = iterations(f);
-  wait_a_while(f);
+  hold_a_while(f);
   pthread_rwlock_unlock(&f->rwlock);
-  wait_for_next(f, before);
+  wait_until_passed(f);
 }
 
 static void *live_a_while(void *context) {

@@ -45,6 +45,73 @@ pid_t cunwind_test_blocker_tid(const cunwind_test_blocker *_Nonnull blocker);
 /// Ends it after the call it is in, and frees it.
 cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *_Nonnull blocker);
 
+// ---- Threads in other states ----------------------------------------------------------------------------------------
+
+typedef enum cunwind_test_posture {
+  CUNWIND_TEST_SPINNING,            ///< On CPU, under `depth` frames of about 1 KiB.
+  CUNWIND_TEST_IN_VFORK,            ///< In vfork(2): uninterruptible, until its child has slept for 400 ms.
+  CUNWIND_TEST_IN_SIGNAL_HANDLER,   ///< Spinning in a handler that interrupted cunwind_test_posture_function.
+  CUNWIND_TEST_IN_ALTERNATE_STACK,  ///< The same, on a stack of sigaltstack(2).
+  CUNWIND_TEST_CALLED_NULL,         ///< After a call through a NULL pointer, in the handler of the fault.
+  CUNWIND_TEST_IN_ALLOCA,           ///< Blocked in a call by a function whose frame has no fixed size.
+  CUNWIND_TEST_BLOCKING_SIGNALS     ///< Spinning with every signal blocked.
+} cunwind_test_posture;
+
+typedef struct cunwind_test_poser cunwind_test_poser;
+
+/// A thread in that posture, already in it. NULL with errno.
+cunwind_test_poser *_Nullable cunwind_test_poser_start(cunwind_test_posture posture, uint32_t depth);
+pid_t cunwind_test_poser_tid(const cunwind_test_poser *_Nonnull poser);
+/// Whether `address` is in the function that the thread took its posture in.
+bool cunwind_test_poser_contains(uint64_t address);
+/// Ends and frees it. Returns how many times it went round since its start: 0 tells that it was left stopped.
+uint64_t cunwind_test_poser_stop(cunwind_test_poser *_Nonnull poser);
+
+// ---- Drivers that try to break the engine ---------------------------------------------------------------------------
+
+/// What came of unwinding stacks that no compiler made.
+typedef struct cunwind_test_fuzz_result {
+  uint64_t images;
+  uint64_t by_end[8];  ///< Index: a cunwind_end.
+  uint64_t frames;
+  uint64_t broken;  ///< A rule was broken: too many frames, an unknown end, a stack pointer that went back.
+  uint64_t slowest_nanoseconds;
+} cunwind_test_fuzz_result;
+
+/// Unwinds `images` changed copies of real stacks and registers, the same ones for the same seed.
+cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed, uint64_t images);
+
+/// What came of capturing threads while they do what takes locks.
+typedef struct cunwind_test_hunt_result {
+  uint64_t captures;          ///< By stop, with a stack.
+  uint64_t gone;              ///< The thread had ended.
+  uint64_t failed;            ///< Anything else; `last_status` and `last_error` say what.
+  int last_status, last_error;
+  uint64_t incomplete;        ///< Stacks that did not reach the thread's start.
+  uint64_t rounds;            ///< Rounds of all the threads together.
+  uint64_t stuck;             ///< Threads that made no round.
+  uint64_t lost_children;     ///< fork(2)ed children whose exit status did not arrive.
+  uint64_t zombies;           ///< Children of this process that nobody reaped, helpers included.
+  int64_t leaked_files;
+  uint64_t slowest_held_nanoseconds, slowest_capture_nanoseconds;
+} cunwind_test_hunt_result;
+
+/// Captures threads that malloc, dlopen, create threads, fork, vfork, print, throw signals at each other, as fast as it
+/// can, for `milliseconds`.
+cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds);
+
+/// What works where ptrace does not.
+typedef struct cunwind_test_refusal_result {
+  int probe_status, probe_error;
+  int stop_status, stop_error;
+  int signal_status;
+  int read_status;
+  bool signal_is_complete, read_is_complete;
+} cunwind_test_refusal_result;
+
+/// In a child process with a seccomp filter that answers ptrace(2) with EPERM. False with errno: it could not be made.
+bool cunwind_test_refusal(cunwind_test_refusal_result *_Nonnull result);
+
 #ifdef __cplusplus
 }
 #endif

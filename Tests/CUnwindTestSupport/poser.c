@@ -1,0 +1,179 @@
+// Threads in postures that a stack is hard to take from.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "CUnwindTestSupport.h"
+
+#define ALTERNATE_STACK_BYTES 65536
+
+struct cunwind_test_poser {
+  cunwind_test_posture posture;
+  uint32_t depth;
+  pthread_t thread;
+  pid_t tid;
+  uint32_t is_posing, is_stopping;
+  volatile uint64_t rounds;
+  sigjmp_buf way_out;
+};
+
+static __thread cunwind_test_poser *poser_of_thread;
+
+static void spin(cunwind_test_poser *poser) {
+  __atomic_store_n(&poser->is_posing, 1, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&poser->is_stopping, __ATOMIC_ACQUIRE)) poser->rounds++;
+}
+
+static void spin_in_handler(int number) {
+  (void)number;
+  spin(poser_of_thread);
+}
+
+static void leave_handler(int number) {
+  (void)number;
+  spin(poser_of_thread);
+  siglongjmp(poser_of_thread->way_out, 1);
+}
+
+static void handle(int number, void (*handler)(int), int flags) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigaction(number, &action, NULL);
+}
+
+static void use_alternate_stack(void) {
+  stack_t stack = {.ss_size = ALTERNATE_STACK_BYTES};
+  stack.ss_sp = mmap(NULL, ALTERNATE_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  sigaltstack(&stack, NULL);
+  handle(SIGUSR1, spin_in_handler, SA_ONSTACK);
+  raise(SIGUSR1);
+  stack_t none = {.ss_flags = SS_DISABLE};
+  sigaltstack(&none, NULL);
+  munmap(stack.ss_sp, ALTERNATE_STACK_BYTES);
+}
+
+static void sleep_in_vfork(cunwind_test_poser *poser) {
+  struct timespec span = {0, 400000000};
+  __atomic_store_n(&poser->is_posing, 1, __ATOMIC_RELEASE);
+  pid_t child = vfork();
+  if (child == 0) {
+    // The child borrows this thread's stack and its errno: a system call and nothing else.
+    syscall(SYS_nanosleep, &span, NULL);
+    _exit(0);
+  }
+  poser->rounds++;
+  waitpid(child, NULL, 0);
+}
+
+static void call_null(cunwind_test_poser *poser) {
+  void (*volatile function)(void) = NULL;
+  struct sigaction before;
+  sigaction(SIGSEGV, NULL, &before);
+  if (sigsetjmp(poser->way_out, 1) == 0) {
+    handle(SIGSEGV, leave_handler, 0);
+    function();
+  }
+  sigaction(SIGSEGV, &before, NULL);
+}
+
+static void block_in_alloca(cunwind_test_poser *poser) {
+  volatile char *bytes = __builtin_alloca(poser->depth * 16 + 100);
+  bytes[0] = 0;
+  __atomic_store_n(&poser->is_posing, 1, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&poser->is_stopping, __ATOMIC_ACQUIRE)) {
+    volatile int result = poll(NULL, 0, 20);
+    poser->rounds += result == 0;
+  }
+  bytes[0] = 1;
+}
+
+__attribute__((noinline)) int cunwind_test_posture_function(cunwind_test_poser *poser, uint32_t depth) {
+  volatile char bytes[1000];
+  bytes[0] = 1;
+  if (depth > 0 && poser->posture != CUNWIND_TEST_IN_ALLOCA) {
+    return cunwind_test_posture_function(poser, depth - 1) + bytes[0];
+  }
+  switch (poser->posture) {
+    case CUNWIND_TEST_IN_VFORK: sleep_in_vfork(poser); break;
+    case CUNWIND_TEST_IN_SIGNAL_HANDLER:
+      handle(SIGUSR1, spin_in_handler, 0);
+      raise(SIGUSR1);
+      break;
+    case CUNWIND_TEST_IN_ALTERNATE_STACK: use_alternate_stack(); break;
+    case CUNWIND_TEST_CALLED_NULL: call_null(poser); break;
+    case CUNWIND_TEST_IN_ALLOCA: block_in_alloca(poser); break;
+    case CUNWIND_TEST_SPINNING:
+    case CUNWIND_TEST_BLOCKING_SIGNALS: spin(poser); break;
+  }
+  return bytes[0];
+}
+
+bool cunwind_test_poser_contains(uint64_t address) {
+  uint64_t start = (uint64_t)(uintptr_t)cunwind_test_posture_function;
+  return address > start && address - start < 1024;
+}
+
+static void *pose(void *context) {
+  cunwind_test_poser *poser = context;
+  sigset_t all;
+  sigfillset(&all);
+  if (poser->posture == CUNWIND_TEST_BLOCKING_SIGNALS) pthread_sigmask(SIG_BLOCK, &all, NULL);
+  poser_of_thread = poser;
+  __atomic_store_n(&poser->tid, gettid(), __ATOMIC_RELEASE);
+  volatile int result = cunwind_test_posture_function(poser, poser->depth);
+  (void)result;
+  return NULL;
+}
+
+static void pause_briefly(void) {
+  struct timespec span = {0, 1000000};
+  nanosleep(&span, NULL);
+}
+
+cunwind_test_poser *cunwind_test_poser_start(cunwind_test_posture posture, uint32_t depth) {
+  cunwind_test_poser *poser = calloc(1, sizeof *poser);
+  if (!poser) return NULL;
+  poser->posture = posture;
+  poser->depth = depth;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 1 << 20 | (size_t)depth * 2048);
+  int failed = pthread_create(&poser->thread, &attributes, pose, poser);
+  pthread_attr_destroy(&attributes);
+  if (failed) {
+    free(poser);
+    errno = failed;
+    return NULL;
+  }
+  while (!__atomic_load_n(&poser->is_posing, __ATOMIC_ACQUIRE)) pause_briefly();
+  // vfork and poll come a moment after the thread has said so.
+  for (int count = 0; count < 10; count++) pause_briefly();
+  return poser;
+}
+
+pid_t cunwind_test_poser_tid(const cunwind_test_poser *poser) { return poser->tid; }
+
+uint64_t cunwind_test_poser_stop(cunwind_test_poser *poser) {
+  // A busy machine may not run the thread for a while; one that was left stopped never runs.
+  uint64_t before = poser->rounds;
+  for (int count = 0; count < 2000 && poser->rounds == before; count++) pause_briefly();
+  uint64_t rounds = poser->rounds - before;
+  __atomic_store_n(&poser->is_stopping, 1, __ATOMIC_RELEASE);
+  pthread_join(poser->thread, NULL);
+  if (poser->posture == CUNWIND_TEST_IN_VFORK) rounds = poser->rounds;
+  free(poser);
+  return rounds;
+}
