@@ -37,6 +37,18 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        // Threads in every state that the capture engine has to get right, in C. Part of the tests.
+        .target(name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport"),
+        .testTarget(
+            name: "CUnwindTests",
+            dependencies: ["CUnwind", "CUnwindTestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "StallWatchIntegrationTests",
+            dependencies: ["StallWatch", "CUnwindTestSupport", "stallwatch-demo"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "StallWatchTests",
             dependencies: ["StallWatch"],

@@ -45,6 +45,10 @@ pid_t cunwind_test_blocker_tid(const cunwind_test_blocker *_Nonnull blocker);
 /// Ends it after the call it is in, and frees it.
 cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *_Nonnull blocker);
 
+/// Sends a thread of this process a signal whose handler does nothing, with SA_RESTART: what other monitors do.
+/// False: it could not be sent.
+bool cunwind_test_send_plain_signal(pid_t tid);
+
 // ---- Threads in other states ----------------------------------------------------------------------------------------
 
 typedef enum cunwind_test_posture {
