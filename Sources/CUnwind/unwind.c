@@ -65,8 +65,13 @@ static void finish(recorder *recorder) {
 bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size) {
   if (cunwind_stack_copy_read(unwinder->copy, address, to, size)) return true;
   const cunwind_module *module = cunwind_module_at(unwinder->modules, address);
-  if (module && address >= module->fixed_low && address < module->fixed_high) {
-    if (cunwind_page_cache_read(unwinder->pages, address, to, size)) return true;
+  if (module) {
+    // Unwind information is read-only, but refers to personality routines through words of writable data.
+    bool is_fixed = address >= module->fixed_low && address < module->fixed_high;
+    if (is_fixed ? cunwind_page_cache_read(unwinder->pages, address, to, size)
+                 : cunwind_guarded_read(address, to, size) == size) {
+      return true;
+    }
     unwinder->failure = CUNWIND_END_BAD_MEMORY;
     return false;
   }

@@ -52,7 +52,7 @@ void cunwind_unwinder_flush(cunwind_unwinder *unwinder);
 /// Unwinds the copy, from `start` outwards. Every field of `stack` is set. Bounded; never faults on any input.
 void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack);
 
-/// Reads what a stack or an image holds: the copy, or read-only memory of an image.
+/// Reads what a stack or an image holds: the copy, or memory of an image.
 bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size);
 
 // ---- One step, by its source ----------------------------------------------------------------------------------------

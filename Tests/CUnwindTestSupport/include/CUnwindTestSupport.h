@@ -91,7 +91,7 @@ typedef struct cunwind_test_hunt_result {
   uint64_t gone;              ///< The thread had ended.
   uint64_t failed;            ///< Anything else; `last_status` and `last_error` say what.
   int last_status, last_error;
-  uint64_t incomplete;        ///< Stacks that did not reach the thread's start.
+  uint64_t incomplete;        ///< Stacks that did not reach the thread's start, but for the thread that loads libraries.
   uint64_t rounds;            ///< Rounds of all the threads together.
   uint64_t stuck;             ///< Threads that made no round.
   uint64_t lost_children;     ///< fork(2)ed children whose exit status did not arrive.

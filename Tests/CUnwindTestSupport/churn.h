@@ -1,0 +1,28 @@
+// Threads that keep taking the process' locks.
+
+#ifndef CUNWIND_CHURN_H
+#define CUNWIND_CHURN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CUNWIND_TEST_CHURNERS 7
+
+typedef struct cunwind_test_churner {
+  pthread_t thread;
+  int kind;
+  bool loads_libraries;
+  pid_t tid;
+  uint32_t is_stopping;
+  uint64_t rounds;
+  uint64_t lost_children;
+} cunwind_test_churner;
+
+/// Starts one of each kind. 0 or an errno.
+int cunwind_test_churn_start(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
+/// Ends and joins them.
+void cunwind_test_churn_stop(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
+
+#endif

@@ -1,0 +1,96 @@
+// Captures threads that hold the process' locks, and looks for what a stop could break: a lock held for ever, a child
+// lost, a file or a process left over.
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CUnwind.h>
+
+#include "CUnwindTestSupport.h"
+#include "churn.h"
+
+static int64_t open_files(void) {
+  int64_t count = 0;
+  DIR *directory = opendir("/proc/self/fd");
+  if (!directory) return -1;
+  while (readdir(directory)) count++;
+  closedir(directory);
+  return count;
+}
+
+static uint64_t reap_what_is_left(void) {
+  uint64_t count = 0;
+  while (waitpid(-1, NULL, WNOHANG | __WALL) > 0) count++;
+  return count;
+}
+
+static uint64_t milliseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void capture(cunwind_engine *engine, const cunwind_test_churner *churner, cunwind_stack *stack,
+                    cunwind_test_hunt_result *result) {
+  cunwind_capture_info info;
+  cunwind_thread *thread = cunwind_thread_open(engine, churner->tid);
+  if (!thread) return;
+  for (int count = 0; count < 20; count++) {
+    cunwind_engine_refresh_images(engine);
+    cunwind_status status = cunwind_capture_stop(engine, thread, stack, &info);
+    if (info.held_nanoseconds > result->slowest_held_nanoseconds) {
+      result->slowest_held_nanoseconds = info.held_nanoseconds;
+    }
+    if (info.capture_nanoseconds > result->slowest_capture_nanoseconds) {
+      result->slowest_capture_nanoseconds = info.capture_nanoseconds;
+    }
+    if (status == CUNWIND_OK) {
+      result->captures++;
+      // A library that came or went since the refresh is not in the list: then the stack may well end in it.
+      result->incomplete += stack->end != CUNWIND_END_COMPLETE && !churner->loads_libraries;
+    } else if (status == CUNWIND_NO_SUCH_THREAD) {
+      result->gone++;
+    } else {
+      result->failed++;
+      result->last_status = status;
+      result->last_error = info.error;
+    }
+  }
+  cunwind_thread_close(thread);
+}
+
+cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds) {
+  static cunwind_test_churner churners[CUNWIND_TEST_CHURNERS];
+  static cunwind_stack stack;
+  cunwind_test_hunt_result result;
+  memset(&result, 0, sizeof result);
+  // libunwind opens two files for good with the first address space.
+  cunwind_engine_destroy(cunwind_engine_create(27));
+  int64_t files = open_files();
+  cunwind_engine *engine = cunwind_engine_create(27);
+  if (!engine || cunwind_test_churn_start(churners) != 0) {
+    result.failed = 1;
+    result.last_error = errno;
+    return result;
+  }
+  uint64_t deadline = milliseconds_now() + milliseconds;
+  for (unsigned turn = 0; milliseconds_now() < deadline; turn++) {
+    capture(engine, &churners[turn % CUNWIND_TEST_CHURNERS], &stack, &result);
+  }
+  cunwind_test_churn_stop(churners);
+  for (int kind = 0; kind < CUNWIND_TEST_CHURNERS; kind++) {
+    result.rounds += churners[kind].rounds;
+    result.stuck += churners[kind].rounds == 0;
+    result.lost_children += churners[kind].lost_children;
+  }
+  cunwind_engine_destroy(engine);
+  result.zombies = reap_what_is_left();
+  result.leaked_files = open_files() - files;
+  return result;
+}

@@ -1,0 +1,82 @@
+// What is left where ptrace is refused: a child process under a seccomp filter, as in many containers.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CUnwind.h>
+
+#include "CUnwindTestSupport.h"
+
+static int refuse_ptrace(void) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {sizeof rules / sizeof rules[0], rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return -1;
+  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
+}
+
+static void capture_without_ptrace(cunwind_test_refusal_result *result) {
+  static cunwind_stack stack;
+  cunwind_capture_info info;
+  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  if (!engine) _exit(2);
+  cunwind_engine_refresh_images(engine);
+  result->probe_status = cunwind_engine_probe_stop(engine, &result->probe_error);
+
+  cunwind_test_poser *poser = cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 3);
+  cunwind_thread *thread = poser ? cunwind_thread_open(engine, cunwind_test_poser_tid(poser)) : NULL;
+  if (!thread) _exit(3);
+  result->stop_status = cunwind_capture_stop(engine, thread, &stack, &info);
+  result->stop_error = info.error;
+  result->signal_status = cunwind_capture_signal(engine, thread, &stack, &info);
+  result->signal_is_complete = stack.frame_count > 0 && stack.end == CUNWIND_END_COMPLETE;
+  cunwind_thread_close(thread);
+  cunwind_test_poser_stop(poser);
+
+  poser = cunwind_test_poser_start(CUNWIND_TEST_IN_ALLOCA, 3);
+  thread = poser ? cunwind_thread_open(engine, cunwind_test_poser_tid(poser)) : NULL;
+  if (!thread) _exit(4);
+  // It polls for 20 ms at a time, so it can be met between two of them.
+  for (int tries = 0; tries < 10; tries++) {
+    result->read_status = cunwind_capture_read(engine, thread, &stack, &info);
+    if (result->read_status == CUNWIND_OK) break;
+    usleep(1000);
+  }
+  result->read_is_complete = stack.frame_count > 0 && stack.end == CUNWIND_END_COMPLETE;
+  cunwind_thread_close(thread);
+  cunwind_test_poser_stop(poser);
+  cunwind_engine_destroy(engine);
+}
+
+bool cunwind_test_refusal(cunwind_test_refusal_result *result) {
+  void *shared = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return false;
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // Whatever goes wrong, the test goes on.
+    if (refuse_ptrace() < 0) _exit(1);
+    capture_without_ptrace(shared);
+    _exit(0);
+  }
+  int status = -1;
+  if (child > 0) waitpid(child, &status, 0);
+  memcpy(result, shared, sizeof *result);
+  munmap(shared, sizeof *result);
+  if (child > 0 && status != 0) errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  return child > 0 && status == 0;
+}
