@@ -88,6 +88,9 @@ static void *churn(void *context) {
   static void (*const kinds[CUNWIND_TEST_CHURNERS])(cunwind_test_churner *) = {
       allocate, load_and_unload, create_and_join, fork_and_wait, vfork_and_wait, print, change_mappings};
   cunwind_test_churner *self = context;
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, NULL);
   __atomic_store_n(&self->tid, gettid(), __ATOMIC_RELEASE);
   while (!__atomic_load_n(&self->is_stopping, __ATOMIC_ACQUIRE)) {
     kinds[self->kind](self);

@@ -128,9 +128,11 @@ bool cunwind_test_poser_contains(uint64_t address) {
 
 static void *pose(void *context) {
   cunwind_test_poser *poser = context;
-  sigset_t all;
-  sigfillset(&all);
-  if (poser->posture == CUNWIND_TEST_BLOCKING_SIGNALS) pthread_sigmask(SIG_BLOCK, &all, NULL);
+  // The mask is inherited, and a test that dispatch runs has one that blocks nearly everything.
+  sigset_t mask;
+  sigemptyset(&mask);
+  if (poser->posture == CUNWIND_TEST_BLOCKING_SIGNALS) sigfillset(&mask);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
   poser_of_thread = poser;
   __atomic_store_n(&poser->tid, gettid(), __ATOMIC_RELEASE);
   volatile int result = cunwind_test_posture_function(poser, poser->depth);
