@@ -54,5 +54,10 @@ let package = Package(
             dependencies: ["StallWatch"],
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "StallWatchDemoTests",
+            dependencies: ["StallWatch", "stallwatch-demo"],
+            swiftSettings: settings
+        ),
     ]
 )

@@ -153,4 +153,7 @@ extension StallReport {
         if let callout { text += " (\(callout.rawValue))" }
         return text
     }
+
+    /// The name of the report's file in the report directory. Names sort by the time at which the stall began.
+    public var fileName: String { ReportDirectory.fileName(of: self) }
 }

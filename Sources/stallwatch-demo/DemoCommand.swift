@@ -1,0 +1,102 @@
+import ArgumentParser
+import StallWatch
+
+/// The demo: injects one stall after another into a real main run loop and checks what is reported of each.
+@main
+struct DemoCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stallwatch-demo",
+        abstract: "Injects stalls into a real main run loop and checks the report of each.",
+        discussion: """
+            Exit status: 0 when every verdict is ok, 1 when one is not, 64 for a usage error, 73 when a file cannot be \
+            made, 74 when one cannot be written or read.
+            """
+    )
+
+    @Flag(help: "List the scenarios and exit.")
+    var list = false
+
+    @Option(
+        name: .customLong("scenario"), parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("Run this scenario only; may be given several times. Default: all.", valueName: "name")
+    )
+    var names: [String] = []
+
+    // Unconditional, so that -5ms is a value with something wrong and not an unknown option.
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How long a turn may take before it is a stall.", valueName: "duration"),
+        transform: Threshold.init(parsing:)
+    )
+    var threshold = Threshold.standard
+
+    @Option(help: ArgumentHelp("The directory for the reports; made if it is missing.", valueName: "dir"))
+    var output = "stalls"
+
+    @Option(help: ArgumentHelp("Write the verdicts to this file, as JSON.", valueName: "file"))
+    var summary: String?
+
+    @Flag(help: "Show no progress, only the table.")
+    var quiet = false
+
+    func validate() throws {
+        _ = try selectedScenarios()
+    }
+
+    func run() throws {
+        do {
+            if list {
+                try StandardOutput.write(Scenario.list(Scenario.all))
+            } else if try !runScenarios() {
+                throw ExitCode.failure
+            }
+        } catch let failure as DemoFailure {
+            StandardError.write("Error: \(failure.sentence)\n")
+            throw ExitCode(failure.status.rawValue)
+        }
+    }
+
+    /// The scenarios asked for, in the order they were asked for.
+    func selectedScenarios() throws(ValidationError) -> [Scenario] {
+        if names.isEmpty { return Scenario.all }
+        var selected: [Scenario] = []
+        for name in names {
+            guard let scenario = Scenario.all.first(where: { $0.name == name }) else {
+                let known = Scenario.all.map(\.name).joined(separator: ", ")
+                throw ValidationError("There is no scenario '\(name)': name one of \(known).")
+            }
+            selected.append(scenario)
+        }
+        return selected
+    }
+
+    /// Runs the scenarios and shows what came of them.
+    ///
+    /// Returns whether every verdict is ok.
+    private func runScenarios() throws -> Bool {
+        let scenarios = try selectedScenarios()
+        let monitor = try startMonitor()
+        defer { monitor.stop() }
+        // Now and not after minutes of scenarios; after the monitor has made the output directory, which it may be in.
+        let file = try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
+        let runner = ScenarioRunner(
+            scenarios: scenarios, monitor: monitor, directory: output,
+            progress: Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count)
+        )
+        let outcomes = try MainLoop.run { () async throws(DemoFailure) in try await runner.run() }
+        try StandardOutput.write(SummaryTable(outcomes).text)
+        try file?.write(outcomes)
+        return outcomes.allSatisfy { $0.verdict == .ok }
+    }
+
+    private func startMonitor() throws(DemoFailure) -> StallMonitor {
+        do throws(StallWatchError) {
+            let monitor = try StallMonitor(.init(threshold: threshold.duration, reports: .directory(output)))
+            try monitor.watch(.mainRunLoop)
+            try monitor.start()
+            return monitor
+        } catch {
+            throw DemoFailure(error)
+        }
+    }
+}

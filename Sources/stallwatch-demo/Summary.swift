@@ -1,0 +1,43 @@
+import Foundation
+
+/// What the summary file says of one scenario.
+///
+/// Every key is always there; what there is none of is null.
+struct Summary: Encodable {
+    let outcome: Outcome
+
+    /// An array with an object a scenario: UTF-8, with a line feed at the end.
+    static func json(_ outcomes: [Outcome]) throws(DemoFailure) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            return [UInt8](try encoder.encode(outcomes.map(Summary.init))) + [UInt8(ascii: "\n")]
+        } catch {
+            throw DemoFailure(.inputOutput, "The summary cannot be encoded: \(error)")
+        }
+    }
+
+    private enum Key: String, CodingKey {
+        case scenario, injectedMilliseconds, expectsReport, expectedFunction
+        case report, reportedMilliseconds, blamedFunction, verdict
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        let own = outcome.own
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(outcome.scenario, forKey: .scenario)
+        // `encode` and not `encodeIfPresent`, which leaves the key out.
+        try container.encode(outcome.injectedMilliseconds.map(Self.rounded), forKey: .injectedMilliseconds)
+        try container.encode(outcome.expected != nil, forKey: .expectsReport)
+        try container.encode(outcome.expected?.function, forKey: .expectedFunction)
+        try container.encode(own?.file, forKey: .report)
+        try container.encode(own?.milliseconds, forKey: .reportedMilliseconds)
+        try container.encode(own?.function, forKey: .blamedFunction)
+        try container.encode(outcome.verdict, forKey: .verdict)
+    }
+
+    /// To the microsecond, as reports are.
+    private static func rounded(_ milliseconds: Double) -> Double {
+        (milliseconds * 1000).rounded() / 1000
+    }
+}

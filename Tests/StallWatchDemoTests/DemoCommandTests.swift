@@ -1,0 +1,54 @@
+import ArgumentParser
+import Testing
+
+@testable import stallwatch_demo
+
+@Suite struct DemoCommandTests {
+    @Test func withoutArgumentsEverythingRuns() throws {
+        let command = try DemoCommand.parse([])
+        #expect(try command.selectedScenarios().map(\.name) == Scenario.all.map(\.name))
+        #expect(command.threshold == .standard)
+        #expect(command.output == "stalls")
+        #expect(command.summary == nil)
+        #expect(!command.quiet && !command.list)
+    }
+
+    @Test func scenariosRunInTheOrderAskedForAndAsOften() throws {
+        let command = try DemoCommand.parse(["--scenario", "lock", "--scenario", "idle", "--scenario", "lock"])
+        #expect(try command.selectedScenarios().map(\.name) == ["lock", "idle", "lock"])
+    }
+
+    @Test func readsEveryOption() throws {
+        let command = try DemoCommand.parse([
+            "--list", "--threshold", "1s", "--output", "there", "--summary", "summary.json", "--quiet",
+        ])
+        #expect(command.list && command.quiet)
+        #expect(command.threshold.duration == .seconds(1))
+        #expect(command.output == "there")
+        #expect(command.summary == "summary.json")
+    }
+
+    @Test(arguments: [
+        ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
+        ["--threshold", "soon"],
+    ])
+    func aWrongValueIsNamedAndItsStatusIsUsage(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
+        guard let error else { return }
+        #expect(DemoCommand.exitCode(for: error).rawValue == 64)
+        #expect(DemoCommand.message(for: error).contains("'\(arguments[1])'"))
+    }
+
+    @Test func anUnknownScenarioIsAnsweredWithTheNames() {
+        let error = #expect(throws: (any Error).self) { try DemoCommand.parse(["--scenario", "nonsense"]) }
+        guard let error else { return }
+        for scenario in Scenario.all { #expect(DemoCommand.message(for: error).contains(scenario.name)) }
+    }
+
+    @Test(arguments: [["--threshold"], ["--scenario"], ["--nonsense"], ["nonsense"]])
+    func whatTheParserRefusesIsUsageToo(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
+        guard let error else { return }
+        #expect(DemoCommand.exitCode(for: error).rawValue == 64)
+    }
+}

@@ -1,0 +1,62 @@
+import Synchronization
+import Testing
+
+@testable import stallwatch_demo
+
+@Suite struct ProgressTests {
+    private let scenario = Scenario.stalling("spin", "a timer computes", times: 2, in: "spin()") { $0 }
+    private let outcome = Outcome(
+        scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 500.04,
+        reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500.16, function: "spin()")]
+    )
+
+    /// What a progress of this style writes about the second of twelve scenarios.
+    private func written(_ style: Progress.Style, _ outcome: Outcome) throws -> [String] {
+        let written = Written()
+        let progress = Progress(style: style, total: 12) { text in written.texts.withLock { $0.append(text) } }
+        try progress.begin(scenario, 1, stall: .milliseconds(500))
+        try progress.finish(outcome, 1)
+        return written.texts.withLock { $0 }
+    }
+
+    private final class Written: Sendable {
+        let texts = Mutex<[String]>([])
+    }
+
+    @Test func aPipeGetsALineWhenTheScenarioIsOver() throws {
+        #expect(
+            try written(.plain, outcome) == ["[ 2/12] spin: ok, injected 500.0 ms, reported 500.2 ms in spin()\n"]
+        )
+    }
+
+    @Test func aTerminalSeesTheLineChange() throws {
+        #expect(
+            try written(.inPlace(columns: 80), outcome) == [
+                "\r\u{1b}[K[ 2/12] spin: a timer computes, 500 ms",
+                "\r\u{1b}[K[ 2/12] spin: ok, injected 500.0 ms, reported 500.2 ms in spin()\n",
+            ]
+        )
+    }
+
+    @Test(arguments: [(20, "[ 2/12] spin: a tim"), (1, ""), (0, "")])
+    func aLineThatChangesFitsIntoItsRow(columns: Int, text: String) throws {
+        #expect(try written(.inPlace(columns: columns), outcome).first == Progress.rewind + text)
+    }
+
+    @Test func quietWritesNothing() throws {
+        #expect(try written(.silent, outcome).isEmpty)
+    }
+
+    @Test func noReportIsSaid() throws {
+        let missed = Outcome(
+            scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 500, reports: []
+        )
+        #expect(try written(.plain, missed) == ["[ 2/12] spin: missed, injected 500.0 ms, no report\n"])
+    }
+
+    @Test func whatCannotBeWrittenIsThrown() {
+        let failure = DemoFailure(.inputOutput, "the pipe is closed")
+        let progress = Progress(style: .plain, total: 12) { _ throws(DemoFailure) in throw failure }
+        #expect(throws: failure) { try progress.finish(outcome, 1) }
+    }
+}

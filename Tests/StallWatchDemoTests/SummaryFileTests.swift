@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+@testable import stallwatch_demo
+
+@Suite struct SummaryFileTests {
+    private let outcomes = [
+        Outcome(
+            scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 500.0427,
+            reports: [ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 500.125, function: "spin()")]
+        ),
+        Outcome(scenario: "idle", expected: nil, injectedMilliseconds: nil, reports: []),
+    ]
+
+    /// Runs `body` with the path of an empty directory of its own.
+    private func withDirectory(_ body: (String) throws -> Void) throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "summary-" + UUID().uuidString)
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try body(directory.path)
+    }
+
+    private func files(in directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+    }
+
+    @Test func everyKeyIsThereAndNullWhereThereIsNothing() throws {
+        let json = String(decoding: try Summary.json(outcomes), as: UTF8.self)
+        #expect(
+            json == """
+                [
+                  {
+                    "blamedFunction" : "spin()",
+                    "expectedFunction" : "spin()",
+                    "expectsReport" : true,
+                    "injectedMilliseconds" : 500.043,
+                    "report" : "stalls/a.json",
+                    "reportedMilliseconds" : 500.125,
+                    "scenario" : "spin",
+                    "verdict" : "ok"
+                  },
+                  {
+                    "blamedFunction" : null,
+                    "expectedFunction" : null,
+                    "expectsReport" : false,
+                    "injectedMilliseconds" : null,
+                    "report" : null,
+                    "reportedMilliseconds" : null,
+                    "scenario" : "idle",
+                    "verdict" : "ok"
+                  }
+                ]
+
+                """
+        )
+    }
+
+    @Test func theCheckLeavesNothingBehind() throws {
+        try withDirectory { directory in
+            _ = try SummaryFile(path: directory + "/summary.json")
+            #expect(try files(in: directory).isEmpty)
+        }
+    }
+
+    @Test func anOldSummaryStaysUntilTheNewOneIsThere() throws {
+        try withDirectory { directory in
+            let path = directory + "/summary.json"
+            try Data("old".utf8).write(to: URL(filePath: path))
+            let file = try SummaryFile(path: path)
+            #expect(FileManager.default.contents(atPath: path) == Data("old".utf8))
+            try file.write(outcomes)
+            #expect(FileManager.default.contents(atPath: path) == Data(try Summary.json(outcomes)))
+            #expect(try files(in: directory) == ["summary.json"])
+        }
+    }
+
+    @Test func aSymbolicLinkIsFollowed() throws {
+        try withDirectory { directory in
+            try Data("old".utf8).write(to: URL(filePath: directory + "/real.json"))
+            try FileManager.default.createSymbolicLink(
+                atPath: directory + "/link.json", withDestinationPath: "real.json"
+            )
+            try SummaryFile(path: directory + "/link.json").write(outcomes)
+            let written = FileManager.default.contents(atPath: directory + "/real.json")
+            #expect(written == Data(try Summary.json(outcomes)))
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: directory + "/link.json") == "real.json")
+        }
+    }
+
+    @Test(arguments: ["", "/dev/null", "/", "/proc/version/summary.json"])
+    func whatCannotBeAFileIsRefused(path: String) throws {
+        let failure = #expect(throws: DemoFailure.self) { try SummaryFile(path: path) }
+        #expect(failure?.status == .cannotCreate)
+        #expect(failure?.sentence.contains(path) == true)
+    }
+
+    @Test func aMissingDirectoryIsRefused() throws {
+        try withDirectory { directory in
+            let failure = #expect(throws: DemoFailure.self) { try SummaryFile(path: directory + "/no/summary.json") }
+            #expect(failure?.status == .cannotCreate)
+            #expect(failure?.sentence.contains(directory + "/no/summary.json") == true)
+            #expect(try files(in: directory).isEmpty)
+        }
+    }
+
+    @Test func aDirectoryThatGoesAwayIsAFailureOfItsOwn() throws {
+        try withDirectory { directory in
+            let file = try SummaryFile(path: directory + "/summary.json")
+            try FileManager.default.removeItem(atPath: directory)
+            #expect(throws: DemoFailure.self) { try file.write(outcomes) }
+        }
+    }
+}

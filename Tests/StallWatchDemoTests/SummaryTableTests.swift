@@ -1,0 +1,43 @@
+import Testing
+
+@testable import stallwatch_demo
+
+@Suite struct SummaryTableTests {
+    @Test func columnsAreAligned() {
+        let stall = Outcome(
+            scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 1750.06,
+            reports: [ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()")]
+        )
+        let missed = Outcome(
+            scenario: "sleep-long", expected: .init(function: "sleep()"), injectedMilliseconds: 500, reports: []
+        )
+        let quiet = Outcome(scenario: "idle", expected: nil, injectedMilliseconds: nil, reports: [])
+        #expect(
+            SummaryTable([stall, missed, quiet]).text == """
+
+                scenario    injected ms  reported ms  blamed function  verdict  file
+                spin             1750.1       1750.2  spin()           ok       stalls/a.json
+                sleep-long        500.0            -  -                missed   -
+                idle                  -            -  -                ok       -
+
+                2 of 3 verdicts are ok.
+
+                """
+        )
+    }
+
+    @Test func aReportWithoutAFunctionSaysSo() {
+        let outcome = Outcome(
+            scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 500,
+            reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)]
+        )
+        #expect(SummaryTable([outcome]).text.contains("500.0  ?                wrong-function  a.json"))
+    }
+
+    @Test(arguments: [
+        (0.0, "0.0"), (0.04, "0.0"), (0.05, "0.1"), (99.96, "100.0"), (750, "750.0"), (1234.56, "1234.6"),
+    ])
+    func millisecondsHaveOneDecimal(value: Double, text: String) {
+        #expect(value.oneDecimal == text)
+    }
+}
