@@ -2,7 +2,8 @@
 //
 // After "mov %rsp,%rbp" the distance between the two registers is what the code since then has pushed and subtracted.
 // So the function's instructions are followed, in order, from its start to PC. gcc mixes other instructions into its
-// prologues and pushes call arguments, which is why patterns are not enough. A function that moves rsp by an amount
+// prologues and pushes call arguments, which is why patterns are not enough. Behind a return the distance is the one that
+// a jump to there had. A function that moves rsp by an amount
 // that is not in the code (alloca, a variable-length array) has no such distance; then a frame record is looked for
 // that nothing but this function's own call can have made.
 
@@ -13,6 +14,9 @@
 
 /// Code that is followed at most. Longer functions count as having no fixed distance.
 #define FOLLOWED_BYTES 65536u
+/// Jumps forward that are remembered at a time. Behind a return that none of them leads to, the distance is taken to be
+/// what it was after the prologue.
+#define PENDING_JUMPS 128u
 /// Stack that is searched for the record of a function without a fixed distance.
 #define SEARCHED_BYTES 65536u
 
@@ -22,10 +26,20 @@ typedef struct distance {
   bool is_set;      // The frame pointer is.
   bool is_fixed;    // Every change of rsp so far was by an amount in the code.
   int64_t bytes;    // rbp - rsp.
-  int64_t body;     // The same after the prologue: what holds again behind a return.
+  int64_t body;     // The same after the prologue.
   int64_t slack;    // "and $-n,%rsp" may have added up to this.
   bool in_prologue;
+  bool after_push;  // The last instruction belonged to the row of pushes that begins the frame.
 } distance;
+
+// Jumps forward whose targets have not been reached yet: what the distance is there.
+typedef struct jumps {
+  struct {
+    uint64_t target;
+    int64_t bytes;
+  } list[PENDING_JUMPS];
+  unsigned count;
+} jumps;
 
 static unsigned register_of(const cunwind_instruction *at) { return (at->modrm & 7) | (at->rex & 1) << 3; }
 static unsigned source_of(const cunwind_instruction *at) { return ((at->modrm >> 3) & 7) | (at->rex & 4) << 1; }
@@ -57,9 +71,14 @@ static void follow_arithmetic(const cunwind_instruction *at, distance *now) {
 
 static void follow_one_byte(const cunwind_instruction *at, distance *now) {
   uint8_t op = at->opcode;
+  bool after_push = now->after_push;
+  now->after_push = false;
   unsigned low = (op & 7) | (at->rex & 1) << 3;
   if (op >= 0x50 && op <= 0x57) {
-    grow(now, 8, low == RBX || low == RBP || (low >= R12 && low <= R15) || !now->is_set);
+    // A scratch register is pushed for its 8 bytes right after the saved ones (clang), or later as a call's argument.
+    bool is_saved = low == RBX || low == RBP || (low >= R12 && low <= R15);
+    grow(now, 8, is_saved || after_push);
+    now->after_push = true;
   } else if (op >= 0x58 && op <= 0x5f) {
     grow(now, -8, false);
   } else if (op == 0x68 || op == 0x6a) {
@@ -72,11 +91,11 @@ static void follow_one_byte(const cunwind_instruction *at, distance *now) {
     follow_arithmetic(at, now);
   } else if ((op == 0x89 && names_register(at) && source_of(at) == RSP && register_of(at) == RBP) ||
              (op == 0x8b && names_register(at) && register_of(at) == RSP && source_of(at) == RBP)) {
-    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true};
+    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .after_push = true};
   } else if (op == 0x8d && source_of(at) == RBP && base_of(at) == RSP) {
     // Swift's async functions: "lea 8(%rsp),%rbp", with the context below the record.
-    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .bytes = at->displacement,
-                      .body = at->displacement};
+    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .after_push = true,
+                      .bytes = at->displacement, .body = at->displacement};
   } else if (op == 0x8d && source_of(at) == RSP) {
     int base = base_of(at);
     if (base == RSP) grow(now, -(int64_t)at->displacement, true);
@@ -99,9 +118,29 @@ static bool is_end_of_path(const cunwind_instruction *at) {
                           at->opcode == 0xcc || (at->opcode == 0xff && (at->modrm & 0x38) == 0x20));
 }
 
+// A jump whose target is in the instruction.
 static bool is_branch(const cunwind_instruction *at) {
-  return (at->map == 0 && at->opcode >= 0x70 && at->opcode <= 0x7f) ||
+  return (at->map == 0 && ((at->opcode >= 0x70 && at->opcode <= 0x7f) || at->opcode == 0xe9 || at->opcode == 0xeb)) ||
          (at->map == 1 && at->opcode >= 0x80 && at->opcode <= 0x8f);
+}
+
+static void remember_jump(jumps *jumps, uint64_t target, uint64_t address, int64_t bytes) {
+  unsigned kept = 0;
+  for (unsigned index = 0; index < jumps->count; index++) {
+    if (jumps->list[index].target > address) jumps->list[kept++] = jumps->list[index];
+  }
+  jumps->count = kept;
+  if (target <= address || kept == PENDING_JUMPS) return;
+  jumps->list[kept].target = target;
+  jumps->list[kept].bytes = bytes;
+  jumps->count++;
+}
+
+static int64_t distance_behind_return(const jumps *jumps, uint64_t address, const distance *now) {
+  for (unsigned index = 0; index < jumps->count; index++) {
+    if (jumps->list[index].target == address) return jumps->list[index].bytes;
+  }
+  return now->body;
 }
 
 static distance follow(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) {
@@ -109,15 +148,19 @@ static distance follow(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) 
   uint8_t code[CUNWIND_LONGEST_INSTRUCTION];
   cunwind_instruction at;
   if (pc - start > FOLLOWED_BYTES) return (distance){.is_set = true};
+  jumps jumps = {.count = 0};
   for (uint64_t address = start; address < pc; address += at.length) {
     size_t available = pc - address < sizeof code ? (size_t)(pc - address) : sizeof code;
     if (!cunwind_page_cache_read(unwinder->pages, address, code, available) || !cunwind_decode(code, available, &at)) {
       now.is_fixed = false;
       break;
     }
+    uint64_t next = address + at.length;
     if (at.map == 0 && at.opcode == 0xc9) now.bytes = -8;  // leave
     else if (at.map == 0) follow_one_byte(&at, &now);
-    if (is_end_of_path(&at)) now.bytes = now.body;
+    else now.after_push = false;
+    if (is_branch(&at)) remember_jump(&jumps, next + (uint64_t)(int64_t)at.immediate, address, now.bytes);
+    if (is_end_of_path(&at)) now.bytes = distance_behind_return(&jumps, next, &now);
     if (now.is_set && (is_call(&at) || is_branch(&at) || is_end_of_path(&at))) now.in_prologue = false;
   }
   return now;

@@ -24,8 +24,9 @@
 #include "restarted_calls.h"
 
 /// A thread on CPU stops within a few microseconds. For so long the helper asks over and over, because to sleep and be
-/// woken would keep the thread stopped for longer; after that it sleeps.
-#define POLL_NANOSECONDS 30000ull
+/// woken, or to yield, would keep the thread stopped until the scheduler comes back to the helper: 4 ms on a busy machine
+/// (measured). After that it sleeps, in case the thread waits for the very CPU that the helper is on.
+#define POLL_NANOSECONDS 50000ull
 
 /// Bytes of a kernel signal set, whatever size the C library's has.
 #define KERNEL_SIGSET_BYTES 8
@@ -60,8 +61,7 @@ CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int 
     if (got != 0) return got;
     uint64_t waited = cunwind_now() - begin;
     if (waited >= request->timeout_nanoseconds) return 0;
-    if (waited < POLL_NANOSECONDS) cunwind_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-    else sleep_until_child(request->timeout_nanoseconds - waited);
+    if (waited >= POLL_NANOSECONDS) sleep_until_child(request->timeout_nanoseconds - waited);
   }
 }
 

@@ -163,18 +163,29 @@ BLOCK(io_getevents) {
   ENDED_WITH_0;
 }
 
-#define RESTARTED(name) {{#name, true, false}, cunwind_test_block_in_##name, NULL}
-#define NEVER_RESTARTED(name) {{#name, true, true}, cunwind_test_block_in_##name, NULL}
+#define ENTRY(name, by_stop, by_signal) {{#name, true, by_stop, by_signal}, cunwind_test_block_in_##name, NULL}
 
-// Which is which is signal(7)'s list of what SA_RESTART does not restart; it names the same for handlers and, on Linux,
-// for stops. nanosleep, poll, select and futex waits restart after a stop (ERESTART_RESTARTBLOCK, ERESTARTNOHAND).
+// signal(7) lists what SA_RESTART does not restart, and what even a stop ends. Measured on Linux 6.18: the same.
 const cunwind_test_entry cunwind_test_timed_calls[] = {
-    RESTARTED(nanosleep),     RESTARTED(clock_nanosleep),        RESTARTED(usleep),
-    RESTARTED(sleep),         RESTARTED(poll),                   RESTARTED(ppoll),
-    RESTARTED(select),        RESTARTED(pselect),                NEVER_RESTARTED(epoll_wait),
-    NEVER_RESTARTED(epoll_pwait), RESTARTED(sem_timedwait),      RESTARTED(pthread_cond_timedwait),
-    RESTARTED(pthread_mutex_timedlock), RESTARTED(futex),        NEVER_RESTARTED(recv),
-    NEVER_RESTARTED(accept),  NEVER_RESTARTED(connect),          NEVER_RESTARTED(semtimedop),
-    NEVER_RESTARTED(sigtimedwait), NEVER_RESTARTED(io_getevents),
+    ENTRY(nanosleep, false, true),
+    ENTRY(clock_nanosleep, false, true),
+    ENTRY(usleep, false, true),
+    ENTRY(sleep, false, true),
+    ENTRY(poll, false, true),
+    ENTRY(ppoll, false, true),
+    ENTRY(select, false, true),
+    ENTRY(pselect, false, true),
+    ENTRY(epoll_wait, true, true),
+    ENTRY(epoll_pwait, true, true),
+    ENTRY(sem_timedwait, false, true),
+    ENTRY(pthread_cond_timedwait, false, false),   // glibc waits again.
+    ENTRY(pthread_mutex_timedlock, false, false),  // The same.
+    ENTRY(futex, false, true),
+    ENTRY(recv, true, true),
+    ENTRY(accept, true, true),
+    ENTRY(connect, true, true),
+    ENTRY(semtimedop, true, true),
+    ENTRY(sigtimedwait, true, true),
+    ENTRY(io_getevents, true, true),
 };
 const size_t cunwind_test_timed_call_count = sizeof cunwind_test_timed_calls / sizeof cunwind_test_timed_calls[0];

@@ -17,8 +17,9 @@ extern "C" {
 /// A system call (or a wrapper of one) in which a thread can block.
 typedef struct cunwind_test_call {
   const char *_Nonnull name;
-  bool is_timed;         ///< It returns by itself after the time given, and never earlier.
-  bool never_restarted;  ///< signal(7): returns EINTR after a stop or a handler, whatever SA_RESTART says.
+  bool is_timed;            ///< It returns by itself after the time given, and never earlier.
+  bool is_ended_by_stop;    ///< It returns EINTR after a stop.
+  bool is_ended_by_signal;  ///< It returns EINTR (sleep: early) after a handler, whatever SA_RESTART says.
 } cunwind_test_call;
 
 size_t cunwind_test_call_count(void);
