@@ -24,8 +24,11 @@ final class Semaphore: @unchecked Sendable {
         sem_post(semaphore)
     }
 
-    /// Waits for a post until `deadline` (monotonic nanoseconds; `.max` for without end). May return early.
-    func wait(until deadline: UInt64 = .max) {
-        _ = clinux_semaphore_wait_until(semaphore, deadline)
+    /// Waits for a post until `deadline` (monotonic nanoseconds; `.max` for without end).
+    ///
+    /// - Returns: Whether there was one. Without one it may return early.
+    @discardableResult
+    func wait(until deadline: UInt64 = .max) -> Bool {
+        clinux_semaphore_wait_until(semaphore, deadline) == 0
     }
 }

@@ -23,7 +23,10 @@ final class WatchdogAlarm: Sendable {
     }
 
     /// Sleeps until `deadline` (monotonic nanoseconds) or until it is rung.
-    func sleep(until deadline: UInt64) {
+    ///
+    /// - Returns: Whether it was rung.
+    @discardableResult
+    func sleep(until deadline: UInt64) -> Bool {
         semaphore.wait(until: deadline)
     }
 

@@ -170,19 +170,30 @@ extension TurnRecorder {
         return thread == 0 ? nil : thread
     }
 
-    /// Asks to be told when the turn that began at `began` ends. Returns the end if it is already over.
+    /// Asks to be told when the turn that began at `began` ends.
+    ///
+    /// If it is already over, its end is kept and the alarm rings at once: the loop has passed the mark and will not ring.
+    ///
+    /// - Returns: The turn's end, if it is over. Where it ended before the mark was there, and others after it, this is the
+    ///   end of the last of them: late by what has passed since the look that found the turn.
+    @discardableResult
     func markStalled(_ began: UInt64) -> UInt64? {
         stalledEnd.store(0, ordering: .sequentiallyConsistent)
         stalled.store(began, ordering: .sequentiallyConsistent)
-        return stalledTurnEnd(began)
+        guard let end = stalledTurnEnd(began) else { return nil }
+        let told = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
+        alarm.ring()
+        return told.exchanged ? end : told.original
     }
 
     /// When the marked turn ended, or `nil` while it lasts.
     func stalledTurnEnd(_ began: UInt64) -> UInt64? {
         guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }
+        // In this order: the loop ends another turn only after it has told the end of the marked one.
+        let last = ended.load(ordering: .sequentiallyConsistent)
         let told = stalledEnd.load(ordering: .sequentiallyConsistent)
-        // Not told: the turn ended before the mark was there, so at most one turn has ended since it was looked at.
-        return told != 0 ? told : ended.load(ordering: .sequentiallyConsistent)
+        // Not told: the turn ended before the mark was there, or the loop is between ending it and telling.
+        return told != 0 ? told : last
     }
 
     /// The stall's end has been seen.

@@ -1,0 +1,222 @@
+import Testing
+
+@testable import StallWatch
+
+/// Activities in, turns out.
+///
+/// Times are small numbers: the recorder knows no clock.
+@Suite struct TurnRecorderTests {
+    let alarm = WatchdogAlarm()
+    let recorder: TurnRecorder
+
+    init() {
+        recorder = TurnRecorder(alarm: alarm)
+    }
+
+    private func turn(_ number: UInt64, began: UInt64?, nesting: Int = 0) -> TurnSnapshot {
+        TurnSnapshot(began: began, number: number, nesting: nesting)
+    }
+
+    @Test func aLoopThatHasNotRunIsBetweenTurns() {
+        #expect(recorder.snapshot() == turn(0, began: nil))
+    }
+
+    @Test func enteringBeginsATurnAndWaitingEndsIt() {
+        recorder.enter(at: 10)
+        #expect(recorder.snapshot() == turn(1, began: 10))
+        recorder.reachSources { 11 }
+        #expect(recorder.snapshot() == turn(1, began: 10))
+        recorder.enterWait(at: 20)
+        #expect(recorder.snapshot() == turn(1, began: nil))
+    }
+
+    /// Timers and main-queue blocks run after AfterWaiting, and the pass that follows belongs to them.
+    @Test func leavingTheWaitAndThenReachingTheSourcesIsOneTurn() {
+        recorder.enter(at: 10)
+        recorder.reachSources { 11 }
+        recorder.enterWait(at: 20)
+        recorder.leaveWait(at: 30)
+        #expect(recorder.snapshot() == turn(2, began: 30))
+        recorder.reachSources { 35 }
+        #expect(recorder.snapshot() == turn(2, began: 30))
+        recorder.enterWait(at: 40)
+        #expect(recorder.snapshot() == turn(2, began: nil))
+    }
+
+    /// A loop that is always fed never waits: each pass that handles sources is a turn.
+    @Test func reachingTheSourcesAgainWithoutAWaitIsANewTurn() {
+        recorder.enter(at: 10)
+        recorder.reachSources { 11 }
+        for pass in 2...100 as ClosedRange<UInt64> {
+            recorder.reachSources { pass * 10 }
+            #expect(recorder.snapshot() == turn(pass, began: pass * 10))
+        }
+        recorder.enterWait(at: 2_000)
+        #expect(recorder.snapshot() == turn(100, began: nil))
+    }
+
+    @Test func theClockIsReadAtTheSourcesOnlyForANewTurn() {
+        var reads = 0
+        let clock: () -> UInt64 = {
+            reads += 1
+            return 50
+        }
+        recorder.enter(at: 10)
+        recorder.reachSources(now: clock)
+        #expect(reads == 0)
+        recorder.reachSources(now: clock)
+        #expect(reads == 1)
+    }
+
+    /// `RunLoop.run()` leaves the loop and enters it again for every source that was handled.
+    @Test func leavingAndEnteringAgainIsANewTurn() {
+        recorder.enter(at: 10)
+        recorder.reachSources { 11 }
+        recorder.exit(at: 20)
+        #expect(recorder.snapshot() == turn(1, began: nil))
+        recorder.enter(at: 21)
+        #expect(recorder.snapshot() == turn(2, began: 21))
+        recorder.reachSources { 22 }
+        #expect(recorder.snapshot() == turn(2, began: 21))
+    }
+
+    @Test(arguments: [true, false])
+    func aNestedRunHasTurnsOfItsOwn(fromTimer: Bool) {
+        recorder.enter(at: 10)
+        recorder.reachSources { 11 }
+        if fromTimer {
+            recorder.enterWait(at: 12)
+            recorder.leaveWait(at: 13)
+        }
+        let outer = recorder.snapshot().number
+
+        recorder.enter(at: 20)
+        #expect(recorder.snapshot() == turn(outer + 1, began: 20, nesting: 1))
+        recorder.reachSources { 21 }
+        recorder.enterWait(at: 30)
+        #expect(recorder.snapshot() == turn(outer + 1, began: nil, nesting: 1))
+        recorder.leaveWait(at: 40)
+        #expect(recorder.snapshot() == turn(outer + 2, began: 40, nesting: 1))
+
+        recorder.exit(at: 50)
+        #expect(recorder.snapshot() == turn(outer + 3, began: 50))
+        recorder.reachSources { 60 }
+        #expect(recorder.snapshot() == turn(outer + 4, began: 60))
+        recorder.exit(at: 70)
+        #expect(recorder.snapshot() == turn(outer + 4, began: nil))
+    }
+
+    @Test func nestingCountsEveryLevel() {
+        for depth in 0..<5 {
+            recorder.enter(at: UInt64(depth) + 1)
+            #expect(recorder.snapshot().nesting == depth)
+        }
+        for depth in (0..<4).reversed() {
+            recorder.exit(at: UInt64(20 - depth))
+            #expect(recorder.snapshot().nesting == depth)
+        }
+        recorder.exit(at: 30)
+        #expect(recorder.snapshot() == turn(9, began: nil))
+    }
+
+    /// Observers that are added in a callout see the loop's exit without its entry.
+    @Test func aLoopThatIsJoinedInTheMiddleOfARunIsFollowedAllTheSame() {
+        recorder.leaveWait(at: 10)
+        #expect(recorder.snapshot() == turn(1, began: 10))
+        recorder.exit(at: 20)
+        #expect(recorder.snapshot() == turn(1, began: nil))
+        recorder.enter(at: 30)
+        #expect(recorder.snapshot() == turn(2, began: 30))
+        recorder.exit(at: 40)
+        #expect(recorder.snapshot() == turn(2, began: nil))
+    }
+}
+
+// MARK: - Stalled turns
+
+extension TurnRecorderTests {
+    @Test func theEndOfAMarkedTurnIsKeptAndRung() {
+        recorder.enter(at: 10)
+        #expect(recorder.markStalled(10) == nil)
+        #expect(recorder.stalledTurnEnd(10) == nil)
+        #expect(!alarm.sleep(until: 0))
+
+        recorder.enterWait(at: 50)
+        #expect(recorder.stalledTurnEnd(10) == 50)
+        #expect(alarm.sleep(until: 0))
+
+        recorder.leaveWait(at: 60)
+        recorder.enterWait(at: 70)
+        #expect(recorder.stalledTurnEnd(10) == 50)
+        #expect(!alarm.sleep(until: 0), "only the marked turn rings")
+    }
+
+    /// The turn may end between the look that found it late and the mark.
+    @Test func theEndOfATurnThatWasMarkedTooLateIsKeptAndRung() {
+        recorder.enter(at: 10)
+        recorder.enterWait(at: 50)
+        #expect(recorder.markStalled(10) == 50)
+        #expect(alarm.sleep(until: 0), "nobody else tells the watchdog")
+        recorder.leaveWait(at: 60)
+        recorder.enterWait(at: 70)
+        #expect(recorder.stalledTurnEnd(10) == 50)
+    }
+
+    @Test(arguments: [0, 1, 2])
+    func aMarkedTurnEndsHoweverTheLoopGoesOn(way: Int) {
+        recorder.enter(at: 10)
+        recorder.reachSources { 11 }
+        #expect(recorder.markStalled(10) == nil)
+        switch way {
+        case 0: recorder.exit(at: 50)
+        case 1: recorder.enter(at: 50)
+        default: recorder.reachSources { 50 }
+        }
+        #expect(recorder.stalledTurnEnd(10) == 50)
+        #expect(alarm.sleep(until: 0))
+    }
+
+    @Test func aClearedMarkDoesNotRing() {
+        recorder.enter(at: 10)
+        #expect(recorder.markStalled(10) == nil)
+        recorder.clearStalled()
+        recorder.enterWait(at: 20)
+        #expect(!alarm.sleep(until: 0))
+    }
+
+    @Test func oneStallAfterAnotherIsToldApart() {
+        recorder.enter(at: 10)
+        #expect(recorder.markStalled(10) == nil)
+        recorder.reachSources { 11 }
+        recorder.reachSources { 20 }
+        #expect(recorder.stalledTurnEnd(10) == 20)
+        recorder.clearStalled()
+        #expect(recorder.markStalled(20) == nil)
+        #expect(recorder.stalledTurnEnd(20) == nil)
+        recorder.enterWait(at: 90)
+        #expect(recorder.stalledTurnEnd(20) == 90)
+    }
+}
+
+// MARK: - The parked watchdog
+
+extension TurnRecorderTests {
+    @Test func aTurnWakesAParkedWatchdog() {
+        // With the flag up; were nobody to wake it, this would never return.
+        alarm.park {
+            recorder.enter(at: 10)
+            return true
+        }
+        #expect(recorder.snapshot().began == 10)
+    }
+
+    @Test func noTurnRingsWhileTheWatchdogIsNotParked() {
+        recorder.enter(at: 10)
+        recorder.reachSources { 11 }
+        recorder.reachSources { 12 }
+        recorder.enterWait(at: 13)
+        recorder.leaveWait(at: 14)
+        recorder.exit(at: 15)
+        #expect(!alarm.sleep(until: 0))
+    }
+}
