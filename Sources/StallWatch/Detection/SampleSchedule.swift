@@ -10,11 +10,15 @@ struct SampleSchedule: Equatable {
 
     static let standard = SampleSchedule(budget: 20, growth: 1.5)
 
-    /// When sample number `taken + 1` is due, or `nil` when the budget is used up.
-    func next(after taken: Int, start: UInt64, threshold: UInt64) -> UInt64? {
+    /// The oldest that a turn gets before a sample is due, in nanoseconds: 146 years.
+    static let maximumAge: UInt64 = 1 << 62
+
+    /// How old the turn is when the next sample is due, or `nil` when the budget is used up.
+    ///
+    /// `taken` is the number of samples that there are, and `age` how old the turn was at the last of them, in
+    /// nanoseconds. That may be later than it was due.
+    func next(after taken: Int, age: UInt64) -> UInt64? {
         guard taken < budget else { return nil }
-        var age = Double(threshold)
-        for _ in 0..<taken { age *= growth }
-        return start &+ UInt64(min(age, Double(UInt64.max / 4)))
+        return UInt64(min(Double(age) * growth, Double(Self.maximumAge)))
     }
 }

@@ -75,7 +75,8 @@ struct StallDetector {
     /// - Parameter countingFrom: What a turn did before this moment does not count.
     mutating func look(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0) -> Decision {
         var decision = Decision()
-        if let stall, loop.began != stall.turnBegan {
+        // A stall is also over when a nested run in a mode without observers has begun to wait for its own events.
+        if let stall, loop.began != stall.turnBegan || loop.isWaitingUnobserved {
             decision.actions.append(.end(stall))
             self.stall = nil
         }
@@ -83,9 +84,7 @@ struct StallDetector {
 
         if var stall {
             if let due = stall.nextSample, now >= due {
-                stall.samples += 1
-                stall.nextSample = schedule.next(after: stall.samples, start: stall.start, threshold: threshold)
-                self.stall = stall
+                take(sampleOf: &stall, at: now)
                 decision.actions.append(.sample(stall))
             }
             decision.nextLook = stall.nextSample
@@ -111,13 +110,21 @@ struct StallDetector {
             return decision
         }
         var stall = Stall(
-            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, mode: loop.mode,
-            isGap: loop.isGap, samples: 1
+            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, mode: loop.mode, isGap: loop.isGap
         )
-        stall.nextSample = schedule.next(after: 1, start: start, threshold: threshold)
-        self.stall = stall
+        take(sampleOf: &stall, at: now)
         decision.actions.append(.begin(stall))
         decision.nextLook = stall.nextSample
         return decision
+    }
+
+    /// Counts a sample and says when the next one is due.
+    ///
+    /// That is told from the moment of this one. So a look that came late (the whole process was stopped) is not followed
+    /// by a burst of samples whose time has passed.
+    private mutating func take(sampleOf stall: inout Stall, at now: UInt64) {
+        stall.samples += 1
+        stall.nextSample = schedule.next(after: stall.samples, age: now &- stall.start).map { stall.start &+ $0 }
+        self.stall = stall
     }
 }

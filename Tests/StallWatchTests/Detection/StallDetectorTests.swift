@@ -1,0 +1,198 @@
+import Testing
+
+@testable import StallWatch
+
+/// Snapshots and times in, decisions out.
+///
+/// The threshold is 100.
+@Suite struct StallDetectorTests {
+    private var detector = StallDetector(threshold: 100)
+
+    private func turn(_ number: UInt64, began: UInt64, nesting: Int = 0) -> TurnSnapshot {
+        TurnSnapshot(began: began, number: number, nesting: nesting)
+    }
+
+    /// The loop waits, or is not running; its last turn was `number`.
+    private func between(_ number: UInt64) -> TurnSnapshot {
+        TurnSnapshot(began: nil, number: number, nesting: 0)
+    }
+
+    // MARK: The threshold
+
+    @Test mutating func aTurnIsNoStallOneNanosecondBeforeTheThreshold() {
+        let decision = detector.look(turn(1, began: 1_000), at: 1_099)
+        #expect(decision.actions.isEmpty)
+        #expect(decision.nextLook == 1_100)
+        #expect(detector.stall == nil)
+    }
+
+    @Test mutating func aTurnIsAStallAtTheThreshold() {
+        let decision = detector.look(turn(7, began: 1_000, nesting: 2), at: 1_100)
+        let stall = StallDetector.Stall(
+            turnBegan: 1_000, start: 1_000, turn: 7, nesting: 2, samples: 1, nextSample: 1_150
+        )
+        #expect(decision.actions == [.begin(stall)])
+        #expect(decision.nextLook == 1_150)
+        #expect(detector.stall == stall)
+    }
+
+    @Test mutating func aStallIsToldOnce() {
+        #expect(detector.look(turn(1, began: 1_000), at: 1_100).actions.count == 1)
+        for time in stride(from: 1_101, to: 1_150, by: 7) as StrideTo<UInt64> {
+            #expect(detector.look(turn(1, began: 1_000), at: time).actions.isEmpty)
+        }
+    }
+
+    /// The loop's clock may be read after the watchdog's.
+    @Test mutating func aTurnThatBeginsAfterTheLooksOwnTimeIsYoung() {
+        let decision = detector.look(turn(1, began: 2_000), at: 1_999)
+        #expect(decision == StallDetector.Decision(actions: [], nextLook: 2_100))
+    }
+
+    // MARK: When to look again
+
+    @Test mutating func aLoopThatHasNeverTurnedIsNotLookedAt() {
+        #expect(detector.look(between(0), at: 500) == StallDetector.Decision())
+    }
+
+    @Test mutating func aLoopThatHasTurnedSinceIsLookedAtOnceMoreAndThenNoMore() {
+        #expect(detector.look(between(3), at: 500).nextLook == 600)
+        #expect(detector.look(between(4), at: 600).nextLook == 700)
+        #expect(detector.look(between(4), at: 700).nextLook == nil)
+        #expect(detector.look(between(4), at: 900).nextLook == nil)
+    }
+
+    @Test mutating func aWaitAfterTheOnlyTurnThatWasSeenNeedsNoLook() {
+        #expect(detector.look(turn(3, began: 500), at: 500).nextLook == 600)
+        #expect(detector.look(between(3), at: 600).nextLook == nil)
+    }
+
+    /// What a loop costs: any turn of any length is followed in time, and any three looks are more than a threshold apart.
+    @Test(arguments: [1, 7, 49, 51, 60, 99] as [UInt64], [0, 1, 40] as [UInt64])
+    mutating func aBusyLoopIsLookedAtTwiceAThresholdAtMost(length: UInt64, wait: UInt64) {
+        let period = length + wait
+        var now: UInt64 = 1_000
+        var looks: [UInt64] = []
+        while looks.count < 500 {
+            let number = now / period
+            let isInTurn = now % period < length
+            let snapshot = isInTurn ? turn(number, began: number * period) : between(number)
+            let decision = detector.look(snapshot, at: now)
+            #expect(decision.actions.isEmpty)
+            looks.append(now)
+            if isInTurn {
+                #expect(decision.nextLook == number * period + 100, "a turn that lasts is seen at its threshold")
+            }
+            // Without one, the watchdog parks until the next turn wakes it.
+            now = decision.nextLook ?? (number + 1) * period
+        }
+        for (first, third) in zip(looks, looks.dropFirst(2)) { #expect(third - first > 100) }
+        let average = Double(looks[499] - looks[0]) / 499
+        #expect(average > 50)
+    }
+
+    // MARK: The end
+
+    @Test mutating func aStallEndsWhenTheLoopWaits() throws {
+        _ = detector.look(turn(1, began: 1_000), at: 1_100)
+        let stall = try #require(detector.stall)
+        #expect(detector.look(between(1), at: 1_120) == StallDetector.Decision(actions: [.end(stall)]))
+        #expect(detector.stall == nil)
+    }
+
+    @Test mutating func aStallEndsWhenAnotherTurnRuns() throws {
+        _ = detector.look(turn(1, began: 1_000), at: 1_100)
+        let stall = try #require(detector.stall)
+        let decision = detector.look(turn(2, began: 1_110), at: 1_120)
+        #expect(decision == StallDetector.Decision(actions: [.end(stall)], nextLook: 1_210))
+    }
+
+    @Test mutating func oneStallMayFollowAnotherInOneLook() throws {
+        _ = detector.look(turn(1, began: 1_000), at: 1_100)
+        let first = try #require(detector.stall)
+        let decision = detector.look(turn(2, began: 1_140), at: 1_240)
+        let second = try #require(detector.stall)
+        #expect(second.turn == 2)
+        #expect(second.start == 1_140)
+        #expect(decision.actions == [.end(first), .begin(second)])
+    }
+
+    // MARK: Samples
+
+    @Test mutating func samplesAreTakenWhenTheyAreDueAndNotBefore() throws {
+        _ = detector.look(turn(1, began: 1_000), at: 1_100)
+        #expect(detector.look(turn(1, began: 1_000), at: 1_149).actions.isEmpty)
+        let decision = detector.look(turn(1, began: 1_000), at: 1_150)
+        let stall = try #require(detector.stall)
+        #expect(stall.samples == 2)
+        #expect(decision == StallDetector.Decision(actions: [.sample(stall)], nextLook: 1_225))
+    }
+
+    @Test mutating func anEndlessStallIsSampledToTheBudgetAndThenLeftAlone() {
+        detector = StallDetector(threshold: 100, schedule: SampleSchedule(budget: 4, growth: 2))
+        var now: UInt64 = 1_100
+        var actions: [UInt64] = []
+        while let next = detector.look(turn(1, began: 1_000), at: now).nextLook {
+            actions.append(now)
+            now = next
+        }
+        #expect(actions + [now] == [1_100, 1_200, 1_400, 1_800])
+        #expect(detector.stall?.samples == 4)
+        #expect(detector.look(turn(1, began: 1_000), at: 1_000_000).actions.isEmpty)
+        #expect(detector.look(between(1), at: 2_000_000).actions.count == 1, "its end is seen all the same")
+    }
+
+    /// After a stop of the whole process, many sampling times may have passed.
+    ///
+    /// One sample now says all there is to see.
+    @Test mutating func aLateLookTakesOneSampleAndPutsOffTheNext() throws {
+        let late = detector.look(turn(1, began: 1_000), at: 9_000)
+        #expect(late.actions.count == 1)
+        #expect(late.nextLook == 1_000 + 12_000)
+
+        let later = detector.look(turn(1, began: 1_000), at: 101_000)
+        #expect(later.actions.count == 1)
+        #expect(later.nextLook == 1_000 + 150_000)
+        #expect(detector.stall?.samples == 2)
+    }
+
+    // MARK: Nested runs that nobody observes
+
+    private func waitingUnobserved(_ number: UInt64, began: UInt64) -> TurnSnapshot {
+        TurnSnapshot(began: began, number: number, nesting: 0, isWaitingUnobserved: true)
+    }
+
+    @Test mutating func aTurnThatWaitsUnobservedIsNeverAStall() {
+        var now: UInt64 = 1_000
+        for _ in 0..<50 {
+            let decision = detector.look(waitingUnobserved(1, began: 1_000), at: now)
+            #expect(decision == StallDetector.Decision(actions: [], nextLook: now + 100))
+            now += 100
+        }
+    }
+
+    @Test mutating func aTurnIsMeasuredAnewFromWhereItWasSeenToWait() throws {
+        _ = detector.look(waitingUnobserved(1, began: 1_000), at: 1_070)
+        #expect(detector.look(turn(1, began: 1_000), at: 1_169).actions.isEmpty)
+        _ = detector.look(turn(1, began: 1_000), at: 1_170)
+        let stall = try #require(detector.stall)
+        #expect(stall.turnBegan == 1_000)
+        #expect(stall.start == 1_070)
+    }
+
+    @Test mutating func theNextTurnIsMeasuredFromItsOwnBeginning() {
+        _ = detector.look(waitingUnobserved(1, began: 1_000), at: 1_070)
+        #expect(detector.look(turn(2, began: 1_075), at: 1_175).actions.count == 1)
+        #expect(detector.stall?.start == 1_075)
+    }
+
+    /// The work was late; what the nested run then waits for are its own events.
+    @Test mutating func aStallIsOverWhenItsTurnBeginsToWaitUnobserved() throws {
+        _ = detector.look(turn(1, began: 1_000), at: 1_100)
+        let stall = try #require(detector.stall)
+        let decision = detector.look(waitingUnobserved(1, began: 1_000), at: 1_150)
+        #expect(decision == StallDetector.Decision(actions: [.end(stall)], nextLook: 1_250))
+        #expect(detector.look(turn(1, began: 1_000), at: 1_250).actions.count == 1, "and it may stall again")
+        #expect(detector.stall?.start == 1_150)
+    }
+}
