@@ -14,7 +14,8 @@ struct ELFFile: ~Copyable {
 
     /// Opens the file and checks that it is one.
     init(path: String) throws(StallWatchError) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        // Without O_NONBLOCK, a pipe in the place of the file would wait here for its writer (fifo(7)).
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw StallWatchError(.unreadableImage, "\(path) cannot be opened", errno: errno)
         }
@@ -46,7 +47,9 @@ struct ELFFile: ~Copyable {
                 let raw = buffer.loadUnaligned(
                     fromByteOffset: index * MemoryLayout<Elf64_Shdr>.size, as: Elf64_Shdr.self
                 )
-                return Section(type: raw.sh_type, offset: raw.sh_offset, size: raw.sh_size, link: raw.sh_link)
+                return Section(
+                    type: raw.sh_type, address: raw.sh_addr, offset: raw.sh_offset, size: raw.sh_size, link: raw.sh_link
+                )
             }
         }
     }
@@ -54,6 +57,8 @@ struct ELFFile: ~Copyable {
     /// A section's place in the file.
     struct Section {
         var type: UInt32
+        /// Its first virtual address; 0 for a section that is not mapped.
+        var address: UInt64
         var offset: UInt64
         var size: UInt64
         var link: UInt32

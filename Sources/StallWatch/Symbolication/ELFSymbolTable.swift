@@ -45,7 +45,7 @@ struct ELFSymbolTable {
         }
         strings = try file.bytes(of: sections[Int(symbols.link)], atMost: Self.maximumStringBytes)
         let table = try file.bytes(of: symbols, atMost: Self.maximumSymbols * ELFFile.symbolBytes)
-        entries = Self.functions(in: table)
+        entries = Self.functions(in: table, of: sections)
     }
 
     /// The function that the file's virtual address `address` lies in.
@@ -58,14 +58,25 @@ struct ELFSymbolTable {
         }
         guard low > 0 else { return nil }
         let entry = entries[low - 1]
-        // Assembly may leave the size out: then the function reaches to the next one.
-        guard entry.size == 0 || address - entry.address < entry.size else { return nil }
+        guard address - entry.address < entry.size else { return nil }
         let start = Int(entry.name)
         guard start < strings.count, let end = strings[start...].firstIndex(of: 0), end > start else { return nil }
         return Symbol(name: String(decoding: strings[start..<end], as: UTF8.self), address: entry.address)
     }
 
-    private static func functions(in table: [UInt8]) -> [Entry] {
+    /// How far a function reaches, unless another one begins before.
+    ///
+    /// Assembly may leave the size out: then to the end of its section.
+    private static func size(of symbol: Elf64_Sym, in sections: [ELFFile.Section]) -> UInt64 {
+        guard symbol.st_size == 0 else { return symbol.st_size }
+        guard sections.indices.contains(Int(symbol.st_shndx)) else { return 0 }
+        let section = sections[Int(symbol.st_shndx)]
+        // Of a symbol that lies before its section, which only damage brings about, this wraps round to a large number.
+        let offset = symbol.st_value &- section.address
+        return offset < section.size ? section.size - offset : 0
+    }
+
+    private static func functions(in table: [UInt8], of sections: [ELFFile.Section]) -> [Entry] {
         var entries: [Entry] = []
         table.withUnsafeBytes { bytes in
             for index in 0..<(bytes.count / ELFFile.symbolBytes) {
@@ -80,7 +91,11 @@ struct ELFSymbolTable {
                 case UInt8(STB_WEAK): rank = 1
                 default: rank = 2
                 }
-                entries.append(Entry(address: symbol.st_value, size: symbol.st_size, name: symbol.st_name, rank: rank))
+                entries.append(
+                    Entry(
+                        address: symbol.st_value, size: size(of: symbol, in: sections), name: symbol.st_name, rank: rank
+                    )
+                )
             }
         }
         entries.sort { ($0.address, $0.rank) < ($1.address, $1.rank) }

@@ -1,0 +1,61 @@
+@testable import StallWatch
+
+extension LoadedImage {
+    /// An image of which only the address range and the path matter.
+    static func stub(
+        path: String, addresses: Range<UInt64>, buildID: String? = nil, isExecutable: Bool = false
+    ) -> LoadedImage {
+        LoadedImage(
+            path: path, base: addresses.lowerBound, addresses: addresses, buildID: buildID, isExecutable: isExecutable
+        )
+    }
+}
+
+extension CapturedStack {
+    /// A complete stack with exact addresses, innermost first.
+    static func stub(_ addresses: [UInt64], method: Method = .read, state: ThreadState = .blocked) -> CapturedStack {
+        CapturedStack(
+            method: method, threadState: state, frames: addresses.map { Frame(address: $0, isExact: true) },
+            isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0
+        )
+    }
+}
+
+extension StallRecord {
+    /// A stall of the loop "main" that has taken 400 ms.
+    static func stub(id: String = "a", state: StallReport.State = .ended, samples: [Sample] = []) -> StallRecord {
+        StallRecord(
+            id: id,
+            loop: StallReport.LoopDescription(
+                label: "main", kind: .runLoop, turn: 12, nesting: 0,
+                thread: StallReport.ThreadDescription(id: 4700, name: "notes")
+            ),
+            threshold: 250_000_000,
+            startedAt: Timestamp(microsecondsSince1970: 1_795_248_000_123_456),
+            watchdogLate: 200_000,
+            state: state,
+            duration: 400_000_000,
+            samples: samples
+        )
+    }
+}
+
+extension ReportBuilder {
+    /// A builder that knows the names in `symbols`, by the images' names and offsets.
+    static func stub(_ symbols: [String: [UInt64: String]] = [:]) -> ReportBuilder {
+        ReportBuilder(
+            process: .current(), metadata: ["version": "1.4.2"], symbolicator: TableSymbolicator(symbols: symbols)
+        )
+    }
+}
+
+/// Names from a table.
+final class TableSymbolicator: Symbolicating {
+    let symbols: [String: [UInt64: String]]
+
+    init(symbols: [String: [UInt64: String]]) {
+        self.symbols = symbols
+    }
+
+    func symbol(at offset: UInt64, in image: LoadedImage) -> String? { symbols[image.name]?[offset] }
+}
