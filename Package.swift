@@ -51,7 +51,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchTests",
-            dependencies: ["StallWatch"],
+            dependencies: ["StallWatch", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings
         ),
         .testTarget(

@@ -118,5 +118,7 @@ extension StallReport.CaptureMethod {
 
 /// Nanoseconds as milliseconds, rounded to the microsecond.
 func milliseconds(_ nanoseconds: UInt64) -> Double {
-    Double((nanoseconds + 500) / 1_000) / 1_000
+    // Without a sum of nanoseconds, which could overflow.
+    let (microseconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000)
+    return Double(rest < 500 ? microseconds : microseconds + 1) / 1_000
 }

@@ -46,9 +46,6 @@ extension Timestamp: LosslessStringConvertible {
             zip(text, form).allSatisfy({ $1 == UInt8(ascii: "0") ? (48...57).contains($0) : $0 == $1 })
         else { return nil }
         func number(_ range: Range<Int>) -> Int { text[range].reduce(0) { $0 * 10 + Int($1) - 48 } }
-        guard (1...12).contains(number(5..<7)), (1...31).contains(number(8..<10)), number(11..<13) < 24,
-            number(14..<16) < 60, number(17..<19) < 61
-        else { return nil }
         var calendar = tm()
         calendar.tm_year = Int32(number(0..<4) - 1900)
         calendar.tm_mon = Int32(number(5..<7) - 1)
@@ -57,6 +54,8 @@ extension Timestamp: LosslessStringConvertible {
         calendar.tm_min = Int32(number(14..<16))
         calendar.tm_sec = Int32(number(17..<19))
         self.init(microsecondsSince1970: Int64(timegm(&calendar)) * 1_000_000 + Int64(number(20..<26)))
+        // timegm(3) takes a 31st of November for the 1st of December.
+        guard self.description == description else { return nil }
     }
 
     private static func digits(_ value: Int, _ count: Int) -> String {

@@ -1,0 +1,58 @@
+import Testing
+
+@testable import StallWatch
+
+@Suite struct StallMonitorConfigurationTests {
+    private func threshold(_ duration: Duration) throws(StallWatchError) -> UInt64 {
+        try StallMonitor.Configuration(threshold: duration, reports: .none).validThreshold()
+    }
+
+    @Test func theDefaultIsAQuarterOfASecond() throws {
+        #expect(try StallMonitor.Configuration().validThreshold() == 250_000_000)
+    }
+
+    @Test(
+        arguments: [
+            (.milliseconds(5), 5_000_000), (.nanoseconds(5_000_001), 5_000_001), (.seconds(1.5), 1_500_000_000),
+            (.seconds(24 * 60 * 60), 86_400_000_000_000),
+        ] as [(Duration, UInt64)])
+    func aThresholdInRangeIsTakenToTheNanosecond(duration: Duration, nanoseconds: UInt64) throws {
+        #expect(try threshold(duration) == nanoseconds)
+    }
+
+    @Test(
+        arguments: [
+            .zero, .milliseconds(-250), .nanoseconds(4_999_999), .seconds(24 * 60 * 60) + .nanoseconds(1),
+            .seconds(Int64.max), .seconds(Int64.min),
+        ] as [Duration])
+    func aThresholdOutOfRangeIsRefusedByName(duration: Duration) {
+        let error = #expect(throws: StallWatchError.self) { try threshold(duration) }
+        #expect(error?.code == .invalidConfiguration)
+        #expect(error?.message.contains("\(duration)") == true)
+        #expect(error?.message.contains("5 milliseconds to 24 hours") == true)
+    }
+
+    @Test func aMonitorWithAnInvalidThresholdMakesNoDirectory() throws {
+        let temporary = try TemporaryDirectory()
+        let configuration = StallMonitor.Configuration(threshold: .zero, reports: .directory(temporary.path + "/new"))
+        #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        #expect(try temporary.names().isEmpty)
+    }
+}
+
+@Suite struct StallWatchErrorTests {
+    @Test func theDescriptionEndsWithTheSystemsWords() {
+        let error = StallWatchError(.unwritableReports, "the disk", errno: 28)
+        #expect(error.description == "the disk: No space left on device")
+    }
+
+    @Test func withoutAnErrorNumberTheDescriptionIsTheMessage() {
+        #expect(StallWatchError(.stopped, "the monitor has been stopped").description == "the monitor has been stopped")
+    }
+
+    @Test func codesAreToldApart() {
+        #expect(StallWatchError.Code.stopped == .stopped)
+        #expect(StallWatchError.Code.stopped != .alreadyStarted)
+        #expect(StallWatchError.Code.alreadyWatched.description == "alreadyWatched")
+    }
+}
