@@ -25,7 +25,9 @@ struct DemoCommand: ParsableCommand {
     // Unconditional, so that -5ms is a value with something wrong and not an unknown option.
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How long a turn may take before it is a stall.", valueName: "duration"),
+        help: ArgumentHelp(
+            "How long a turn may take before it is a stall. Default: \(Threshold.standard).", valueName: "duration"
+        ),
         transform: Threshold.init(parsing:)
     )
     var threshold = Threshold.standard
@@ -41,6 +43,8 @@ struct DemoCommand: ParsableCommand {
 
     func validate() throws {
         _ = try selectedScenarios()
+        if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
+        if summary?.isEmpty == true { throw ValidationError("The value '' of --summary is empty: name a file.") }
     }
 
     func run() throws {

@@ -37,6 +37,11 @@ struct Progress: Sendable {
         }
     }
 
+    /// The demo cannot go on: what comes next starts on a line of its own.
+    func abandon() throws(DemoFailure) {
+        if case .inPlace = style { try write("\n") }
+    }
+
     private func counter(_ index: Int) -> String {
         let all = String(total)
         return "[" + String(index + 1).padded(to: all.count, .right) + "/" + all + "] "

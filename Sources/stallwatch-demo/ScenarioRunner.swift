@@ -22,19 +22,30 @@ struct ScenarioRunner: Sendable {
     ///
     /// - Throws: When a report could not be written or read.
     func run() async throws(DemoFailure) -> [Outcome] {
+        do throws(DemoFailure) {
+            return try await runAll()
+        } catch {
+            // If this fails, too, the failure that comes first is the one to tell of.
+            try? progress.abandon()
+            throw error
+        }
+    }
+
+    private func runAll() async throws(DemoFailure) -> [Outcome] {
         let inbox = ReportInbox()
         await inbox.open(monitor.reports)
         var outcomes: [Outcome] = []
         for (index, scenario) in scenarios.enumerated() {
-            let stall = monitor.configuration.threshold * scenario.stallFactor
+            let threshold = monitor.configuration.threshold
+            let stall = threshold * scenario.stallFactor
             try progress.begin(scenario, index, stall: stall)
             let injected = await scenario.run(stall)
             let reports = await inbox.reports(
                 atLeast: scenario.expected == nil ? 0 : 1, within: Self.patience, settling: Self.settling
             )
             let outcome = Outcome(
-                scenario: scenario.name, expected: scenario.expected, injectedMilliseconds: injected?.milliseconds,
-                reports: try read(reports)
+                scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: threshold.milliseconds,
+                injectedMilliseconds: injected?.milliseconds, reports: try read(reports)
             )
             try progress.finish(outcome, index)
             outcomes.append(outcome)
@@ -57,13 +68,13 @@ struct ScenarioRunner: Sendable {
             let file = directory + "/" + report.fileName
             guard let data = FileManager.default.contents(atPath: file) else {
                 throw DemoFailure(
-                    .inputOutput, "The report \(file) cannot be read: leave the files alone while the demo runs."
+                    .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"
                 )
             }
             do throws(StallWatchError) {
                 read.append(ReportedStall(try StallReport(jsonData: [UInt8](data)), file: file))
             } catch {
-                throw DemoFailure(.inputOutput, "The report \(file) is damaged: \(error)")
+                throw DemoFailure(.inputOutput, "the report \(file) is damaged: \(error)")
             }
         }
         return read

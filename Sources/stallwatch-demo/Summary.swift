@@ -13,7 +13,7 @@ struct Summary: Encodable {
         do {
             return [UInt8](try encoder.encode(outcomes.map(Summary.init))) + [UInt8(ascii: "\n")]
         } catch {
-            throw DemoFailure(.inputOutput, "The summary cannot be encoded: \(error)")
+            throw DemoFailure(.inputOutput, "the summary cannot be encoded: \(error)")
         }
     }
 

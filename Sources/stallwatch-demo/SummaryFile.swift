@@ -11,14 +11,14 @@ struct SummaryFile {
     private let temporaryPath: String
 
     /// Checks that the file can be made, and leaves what is there.
+    ///
+    /// - Parameter path: Not empty.
+    /// - Throws: When it cannot be made.
     init(path: String) throws(DemoFailure) {
-        guard !path.isEmpty else {
-            throw DemoFailure(.cannotCreate, "The summary's path is empty: name a file.")
-        }
         self.path = Self.resolved(path)
         let type = try? FileManager.default.attributesOfItem(atPath: self.path)[.type] as? FileAttributeType
         guard type == nil || type == .typeRegular else {
-            throw DemoFailure(.cannotCreate, "\(path) is not a regular file: name another one for the summary.")
+            throw DemoFailure(.cannotCreate, "\(path) is not a regular file: name another one for the summary")
         }
         let name = self.path.lastIndex(of: "/").map(self.path.index(after:)) ?? self.path.startIndex
         temporaryPath = "\(self.path[..<name]).\(self.path[name...]).\(getpid()).tmp"
@@ -32,7 +32,7 @@ struct SummaryFile {
         guard rename(temporaryPath, path) == 0 else {
             let reason = errno
             unlink(temporaryPath)
-            throw DemoFailure("The summary \(path) cannot be replaced: name another file", errno: reason)
+            throw DemoFailure("the summary \(path) cannot be replaced: name another file", errno: reason)
         }
     }
 
@@ -41,7 +41,7 @@ struct SummaryFile {
         let descriptor = open(temporaryPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else {
             throw DemoFailure(
-                "The summary \(path) cannot be made: name a file in a directory that is there and writable",
+                "the summary \(path) cannot be made: name a file in a directory that is there and writable",
                 errno: errno
             )
         }
@@ -53,7 +53,7 @@ struct SummaryFile {
         unlink(temporaryPath)
         let reason = String(cString: strerror(failure))
         throw DemoFailure(
-            .inputOutput, "The summary \(path) cannot be written: free some space or name another file: \(reason)"
+            .inputOutput, "the summary \(path) cannot be written: free some space or name another file: \(reason)"
         )
     }
 

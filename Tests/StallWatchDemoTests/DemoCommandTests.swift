@@ -30,7 +30,7 @@ import Testing
 
     @Test(arguments: [
         ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
-        ["--threshold", "soon"],
+        ["--threshold", "soon"], ["--output", ""], ["--summary", ""],
     ])
     func aWrongValueIsNamedAndItsStatusIsUsage(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }

@@ -6,7 +6,8 @@ import Testing
 @Suite struct ProgressTests {
     private let scenario = Scenario.stalling("spin", "a timer computes", times: 2, in: "spin()") { $0 }
     private let outcome = Outcome(
-        scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 500.04,
+        scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
+        injectedMilliseconds: 500.04,
         reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500.16, function: "spin()")]
     )
 
@@ -47,9 +48,18 @@ import Testing
         #expect(try written(.silent, outcome).isEmpty)
     }
 
+    @Test func whatIsAbandonedLeavesALineOfItsOwnToTheReason() throws {
+        for (style, text) in [(Progress.Style.inPlace(columns: 80), "\n"), (.plain, ""), (.silent, "")] {
+            let written = Written()
+            try Progress(style: style, total: 12) { text in written.texts.withLock { $0.append(text) } }.abandon()
+            #expect(written.texts.withLock { $0.joined() } == text)
+        }
+    }
+
     @Test func noReportIsSaid() throws {
         let missed = Outcome(
-            scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 500, reports: []
+            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
+            injectedMilliseconds: 500, reports: []
         )
         #expect(try written(.plain, missed) == ["[ 2/12] spin: missed, injected 500.0 ms, no report\n"])
     }

@@ -5,13 +5,16 @@ import Testing
 @Suite struct SummaryTableTests {
     @Test func columnsAreAligned() {
         let stall = Outcome(
-            scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 1750.06,
+            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
+            injectedMilliseconds: 1750.06,
             reports: [ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()")]
         )
         let missed = Outcome(
-            scenario: "sleep-long", expected: .init(function: "sleep()"), injectedMilliseconds: 500, reports: []
+            scenario: "sleep-long", expected: .init(function: "sleep()"), thresholdMilliseconds: 250,
+            injectedMilliseconds: 500, reports: []
         )
-        let quiet = Outcome(scenario: "idle", expected: nil, injectedMilliseconds: nil, reports: [])
+        let quiet = Outcome(
+            scenario: "idle", expected: nil, thresholdMilliseconds: 250, injectedMilliseconds: nil, reports: [])
         #expect(
             SummaryTable([stall, missed, quiet]).text == """
 
@@ -28,7 +31,8 @@ import Testing
 
     @Test func aReportWithoutAFunctionSaysSo() {
         let outcome = Outcome(
-            scenario: "spin", expected: .init(function: "spin()"), injectedMilliseconds: 500,
+            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
+            injectedMilliseconds: 500,
             reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)]
         )
         #expect(SummaryTable([outcome]).text.contains("500.0  ?                wrong-function  a.json"))

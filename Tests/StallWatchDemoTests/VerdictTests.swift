@@ -8,7 +8,10 @@ import Testing
     private func outcome(
         _ expected: Scenario.ExpectedReport?, injected: Double? = 500, _ reports: ReportedStall...
     ) -> Outcome {
-        Outcome(scenario: "test", expected: expected, injectedMilliseconds: injected, reports: reports)
+        Outcome(
+            scenario: "test", expected: expected, thresholdMilliseconds: 250, injectedMilliseconds: injected,
+            reports: reports
+        )
     }
 
     private func report(
@@ -65,9 +68,23 @@ import Testing
     }
 
     @Test(arguments: ["main", "worker"]) func anyReportOfNoStallIsAFalseAlarm(loop: String) {
-        let outcome = outcome(nil, injected: 150, report(loop: loop))
-        #expect(outcome.verdict == .falseAlarm)
-        #expect(outcome.own == report(loop: loop))
+        for injected in [nil, 150.0] {
+            for reported in [1.0, 250, 500] {
+                let outcome = outcome(nil, injected: injected, report(reported, loop: loop))
+                #expect(outcome.verdict == .falseAlarm)
+                #expect(outcome.own == report(reported, loop: loop))
+            }
+        }
+    }
+
+    @Test func aShortStallThatBecameALongOneIsRightlyReported() {
+        #expect(outcome(nil, injected: 300, report(301)).verdict == .ok)
+        #expect(outcome(nil, injected: 248, report(251)).verdict == .ok)
+        #expect(outcome(nil, injected: 244, report(248)).verdict == .falseAlarm)
+        #expect(outcome(nil, injected: 300, report(320)).verdict == .falseAlarm)
+        #expect(outcome(nil, injected: 300, report(301), report(301)).verdict == .falseAlarm)
+        #expect(outcome(nil, injected: 300).verdict == .missed)
+        #expect(outcome(nil, injected: 254).verdict == .ok)
     }
 
     @Test func theNamesAreThoseOfTheSummary() {
