@@ -15,6 +15,7 @@ public enum HeldBackReason: String, Codable, Sendable, CaseIterable {
 
 /// How often each reason held something back.
 public struct HeldBackCounts: Codable, Sendable, Equatable {
+    /// Only counts that are not 0, so that equal counts are equal values.
     private var counts: [String: Int] = [:]
 
     init() {}
@@ -22,12 +23,12 @@ public struct HeldBackCounts: Codable, Sendable, Equatable {
     /// The count of one reason.
     public subscript(reason: HeldBackReason) -> Int {
         get { counts[reason.rawValue] ?? 0 }
-        set { counts[reason.rawValue] = newValue }
+        set { counts[reason.rawValue] = newValue == 0 ? nil : newValue }
     }
 
     /// Reads an object with a count for each reason; a reason that is missing was never the case.
     public init(from decoder: any Decoder) throws {
-        counts = try decoder.singleValueContainer().decode([String: Int].self)
+        counts = try decoder.singleValueContainer().decode([String: Int].self).filter { $0.value != 0 }
     }
 
     /// Writes an object with a count for each reason.
