@@ -18,7 +18,7 @@ extern "C" {
 typedef struct cunwind_test_call {
   const char *_Nonnull name;
   bool is_timed;            ///< It returns by itself after the time given, and never earlier.
-  bool is_ended_by_stop;    ///< It returns EINTR after a stop.
+  bool is_ended_by_stop;    ///< The kernel lets it return EINTR after a stop, unless the stop prevents it.
   bool is_ended_by_signal;  ///< It returns EINTR (sleep: early) after a handler, whatever SA_RESTART says.
 } cunwind_test_call;
 
