@@ -14,7 +14,8 @@
 
 uint64_t cunwind_strip(uint64_t address) { return address; }
 
-// Length of an indirect call whose opcode byte FF is at `at`, or 0 if it is none. Prefixes come before and don't matter.
+// Length of an indirect call whose opcode byte FF is at `at`, or 0 if it is none. Prefixes come before and don't
+// matter.
 static unsigned indirect_call_length(const uint8_t *at, unsigned available) {
   if (available < 2 || at[0] != 0xff || ((at[1] >> 3) & 7) != 2) return 0;
   unsigned mode = at[1] >> 6, base = at[1] & 7, length = 2;

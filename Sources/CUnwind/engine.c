@@ -56,6 +56,8 @@ uint64_t cunwind_engine_image_generation(const cunwind_engine *engine) {
   return engine->modules.adds + engine->modules.subs;  // Neither ever gets smaller (dl_iterate_phdr(3)).
 }
 
+size_t cunwind_engine_omitted_image_count(const cunwind_engine *engine) { return engine->modules.omitted_count; }
+
 bool cunwind_engine_image(const cunwind_engine *engine, size_t index, cunwind_image *image) {
   if (index >= engine->modules.count) return false;
   *image = engine->modules.list[index].image;
@@ -71,25 +73,39 @@ void cunwind_stack_clear(cunwind_stack *stack) {
   stack->end = CUNWIND_END_COMPLETE;
 }
 
+// A thread's first function has nothing above it that an unwind needs, but arguments, environment, thread-local
+// storage.
+static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64_t stack_pointer) {
+  cunwind_stack_bounds found = thread->bounds;
+  bool is_known = stack_pointer >= found.low && stack_pointer < found.high;
+  if (!is_known && !cunwind_stack_bounds_find(&found, stack_pointer)) return;
+  uint64_t first = stack->frames[stack->frame_count - 1].stack_pointer;
+  if (first >= stack_pointer && first < found.high && found.high - first > BEYOND_FIRST_FRAME) {
+    found.high = first + BEYOND_FIRST_FRAME;
+  }
+  thread->bounds = found;
+}
+
 bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
                             const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
   uint64_t stack_pointer = registers->value[CUNWIND_SP];
   uint64_t copied_to = cunwind_stack_end(&thread->bounds, stack_pointer);
   engine->unwinder.copy = copy;
   cunwind_unwind(&engine->unwinder, registers, stack);
-  bool is_complete = stack->end == CUNWIND_END_COMPLETE && stack->frame_count > 0;
-  bool is_cut = stack->end == CUNWIND_END_NOT_IN_COPY;
-  bool is_in_bounds = stack_pointer >= thread->bounds.low && stack_pointer < thread->bounds.high;
-  if (!is_complete && !is_cut) return true;
-  cunwind_stack_bounds found = thread->bounds;
-  if ((!is_in_bounds || is_cut) && !cunwind_stack_bounds_find(&found, stack_pointer)) return true;
-  if (is_complete) {
-    // Above its first function a thread has nothing that an unwind needs (but its arguments, environment, TLS).
-    uint64_t first = stack->frames[stack->frame_count - 1].stack_pointer + BEYOND_FIRST_FRAME;
-    if (first < found.high) found.high = first;
+  thread->bounds.other_low = thread->bounds.other_high = 0;
+  if (stack->end == CUNWIND_END_COMPLETE) learn_end(thread, stack, stack_pointer);
+  if (stack->end != CUNWIND_END_NOT_IN_COPY || !may_retake) return true;
+
+  cunwind_stack_bounds found;
+  uint64_t missing = engine->unwinder.missing;
+  if (!cunwind_stack_bounds_find(&found, missing)) return true;
+  if (stack_pointer >= found.low && stack_pointer < found.high && missing >= stack_pointer) {
     thread->bounds = found;
-    return true;
+    return found.high <= copied_to;
   }
-  thread->bounds = found;
-  return !may_retake || found.high <= copied_to;
+  // Words below what was missed may be needed as well: the frame it belongs to begins at the last one's SP.
+  uint64_t outermost = stack->frames[stack->frame_count - 1].stack_pointer;
+  thread->bounds.other_low = outermost >= found.low && outermost <= missing ? outermost : missing;
+  thread->bounds.other_high = found.high;
+  return false;
 }

@@ -2,10 +2,10 @@
 //
 // After "mov %rsp,%rbp" the distance between the two registers is what the code since then has pushed and subtracted.
 // So the function's instructions are followed, in order, from its start to PC. gcc mixes other instructions into its
-// prologues and pushes call arguments, which is why patterns are not enough. Behind a return the distance is the one that
-// a jump to there had. A function that moves rsp by an amount
-// that is not in the code (alloca, a variable-length array) has no such distance; then a frame record is looked for
-// that nothing but this function's own call can have made.
+// prologues and pushes call arguments, which is why patterns are not enough. Behind a return the distance is the one
+// that a jump to there had. A function that moves rsp by an amount that is not in the code (alloca, a variable-length
+// array) has no such distance; then a frame record is looked for that nothing but this function's own call can have
+// made.
 
 #if defined(__x86_64__)
 

@@ -12,7 +12,8 @@
 /// For every function that runs in the helper or in the handler: no stack-protector canary (it is read through the
 /// thread pointer), no sanitizer's shadow memory, and no loop turned into a call of the C library.
 #if defined(__clang__)
-#define CUNWIND_BARE __attribute__((no_stack_protector, no_builtin, no_sanitize("address", "thread", "memory", "undefined")))
+#define CUNWIND_BARE \
+  __attribute__((no_stack_protector, no_builtin, no_sanitize("address", "thread", "memory", "undefined")))
 #else
 #define CUNWIND_BARE __attribute__((optimize("no-tree-loop-distribute-patterns", "no-stack-protector")))
 #endif

@@ -27,8 +27,7 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
     return CUNWIND_NO_SUCH_THREAD;
   }
   if (!before.is_blocked) return CUNWIND_NOT_BLOCKED;
-  cunwind_stack_copy_take(&engine->copy, before.stack_pointer,
-                          cunwind_stack_end(&thread->bounds, before.stack_pointer));
+  cunwind_stack_copy_take(&engine->copy, before.stack_pointer, &thread->bounds);
   if (!cunwind_thread_read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after)) {
     return CUNWIND_NO_SUCH_THREAD;
   }

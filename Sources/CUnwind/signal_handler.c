@@ -55,8 +55,7 @@ CUNWIND_BARE static void copy_into(cunwind_signal_slot *slot, uint32_t armed, co
   uint32_t copying = (armed & ~CUNWIND_SLOT_STATE_MASK) | CUNWIND_SLOT_COPYING;
   if (!__atomic_compare_exchange_n(&slot->state, &armed, copying, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   cunwind_registers_from_context(&slot->registers, context);
-  uint64_t stack_pointer = slot->registers.value[CUNWIND_SP];
-  cunwind_stack_copy_take(&slot->copy, stack_pointer, cunwind_stack_end(&slot->bounds, stack_pointer));
+  cunwind_stack_copy_take(&slot->copy, slot->registers.value[CUNWIND_SP], &slot->bounds);
   slot->handler_nanoseconds = cunwind_now() - begin;
   __atomic_store_n(&slot->state, copying | CUNWIND_SLOT_DONE, __ATOMIC_RELEASE);
   cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);

@@ -1,4 +1,5 @@
-// Where a stack ends, by /proc/self/maps. pthread_getattr_np(3) knows it too, but not for a thread that may end meanwhile.
+// Where a stack ends, by /proc/self/maps. pthread_getattr_np(3) knows it too, but not for a thread that may end
+// meanwhile.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,7 +28,7 @@ static void take_letter(maps_line *line, char letter) {
   else if (line->field == 2 && letter == 'w') line->is_writable = true;
 }
 
-bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t stack_pointer) {
+bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t address) {
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
   if (file < 0) return false;
   char text[4096];
@@ -40,12 +41,9 @@ bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t stack_poin
         take_letter(&line, text[index]);
         continue;
       }
-      past = line.low > stack_pointer;
-      found = !past && stack_pointer < line.high && line.is_writable;
-      if (found) {
-        bounds->low = line.low;
-        bounds->high = line.high;
-      }
+      past = line.low > address;
+      found = !past && address < line.high && line.is_writable;
+      if (found) *bounds = (cunwind_stack_bounds){.low = line.low, .high = line.high};
       line = (maps_line){0, 0, 0, false};
     }
   }

@@ -23,28 +23,41 @@ void cunwind_stack_copy_destroy(cunwind_stack_copy *copy) {
   copy->bytes = NULL;
 }
 
-CUNWIND_BARE void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer, uint64_t high) {
+CUNWIND_BARE uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer) {
+  if (stack_pointer >= bounds->low && stack_pointer < bounds->high) return bounds->high;
+  uint64_t end = stack_pointer + CUNWIND_FIRST_COPY_BYTES;
+  return end > stack_pointer ? end : UINT64_MAX;
+}
+
+CUNWIND_BARE void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer,
+                                          const cunwind_stack_bounds *bounds) {
+  uint64_t high = cunwind_stack_end(bounds, stack_pointer);
+  bool has_other = bounds->other_high > bounds->other_low;
   copy->low = stack_pointer - CUNWIND_RED_ZONE_BYTES;
   copy->length = copy->outer_low = copy->outer_length = 0;
+  copy->has_gap = false;
   if (high <= stack_pointer || copy->low > stack_pointer) return;
   uint64_t wanted = high - copy->low, inner = wanted;
-  if (wanted > CUNWIND_MAX_STACK_BYTES) inner = CUNWIND_MAX_STACK_BYTES - CUNWIND_OUTER_BYTES;
+  if (inner > CUNWIND_MAX_STACK_BYTES || has_other) {
+    uint64_t room = CUNWIND_MAX_STACK_BYTES - CUNWIND_OUTER_BYTES;
+    inner = wanted < room ? wanted : room;
+  }
   copy->length = cunwind_guarded_read(copy->low, copy->bytes, inner);
   if (copy->length == 0) {
     // The red zone can lie below the stack's last mapped page, with nothing in it.
     copy->low = stack_pointer;
     copy->length = cunwind_guarded_read(copy->low, copy->bytes, inner - CUNWIND_RED_ZONE_BYTES);
-    return;
   }
-  if (inner == wanted || copy->length < inner) return;
-  copy->outer_low = high - CUNWIND_OUTER_BYTES;
-  copy->outer_length = cunwind_guarded_read(copy->outer_low, copy->bytes + inner, CUNWIND_OUTER_BYTES);
-}
-
-CUNWIND_BARE uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer) {
-  if (stack_pointer >= bounds->low && stack_pointer < bounds->high) return bounds->high;
-  uint64_t end = stack_pointer + CUNWIND_FIRST_COPY_BYTES;
-  return end > stack_pointer ? end : UINT64_MAX;
+  if (has_other) {
+    uint64_t other = bounds->other_high - bounds->other_low;
+    copy->outer_low = bounds->other_low;
+    copy->outer_length = cunwind_guarded_read(copy->outer_low, copy->bytes + copy->length,
+                                              other < CUNWIND_OUTER_BYTES ? other : CUNWIND_OUTER_BYTES);
+  } else if (inner < wanted && copy->length == inner) {
+    copy->has_gap = true;
+    copy->outer_low = high - CUNWIND_OUTER_BYTES;
+    copy->outer_length = cunwind_guarded_read(copy->outer_low, copy->bytes + copy->length, CUNWIND_OUTER_BYTES);
+  }
 }
 
 bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size) {

@@ -21,11 +21,15 @@ typedef struct cunwind_stack_copy {
   uint64_t length;
   uint64_t outer_low;  ///< Address of the outer piece.
   uint64_t outer_length;  ///< 0: the stack did fit, and there is no outer piece.
+  bool has_gap;           ///< The outer piece is the end of the same stack.
 } cunwind_stack_copy;
 
 /// Where a thread's stack was found to be: what is outside `low`...`high` is not known.
 typedef struct cunwind_stack_bounds {
   uint64_t low, high;
+  /// Part of another stack that is copied as the outer piece: a signal handler's frames are on the one of
+  /// sigaltstack(2), its callers' on the thread's own. Empty but for a capture that is made once more because of it.
+  uint64_t other_low, other_high;
 } cunwind_stack_bounds;
 
 #pragma GCC visibility push(hidden)
@@ -34,15 +38,15 @@ typedef struct cunwind_stack_bounds {
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
 
-/// Copies the stack from `stack_pointer` (less the red zone) up to `high`. What is not mapped is left out.
+/// Copies the stack from `stack_pointer` (less the red zone) up to its end by `bounds`. What is not mapped is left out.
 /// Async-signal-safe: yes, and fit for the helper process.
-void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer, uint64_t high);
+void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer, const cunwind_stack_bounds *bounds);
 
 /// Up to where to copy: the known end, or CUNWIND_FIRST_COPY_BYTES on.
 uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer);
 
-/// Finds the mapping that `stack_pointer` is in by /proc/self/maps. False: in none. Async-signal-safe: yes.
-bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t stack_pointer);
+/// Finds the mapping that `address` is in by /proc/self/maps. False: in none. Async-signal-safe: yes.
+bool cunwind_stack_bounds_find(cunwind_stack_bounds *bounds, uint64_t address);
 
 /// Whether the copied words include all `size` bytes at `address`; if so copies them out.
 bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -90,8 +91,9 @@ static pid_t make_helper(cunwind_helper_memory *helper) {
 }
 
 static bool yama_wants_to_know(void) {
+  static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
   char scope = 0;
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
   if (file < 0) return false;
   cunwind_raw(SYS_read, file, (long)&scope, 1, 0, 0, 0);
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
@@ -144,18 +146,12 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
 // ptrace says EPERM of a thread that has ended but is still there (ptrace_attach, exit_state), which is no refusal.
 static bool has_ended(pid_t tid) {
   char path[64], text[512];
-  // "/proc/self/task/<tid>/stat"; the state follows the last ')', because the name may hold one too (proc_pid_stat(5)).
-  char digits[12], *at = path;
-  int count = 0;
-  for (const char *from = "/proc/self/task/"; *from; from++) *at++ = *from;
-  for (pid_t rest = tid; rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
-  while (count > 0) *at++ = digits[--count];
-  for (const char *from = "/stat"; *from; from++) *at++ = *from;
-  *at = 0;
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
   if (file < 0) return true;
   long got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  // The state follows the last ')': the name before it may hold one too (proc_pid_stat(5)).
   const char *close = got > 0 ? memrchr(text, ')', (size_t)got) : NULL;
   return !close || close + 2 >= text + got || close[2] == 'Z' || close[2] == 'X';
 }

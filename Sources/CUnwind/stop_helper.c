@@ -24,8 +24,8 @@
 #include "restarted_calls.h"
 
 /// A thread on CPU stops within a few microseconds. For so long the helper asks over and over, because to sleep and be
-/// woken, or to yield, would keep the thread stopped until the scheduler comes back to the helper: 4 ms on a busy machine
-/// (measured). After that it sleeps, in case the thread waits for the very CPU that the helper is on.
+/// woken, or to yield, would keep the thread stopped until the scheduler comes back to the helper: 4 ms on a busy
+/// machine (measured). After that it sleeps, in case the thread waits for the very CPU that the helper is on.
 #define POLL_NANOSECONDS 50000ull
 
 /// Bytes of a kernel signal set, whatever size the C library's has.
@@ -76,7 +76,7 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
 #else
     uint64_t stack_pointer = request->registers.sp;
 #endif
-    cunwind_stack_copy_take(request->copy, stack_pointer, cunwind_stack_end(&request->bounds, stack_pointer));
+    cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
   }
   // An event stop has its event in the third byte; without one, this is a signal on its way to the thread.
   bool is_on_its_way = (state >> 16) == 0;

@@ -16,7 +16,8 @@ typedef struct cunwind_stop_request {
   cunwind_stack_bounds bounds;
   cunwind_stack_copy *copy;
   uint64_t timeout_nanoseconds;
-  // Answered. Until the helper has answered, `status` is CUNWIND_FAILED and `error` ECANCELED: what is left when it died.
+  // Answered. Until the helper has answered, `status` is CUNWIND_FAILED and `error` ECANCELED: what is left when it
+  // died.
   cunwind_status status;
   int error;
   uint64_t held_nanoseconds;

@@ -79,6 +79,7 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
   // and what is there need not be what was.
   uint8_t probe;
   bool is_mapped = cunwind_guarded_read(address, &probe, sizeof probe) == sizeof probe;
+  unwinder->missing = address;
   unwinder->failure = is_mapped ? CUNWIND_END_NOT_IN_COPY : CUNWIND_END_BAD_MEMORY;
   return false;
 }
@@ -190,7 +191,7 @@ void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, 
   recorder recorder = {.stack = stack};
   cunwind_registers registers = *start;
   cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
-  if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->outer_length > 0 &&
+  if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->has_gap &&
       find_frame_beyond_gap(unwinder, &registers)) {
     begin_gap(&recorder);
     end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &recorder);

@@ -6,8 +6,12 @@
 // Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
 // independent of each other. No function here may be called on the thread that is being captured.
 //
-// Memory. Everything a capture needs is allocated by the `_create` and `_open` functions. While a thread is stopped,
-// and inside the signal handler, nothing allocates, takes a lock, or blocks.
+// Memory. Everything a capture needs is allocated by the `_create` and `_open` functions (about 2 MiB an engine), but
+// for the first capture by signal, which makes a buffer of 1 MiB. While a thread is stopped, and inside the signal
+// handler, nothing allocates, takes a lock, or blocks. All memory that may not be there is read with
+// process_vm_readv(2).
+//
+// fork(2). A child has a copy of the engine that it must not use; it may destroy it.
 //
 // Errors. Functions that can fail return a `cunwind_status`; `_create` and `_open` return NULL and set errno.
 
@@ -108,7 +112,10 @@ typedef struct cunwind_thread_look {
 /// What one capture did and cost.
 typedef struct cunwind_capture_info {
   int error;                     ///< errno where the status asks for one, else 0.
-  uint64_t held_nanoseconds;     ///< The thread was kept from running for this long; 0 for a read.
+  /// The thread was kept from running for at most this long: stop: from the last moment at which it was seen not to
+  /// have stopped until after its release; signal: in the handler. Of both captures, when it had to be made twice. 0
+  /// for a read.
+  uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The whole call, on the caller's time.
   uint64_t stack_bytes;          ///< Bytes of stack copied.
 } cunwind_capture_info;
@@ -126,23 +133,32 @@ typedef struct cunwind_image {
 
 /// Makes an engine: buffers, module list, libunwind address space.
 /// `signal_number`: the signal for `cunwind_capture_signal`, 1...64; no handler is installed before it is first used.
-/// Returns NULL with errno (EINVAL, ENOMEM). Async-signal-safe: no.
+/// Returns NULL with errno: EINVAL, ENOMEM; EPERM or ENOSYS where process_vm_readv(2) is refused, which nothing here
+/// can do without. libunwind keeps two file descriptors open from the first engine on. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
 
-/// Frees an engine. NULL is fine. Puts back the signal handler it installed, if it is still ours. Async-signal-safe: no.
+/// Frees an engine. NULL is fine. Puts back the signal action that it found, if the present one is still ours, no other
+/// engine uses it, and no signal of ours is still on its way. Never waits. Async-signal-safe: no.
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries the stop on a short-lived thread of its own and says whether ptrace works here.
 /// CUNWIND_OK, CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced), or CUNWIND_FAILED; `error` may be NULL.
-/// Takes about 1 ms. Async-signal-safe: no.
+/// Under Yama scope 1 each stop names the helper with PR_SET_PTRACER, and afterwards nobody: there is no way to ask
+/// whom the app had named before. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
-/// Brings the list of images up to date with dlopen and dlclose. Cheap when nothing changed.
-/// Returns how many there are. Pointers from `cunwind_engine_image` hold until the next call. Async-signal-safe: no.
+/// Brings the list of images up to date with dlopen and dlclose. Cheap when nothing changed (about 1 us). Call it
+/// before captures: they don't, because it takes the dynamic linker's lock, which a thread holds as long as it is
+/// inside a callback of dl_iterate_phdr(3). Returns how many there are. Pointers from `cunwind_engine_image` hold until
+/// the next call. Async-signal-safe: no.
 size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 
 /// A number that changes whenever the list of images does. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
+
+/// Images that the list has no room for (it has room for 8192): frames in them end a stack with
+/// CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
+size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine);
 
 /// Copies out image number `index` of the list, which is sorted by address. False when out of range.
 /// Async-signal-safe: yes.
@@ -151,7 +167,8 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 // ---- Threads --------------------------------------------------------------------------------------------------------
 
 /// Opens the /proc files of a thread of this process, so that each later look is one pread a file.
-/// Returns NULL with errno (ESRCH when there is no such thread, EMFILE, ...). Async-signal-safe: no.
+/// Returns NULL with errno (ESRCH when there is no such thread, EMFILE, ...). In a process that is not dumpable
+/// (PR_SET_DUMPABLE) a thread never looks blocked. Async-signal-safe: no.
 cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, pid_t tid);
 
 /// Closes them. NULL is fine. Async-signal-safe: no.
@@ -169,18 +186,23 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 // Each copies registers and stack into the engine, unwinds the copy after the thread has been let go, and fills `stack`
 // (which is left with 0 frames when the status is not CUNWIND_OK). `info` is always filled.
 
-/// Read: for a blocked thread, from SP and PC in /proc. The thread is not touched.
+/// Read: for a blocked thread, from SP and PC in /proc. The thread is not touched. Where a frame needs a register that
+/// neither /proc shows nor the code implies, the stack ends incomplete (CUNWIND_END_NO_UNWIND_INFO).
 /// CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_MOVED, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
 cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies, lets go.
-/// CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED. Async-signal-safe: no.
+/// CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (it sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED
+/// (ECANCELED: someone killed the helper; EBUSY: an earlier helper does not end). Whatever happens to the helper, the
+/// thread runs on. Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// Signal: the engine's signal is sent to the thread, whose handler copies registers and stack and nothing else.
-/// CUNWIND_OK, CUNWIND_SIGNAL_BLOCKED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED.
+/// Signals that are not ours go to the action that was there before, with its mask; the default action is carried out.
+/// CUNWIND_OK, CUNWIND_SIGNAL_BLOCKED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED (EBUSY: the app has
+/// replaced our handler since, and keeps its own; EAGAIN: the queue of signals is full; ENOSPC: 16 engines have it).
 /// A thread that is blocked in a call that is never restarted after a handler (signal(7)) gets EINTR from this: it is
 /// for threads on CPU. Async-signal-safe: no.
 cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,

@@ -18,7 +18,7 @@ extern "C" {
 typedef struct cunwind_test_call {
   const char *_Nonnull name;
   bool is_timed;            ///< It returns by itself after the time given, and never earlier.
-  bool is_ended_by_stop;    ///< It returns EINTR after a stop.
+  bool is_ended_by_stop;    ///< The kernel lets it return EINTR after a stop, unless the stop prevents it.
   bool is_ended_by_signal;  ///< It returns EINTR (sleep: early) after a handler, whatever SA_RESTART says.
 } cunwind_test_call;
 
@@ -92,7 +92,7 @@ typedef struct cunwind_test_hunt_result {
   uint64_t gone;              ///< The thread had ended.
   uint64_t failed;            ///< Anything else; `last_status` and `last_error` say what.
   int last_status, last_error;
-  uint64_t incomplete;        ///< Stacks that did not reach the thread's start, but for the thread that loads libraries.
+  uint64_t incomplete;        ///< Did not reach the thread's start; not counting the thread that loads libraries.
   uint64_t rounds;            ///< Rounds of all the threads together.
   uint64_t stuck;             ///< Threads that made no round.
   uint64_t lost_children;     ///< fork(2)ed children whose exit status did not arrive.
@@ -104,6 +104,24 @@ typedef struct cunwind_test_hunt_result {
 /// Captures threads that malloc, dlopen, create threads, fork, vfork, print, throw signals at each other, as fast as it
 /// can, for `milliseconds`.
 cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds);
+
+/// What came of captures by stop that were disturbed.
+typedef struct cunwind_test_disturbed_result {
+  uint64_t captures;      ///< With a stack.
+  uint64_t failed;        ///< Without.
+  uint64_t disturbances;  ///< Helpers killed; signals sent; stops of the whole process.
+  uint64_t lost;          ///< Signals that did not arrive.
+  uint64_t rounds;        ///< Of the captured thread, after the last disturbance. 0: it was left stopped.
+  uint64_t zombies;
+  uint64_t slowest_capture_nanoseconds;
+} cunwind_test_disturbed_result;
+
+/// Kills helper processes (SIGKILL) while they work, for `milliseconds`.
+cunwind_test_disturbed_result cunwind_test_kill_helpers(uint32_t milliseconds);
+/// Sends the captured thread queued real-time signals, which must all arrive, for `milliseconds`.
+cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds);
+/// Stops and continues (SIGSTOP, SIGCONT) a child process that captures its own thread, for `milliseconds`.
+cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds);
 
 /// What works where ptrace does not.
 typedef struct cunwind_test_refusal_result {

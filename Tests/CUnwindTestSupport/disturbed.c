@@ -1,0 +1,158 @@
+// Captures by stop while something else goes on: the helper is killed, signals arrive, the process is stopped.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CUnwind.h>
+
+#include "CUnwindTestSupport.h"
+
+typedef struct scene {
+  pid_t capturer;
+  cunwind_test_poser *poser;
+  uint32_t is_over;
+  uint64_t disturbances;
+} scene;
+
+static uint64_t arrived_signals;
+
+static bool is_over(const scene *scene) { return __atomic_load_n(&scene->is_over, __ATOMIC_ACQUIRE); }
+
+static uint64_t milliseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+// proc(5): /proc/<pid>/task/<tid>/children lists children of any exit signal.
+static void *kill_helpers(void *context) {
+  scene *scene = context;
+  char path[64], text[256];
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)scene->capturer);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  unsigned seed = 1;
+  while (file >= 0 && !is_over(scene)) {
+    ssize_t length = pread(file, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = 0;
+    pid_t child = (pid_t)strtol(text, NULL, 10);
+    if (child <= 0) continue;
+    // A helper's life is about 60 us: kill it anywhere in it.
+    for (volatile int delay = rand_r(&seed) % 40000; delay > 0; delay--) continue;
+    if (kill(child, SIGKILL) == 0) scene->disturbances++;
+  }
+  if (file >= 0) close(file);
+  return NULL;
+}
+
+static void count_signal(int number) {
+  (void)number;
+  __atomic_fetch_add(&arrived_signals, 1, __ATOMIC_RELAXED);
+}
+
+static void *send_signals(void *context) {
+  scene *scene = context;
+  siginfo_t info;
+  memset(&info, 0, sizeof info);
+  info.si_code = SI_QUEUE;
+  while (!is_over(scene)) {
+    // EAGAIN: the queue is full. The next one will do.
+    if (syscall(SYS_rt_tgsigqueueinfo, getpid(), cunwind_test_poser_tid(scene->poser), SIGRTMIN + 7, &info) == 0) {
+      scene->disturbances++;
+    }
+    usleep(100);
+  }
+  return NULL;
+}
+
+static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*disturber)(void *)) {
+  static cunwind_stack stack;
+  cunwind_test_disturbed_result result;
+  memset(&result, 0, sizeof result);
+  scene scene = {.capturer = gettid()};
+  pthread_t thread;
+  cunwind_engine *engine = cunwind_engine_create(27);
+  scene.poser = engine ? cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 10) : NULL;
+  if (!scene.poser) return result;
+  cunwind_engine_refresh_images(engine);
+  cunwind_thread *captured = cunwind_thread_open(engine, cunwind_test_poser_tid(scene.poser));
+  bool is_disturbed = disturber && pthread_create(&thread, NULL, disturber, &scene) == 0;
+  uint64_t deadline = milliseconds_now() + milliseconds;
+  while (milliseconds_now() < deadline) {
+    cunwind_capture_info info;
+    cunwind_status status = cunwind_capture_stop(engine, captured, &stack, &info);
+    if (status == CUNWIND_OK) result.captures++;
+    else result.failed++;
+    if (info.capture_nanoseconds > result.slowest_capture_nanoseconds) {
+      result.slowest_capture_nanoseconds = info.capture_nanoseconds;
+    }
+  }
+  __atomic_store_n(&scene.is_over, 1, __ATOMIC_RELEASE);
+  if (is_disturbed) pthread_join(thread, NULL);
+  usleep(20000);
+  result.disturbances = scene.disturbances;
+  cunwind_thread_close(captured);
+  result.rounds = cunwind_test_poser_stop(scene.poser);
+  cunwind_engine_destroy(engine);
+  while (waitpid(-1, NULL, WNOHANG | __WALL) > 0) result.zombies++;
+  return result;
+}
+
+cunwind_test_disturbed_result cunwind_test_kill_helpers(uint32_t milliseconds) {
+  return disturb(milliseconds, kill_helpers);
+}
+
+cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds) {
+  struct sigaction action, before;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = count_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGRTMIN + 7, &action, &before);
+  arrived_signals = 0;
+  cunwind_test_disturbed_result result = disturb(milliseconds, send_signals);
+  sigaction(SIGRTMIN + 7, &before, NULL);
+  result.lost = result.disturbances - __atomic_load_n(&arrived_signals, __ATOMIC_RELAXED);
+  return result;
+}
+
+cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds) {
+  cunwind_test_disturbed_result result;
+  memset(&result, 0, sizeof result);
+  cunwind_test_disturbed_result *shared =
+      mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return result;
+  pid_t child = fork();
+  if (child == 0) {
+    *shared = disturb(milliseconds, NULL);
+    _exit(0);
+  }
+  uint64_t stops = 0, deadline = milliseconds_now() + milliseconds;
+  while (child > 0 && milliseconds_now() + 50 < deadline) {
+    usleep(3000);
+    kill(child, SIGSTOP);
+    stops++;
+    usleep(3000);
+    kill(child, SIGCONT);
+  }
+  // Bounded, should the child hang: it then counts as having made no round.
+  pid_t ended = 0;
+  for (int tries = 0; child > 0 && tries < 500 && (ended = waitpid(child, NULL, WNOHANG)) == 0; tries++) usleep(10000);
+  if (child > 0 && ended == 0) {
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+  }
+  result = *shared;
+  result.disturbances = stops;
+  munmap(shared, sizeof *shared);
+  return result;
+}
