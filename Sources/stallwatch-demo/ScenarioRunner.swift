@@ -65,7 +65,7 @@ struct ScenarioRunner: Sendable {
         }
         var read: [ReportedStall] = []
         for report in reports {
-            let file = directory + "/" + report.fileName
+            let file = directory + (directory.hasSuffix("/") ? "" : "/") + report.fileName
             guard let data = FileManager.default.contents(atPath: file) else {
                 throw DemoFailure(
                     .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"
