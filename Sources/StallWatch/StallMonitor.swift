@@ -43,13 +43,14 @@ public final class StallMonitor: Sendable {
     public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
         self.configuration = configuration
         _ = try Configuration.nanoseconds(configuration.threshold)
+        let rules = try configuration.rules()
         var directory: ReportDirectory?
         if let path = configuration.reports.path { directory = try ReportDirectory(path: path) }
         let metadata = configuration.metadata
         reporter = Reporter(directory: directory, logger: configuration.logger) {
             ReportBuilder(process: .current(), metadata: metadata, symbolicator: SymbolTableSymbolicator())
         }
-        watchdog = Watchdog(rules: try configuration.rules(), submit: reporter.submit)
+        watchdog = Watchdog(rules: rules, submit: reporter.submit)
     }
 
     deinit {

@@ -3,12 +3,10 @@ import Testing
 @testable import StallWatch
 
 @Suite struct StallMonitorConfigurationTests {
-    private func threshold(_ duration: Duration) throws(StallWatchError) -> UInt64 {
-        try StallMonitor.Configuration(threshold: duration, reports: .none).validThreshold()
-    }
-
-    @Test func theDefaultIsAQuarterOfASecond() throws {
-        #expect(try StallMonitor.Configuration().validThreshold() == 250_000_000)
+    @Test func theDefaultsAreAQuarterOfASecondAndTenSeconds() throws {
+        let configuration = StallMonitor.Configuration()
+        #expect(configuration.threshold == .milliseconds(250))
+        #expect(try configuration.rules() == WatchRules(saturationThreshold: 10_000_000_000))
     }
 
     @Test(
@@ -17,7 +15,7 @@ import Testing
             (.seconds(24 * 60 * 60), 86_400_000_000_000),
         ] as [(Duration, UInt64)])
     func aThresholdInRangeIsTakenToTheNanosecond(duration: Duration, nanoseconds: UInt64) throws {
-        #expect(try threshold(duration) == nanoseconds)
+        #expect(try StallMonitor.Configuration.nanoseconds(duration) == nanoseconds)
     }
 
     @Test(
@@ -26,17 +24,36 @@ import Testing
             .seconds(Int64.max), .seconds(Int64.min),
         ] as [Duration])
     func aThresholdOutOfRangeIsRefusedByName(duration: Duration) {
-        let error = #expect(throws: StallWatchError.self) { try threshold(duration) }
+        let error = #expect(throws: StallWatchError.self) {
+            try StallMonitor.Configuration.nanoseconds(duration)
+        }
         #expect(error?.code == .invalidConfiguration)
         #expect(error?.message.contains("\(duration)") == true)
         #expect(error?.message.contains("5 milliseconds to 24 hours") == true)
     }
 
-    @Test func aMonitorWithAnInvalidThresholdMakesNoDirectory() throws {
+    @Test(
+        arguments: [
+            .init(threshold: .zero, reports: .none), .init(reports: .none, saturationThreshold: .milliseconds(-1)),
+        ] as [StallMonitor.Configuration])
+    func aMonitorWithAnInvalidThresholdIsNotMade(configuration: StallMonitor.Configuration) throws {
+        let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        #expect(error?.code == .invalidConfiguration)
+    }
+
+    @Test(arguments: [Duration.zero, .milliseconds(100)])
+    func aMonitorWithAnInvalidThresholdMakesNoDirectory(threshold: Duration) throws {
         let temporary = try TemporaryDirectory()
-        let configuration = StallMonitor.Configuration(threshold: .zero, reports: .directory(temporary.path + "/new"))
+        let configuration = StallMonitor.Configuration(
+            threshold: threshold, reports: .directory(temporary.path + "/new"),
+            saturationThreshold: threshold == .zero ? nil : .zero
+        )
         #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
         #expect(try temporary.names().isEmpty)
+    }
+
+    @Test func saturationMayBeLeftAlone() throws {
+        #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchRules())
     }
 }
 

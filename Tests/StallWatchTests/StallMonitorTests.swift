@@ -1,3 +1,5 @@
+import Dispatch
+import Foundation
 import Testing
 
 @testable import StallWatch
@@ -82,6 +84,30 @@ import Testing
         let reports = try #require(monitor?.reports)
         monitor = nil
         for await report in reports { Issue.record("an unexpected report: \(report.summary)") }
+    }
+
+    @Test func oneLoopHasOneName() throws {
+        let monitor = try makeMonitor()
+        let queue = DispatchQueue(label: "storage")
+        try monitor.watch(.queue(queue, label: "storage"))
+        #expect(code { try monitor.watch(.queue(queue, label: "another name")) } == .alreadyWatched)
+        #expect(code { try monitor.watch(.queue(DispatchQueue(label: "x"), label: "storage")) } == .alreadyWatched)
+        monitor.unwatch("storage")
+        try monitor.watch(.queue(queue, label: "another name"))
+        monitor.unwatch("no such loop")
+        monitor.stop()
+    }
+
+    @Test func aLoopsThresholdIsChecked() throws {
+        let monitor = try makeMonitor()
+        #expect(
+            code { try monitor.watch(.runLoop(.main, label: "main", threshold: .zero)) } == .invalidConfiguration
+        )
+        try monitor.watch(.runLoop(.main, label: "main", threshold: .milliseconds(50)))
+        try monitor.setThreshold(.milliseconds(80), of: "main")
+        #expect(code { try monitor.setThreshold(.milliseconds(4), of: "main") } == .invalidConfiguration)
+        #expect(code { try monitor.setThreshold(.milliseconds(80), of: "other") } == .invalidConfiguration)
+        monitor.stop()
     }
 
     @Test func aReportDirectoryThatCannotBeMadeIsRefused() throws {

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 
 @testable import StallWatch
@@ -13,21 +14,33 @@ import Testing
         recorder = TurnRecorder(alarm: alarm)
     }
 
-    private func turn(_ number: UInt64, began: UInt64?, nesting: Int = 0) -> TurnSnapshot {
-        TurnSnapshot(began: began, number: number, nesting: nesting)
+    /// What most tests are about.
+    private struct Turn: Equatable {
+        var number: UInt64
+        var began: UInt64?
+        var nesting: Int
+    }
+
+    private var now: Turn {
+        let snapshot = recorder.snapshot()
+        return Turn(number: snapshot.number, began: snapshot.began, nesting: snapshot.nesting)
+    }
+
+    private func turn(_ number: UInt64, began: UInt64?, nesting: Int = 0) -> Turn {
+        Turn(number: number, began: began, nesting: nesting)
     }
 
     @Test func aLoopThatHasNotRunIsBetweenTurns() {
-        #expect(recorder.snapshot() == turn(0, began: nil))
+        #expect(now == turn(0, began: nil))
     }
 
     @Test func enteringBeginsATurnAndWaitingEndsIt() {
         recorder.enter(at: 10)
-        #expect(recorder.snapshot() == turn(1, began: 10))
+        #expect(now == turn(1, began: 10))
         recorder.reachSources { 11 }
-        #expect(recorder.snapshot() == turn(1, began: 10))
+        #expect(now == turn(1, began: 10))
         recorder.enterWait(at: 20)
-        #expect(recorder.snapshot() == turn(1, began: nil))
+        #expect(now == turn(1, began: nil))
     }
 
     /// Timers and main-queue blocks run after AfterWaiting, and the pass that follows belongs to them.
@@ -36,11 +49,11 @@ import Testing
         recorder.reachSources { 11 }
         recorder.enterWait(at: 20)
         recorder.leaveWait(at: 30)
-        #expect(recorder.snapshot() == turn(2, began: 30))
+        #expect(now == turn(2, began: 30))
         recorder.reachSources { 35 }
-        #expect(recorder.snapshot() == turn(2, began: 30))
+        #expect(now == turn(2, began: 30))
         recorder.enterWait(at: 40)
-        #expect(recorder.snapshot() == turn(2, began: nil))
+        #expect(now == turn(2, began: nil))
     }
 
     /// A loop that is always fed never waits: each pass that handles sources is a turn.
@@ -49,10 +62,10 @@ import Testing
         recorder.reachSources { 11 }
         for pass in 2...100 as ClosedRange<UInt64> {
             recorder.reachSources { pass * 10 }
-            #expect(recorder.snapshot() == turn(pass, began: pass * 10))
+            #expect(now == turn(pass, began: pass * 10))
         }
         recorder.enterWait(at: 2_000)
-        #expect(recorder.snapshot() == turn(100, began: nil))
+        #expect(now == turn(100, began: nil))
     }
 
     @Test func theClockIsReadAtTheSourcesOnlyForANewTurn() {
@@ -73,11 +86,11 @@ import Testing
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
         recorder.exit(at: 20)
-        #expect(recorder.snapshot() == turn(1, began: nil))
+        #expect(now == turn(1, began: nil))
         recorder.enter(at: 21)
-        #expect(recorder.snapshot() == turn(2, began: 21))
+        #expect(now == turn(2, began: 21))
         recorder.reachSources { 22 }
-        #expect(recorder.snapshot() == turn(2, began: 21))
+        #expect(now == turn(2, began: 21))
     }
 
     @Test(arguments: [true, false])
@@ -91,19 +104,19 @@ import Testing
         let outer = recorder.snapshot().number
 
         recorder.enter(at: 20)
-        #expect(recorder.snapshot() == turn(outer + 1, began: 20, nesting: 1))
+        #expect(now == turn(outer + 1, began: 20, nesting: 1))
         recorder.reachSources { 21 }
         recorder.enterWait(at: 30)
-        #expect(recorder.snapshot() == turn(outer + 1, began: nil, nesting: 1))
+        #expect(now == turn(outer + 1, began: nil, nesting: 1))
         recorder.leaveWait(at: 40)
-        #expect(recorder.snapshot() == turn(outer + 2, began: 40, nesting: 1))
+        #expect(now == turn(outer + 2, began: 40, nesting: 1))
 
         recorder.exit(at: 50)
-        #expect(recorder.snapshot() == turn(outer + 3, began: 50))
+        #expect(now == turn(outer + 3, began: 50))
         recorder.reachSources { 60 }
-        #expect(recorder.snapshot() == turn(outer + 4, began: 60))
+        #expect(now == turn(outer + 4, began: 60))
         recorder.exit(at: 70)
-        #expect(recorder.snapshot() == turn(outer + 4, began: nil))
+        #expect(now == turn(outer + 4, began: nil))
     }
 
     @Test func nestingCountsEveryLevel() {
@@ -116,19 +129,106 @@ import Testing
             #expect(recorder.snapshot().nesting == depth)
         }
         recorder.exit(at: 30)
-        #expect(recorder.snapshot() == turn(9, began: nil))
+        #expect(now == turn(9, began: nil))
     }
 
     /// Observers that are added in a callout see the loop's exit without its entry.
     @Test func aLoopThatIsJoinedInTheMiddleOfARunIsFollowedAllTheSame() {
         recorder.leaveWait(at: 10)
-        #expect(recorder.snapshot() == turn(1, began: 10))
+        #expect(now == turn(1, began: 10))
         recorder.exit(at: 20)
-        #expect(recorder.snapshot() == turn(1, began: nil))
+        #expect(now == turn(1, began: nil))
         recorder.enter(at: 30)
-        #expect(recorder.snapshot() == turn(2, began: 30))
+        #expect(now == turn(2, began: 30))
         recorder.exit(at: 40)
-        #expect(recorder.snapshot() == turn(2, began: nil))
+        #expect(now == turn(2, began: nil))
+    }
+}
+
+// MARK: - Waits, modes and gaps
+
+extension TurnRecorderTests {
+    private var leftWait: UInt64 { recorder.snapshot().leftWait }
+
+    /// Saturation is told by the time since the loop last came to wait.
+    @Test func theMomentAtWhichTheLoopLeftItsWaitIsKeptOverManyTurns() {
+        #expect(leftWait == 0)
+        recorder.enter(at: 10)
+        recorder.reachSources { 11 }
+        for pass in 2...50 as ClosedRange<UInt64> {
+            recorder.reachSources { pass * 10 }
+            #expect(leftWait == 10)
+        }
+        recorder.enterWait(at: 600)
+        #expect(leftWait == 0)
+        recorder.leaveWait(at: 700)
+        #expect(leftWait == 700)
+    }
+
+    @Test func aLoopThatComesRightBackHasNotWaited() {
+        let first: UInt64 = 1_000_000_000
+        recorder.enter(at: first)
+        recorder.exit(at: first + 10)
+        let soon = first + 10 + TurnRecorder.longestReentry
+        recorder.enter(at: soon)
+        #expect(leftWait == first)
+        recorder.exit(at: soon + 10)
+        let late = soon + 10 + TurnRecorder.longestReentry + 1
+        recorder.enter(at: late)
+        #expect(leftWait == late)
+    }
+
+    @Test func aNestedRunDoesNotChangeWhenTheLoopLeftItsWait() {
+        recorder.enter(at: 10)
+        recorder.enter(at: 10 + 2 * TurnRecorder.longestReentry)
+        #expect(leftWait == 10)
+    }
+
+    @Test func everyRunHasItsMode() {
+        recorder.enter(at: 10)
+        #expect(recorder.snapshot().mode == 0)
+        recorder.noteMode(3)
+        #expect(recorder.snapshot().mode == 3)
+        recorder.enter(at: 20)
+        #expect(recorder.snapshot().mode == 0, "a nested run in a mode that has no name")
+        recorder.noteMode(255)
+        #expect(recorder.snapshot().mode == 255)
+        recorder.exit(at: 30)
+        #expect(recorder.snapshot().mode == 3)
+        recorder.exit(at: 40)
+        #expect(recorder.snapshot().mode == 0)
+    }
+
+    @Test func theTimeBetweenTwoRunsCountsWhereItIsAskedFor() {
+        let recorder = TurnRecorder(alarm: alarm, watchGaps: true)
+        recorder.enter(at: 10)
+        #expect(!recorder.snapshot().isGap)
+        recorder.exit(at: 20)
+        #expect(recorder.snapshot().isGap)
+        #expect(recorder.snapshot().began == 20)
+        recorder.enter(at: 30)
+        #expect(!recorder.snapshot().isGap)
+        #expect(recorder.snapshot().began == 30)
+        recorder.enter(at: 40)
+        recorder.exit(at: 50)
+        #expect(!recorder.snapshot().isGap, "the callout of the outer run goes on")
+    }
+
+    @Test func theThreadThatRunsTheLoopIsKnown() throws {
+        #expect(recorder.lastThread == nil)
+        recorder.enter(at: 10)
+        #expect(recorder.lastThread == ownThread())
+        let isDone = Semaphore()
+        let other = Mutex<Int32?>(nil)
+        let thread = try WorkerThread(name: "test-loop") { [recorder] in
+            recorder.leaveWait(at: 20)
+            other.withLock { $0 = ownThread() }
+            isDone.post()
+        }
+        thread.join()
+        try #require(isDone.wait(until: 0))
+        #expect(recorder.lastThread == other.withLock { $0 })
+        #expect(recorder.lastThread != ownThread())
     }
 }
 
@@ -219,4 +319,9 @@ extension TurnRecorderTests {
         recorder.exit(at: 15)
         #expect(!alarm.sleep(until: 0))
     }
+}
+
+/// The calling thread's kernel id: the link leads to "4700/task/4711" (proc(5)).
+private func ownThread() -> Int32? {
+    readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
 }

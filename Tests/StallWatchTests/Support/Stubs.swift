@@ -26,6 +26,7 @@ extension StallRecord {
     static func stub(id: String = "a", state: StallReport.State = .ended, samples: [Sample] = []) -> StallRecord {
         StallRecord(
             id: id,
+            kind: .stall,
             loop: StallReport.LoopDescription(
                 label: "main", kind: .runLoop, turn: 12, nesting: 0,
                 thread: StallReport.ThreadDescription(id: 4700, name: "notes")
