@@ -128,6 +128,10 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var function: String
         /// The name of the image that it is in.
         public var image: String?
+        /// The source file as the compiler recorded it.
+        public var file: String?
+        /// The line in it, from 1.
+        public var line: Int?
     }
 
     /// The monitor that wrote a report.
