@@ -8,7 +8,7 @@ struct ReportBuilder {
     /// The report, with its names and lines.
     ///
     /// `whenLate`: Is given the report as far as it has come, if names and lines take longer than they may.
-    func report(of record: StallRecord, whenLate: (StallReport) -> Void) -> StallReport {
+    func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
         symbolication.symbolicate(unnamedReport(of: record), whenLate: whenLate)
     }
 

@@ -6,7 +6,7 @@ import Testing
 struct AddressIndexTests {
     @Test("finds what a sorted search finds, for any distribution of addresses")
     func agreesWithSortedSearch() {
-        var generator = SplitMix64(seed: 7)
+        var generator = SeededGenerator(seed: 7)
         for count in [1, 2, 7, 8, 9, 100, 3000] {
             for spread in [1, 10, 100_000, UInt64.max] {
                 let entries = (0..<count).map {
