@@ -24,9 +24,11 @@ let package = Package(
         // `unwind-generic` is libunwind's remote unwinder for the machine's architecture. Never `unwind`: that library
         // exports `_Unwind_RaiseException` and so would take the host program's C++ exceptions away from libgcc_s.
         .target(name: "CUnwind", linkerSettings: [.linkedLibrary("unwind-generic")]),
+        // Reads debug information with libdw, which it loads when it is first needed: its headers are enough to build it.
+        .target(name: "CSymbols"),
         .target(
             name: "StallWatch",
-            dependencies: ["CLinux", "CUnwind", .product(name: "Logging", package: "swift-log")],
+            dependencies: ["CLinux", "CSymbols", "CUnwind", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings
         ),
         .executableTarget(
@@ -46,7 +48,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchIntegrationTests",
-            dependencies: ["StallWatch", "CUnwindTestSupport", "stallwatch-demo"],
+            dependencies: ["CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo"],
             swiftSettings: settings
         ),
         .testTarget(

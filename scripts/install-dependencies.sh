@@ -13,10 +13,11 @@ readonly unavailable=69
 # Each package, and what it is needed for: also what is said where there are no Debian packages.
 declare -rA purpose=(
     [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
+    [libdw-dev]='libdw (elfutils) with its headers: it reads debug information; only its library is loaded, when there is one'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
-build) packages=(libunwind-dev) ;;
+build) packages=(libunwind-dev libdw-dev) ;;
 lint) packages=(clang-format) ;;
 *)
     echo "usage: $0 build|lint" >&2

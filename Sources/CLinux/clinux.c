@@ -47,3 +47,7 @@ char *clinux_demangle(const char *symbol, size_t length) {
   }
   return swift_demangle != NULL ? swift_demangle(symbol, length, NULL, NULL, 0) : NULL;
 }
+
+char *clinux_demangle_long(const char *symbol, size_t length) {
+  return swift_demangle != NULL ? swift_demangle(symbol, length, NULL, NULL, 0) : NULL;
+}

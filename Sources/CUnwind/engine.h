@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "CUnwind.h"
+#include "async_walk.h"
 #include "guarded_memory.h"
 #include "modules.h"
 #include "registers.h"
@@ -31,6 +32,7 @@ struct cunwind_engine {
   cunwind_stack_copy copy;
   cunwind_unwinder unwinder;
   cunwind_helper_memory helper;
+  cunwind_async_walk walk;
   struct cunwind_signal_slot *signal_slot;  ///< NULL until the first capture by signal.
 };
 
@@ -59,6 +61,9 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *look);
 /// Blocked or not, in which call, SP and PC.
 bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look *look);
+
+/// Whether the thread was blocked in the same call at the same place both times, and did not run in between.
+bool cunwind_thread_has_stayed(const cunwind_thread_look *before, const cunwind_thread_look *after);
 
 /// After a capture's copy: unwinds it, and learns from it where the thread's stack ends.
 /// False: the copy was cut, more of the stack is there, and `thread->bounds` now says where it ends: capture again.

@@ -11,7 +11,7 @@
 #include "engine.h"
 #include "raw_system_call.h"
 
-static bool has_stayed(const cunwind_thread_look *before, const cunwind_thread_look *after) {
+bool cunwind_thread_has_stayed(const cunwind_thread_look *before, const cunwind_thread_look *after) {
   return after->is_blocked && before->system_call == after->system_call && before->pc == after->pc &&
          before->stack_pointer == after->stack_pointer &&
          memcmp(before->arguments, after->arguments, sizeof before->arguments) == 0 &&
@@ -31,7 +31,7 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
   if (!cunwind_thread_read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after)) {
     return CUNWIND_NO_SUCH_THREAD;
   }
-  if (!has_stayed(&before, &after)) return CUNWIND_MOVED;
+  if (!cunwind_thread_has_stayed(&before, &after)) return CUNWIND_MOVED;
   cunwind_registers_from_system_call(registers, before.stack_pointer, before.pc, before.arguments,
                                      before.system_call >= 0);
   return CUNWIND_OK;

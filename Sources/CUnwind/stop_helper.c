@@ -76,7 +76,8 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
 #else
     uint64_t stack_pointer = request->registers.sp;
 #endif
-    cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
+    if (request->walk) cunwind_async_walk_take(request->walk, stack_pointer);
+    else cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
   }
   // An event stop has its event in the third byte; without one, this is a signal on its way to the thread.
   bool is_on_its_way = (state >> 16) == 0;

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "CUnwind.h"
+#include "async_walk.h"
 #include "registers.h"
 #include "stack_copy.h"
 
@@ -15,6 +16,7 @@ typedef struct cunwind_stop_request {
   pid_t tid;
   cunwind_stack_bounds bounds;
   cunwind_stack_copy *copy;
+  cunwind_async_walk *walk;  ///< Not NULL: this is what is read, and the stack is not copied.
   uint64_t timeout_nanoseconds;
   // Answered. Until the helper has answered, `status` is CUNWIND_FAILED and `error` ECANCELED: what is left when it
   // died.

@@ -93,6 +93,11 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
 cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                          uint64_t *frame_pointer);
 
+/// Where the Swift async function around `pc`, whose frame's CFA is `cfa`, keeps its context (`*slot`, with the saved frame
+/// pointer in the next word) and its return address. False: it is no async function, or has not made its frame yet.
+bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_exact, uint64_t cfa, uint64_t *slot,
+                               uint64_t *return_slot);
+
 #pragma GCC visibility pop
 
 #endif

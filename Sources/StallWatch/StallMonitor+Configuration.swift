@@ -20,6 +20,10 @@ extension StallMonitor {
         /// Whether a report also has the stacks of the process's other threads, taken one after another right after the
         /// first sample. Each running thread is held for some ten microseconds. Off by default.
         public var captureAllThreads: Bool
+        /// How addresses get their names and lines.
+        public var symbolication: Symbolication
+        /// What is not the app's own code, besides what systems and toolchains bring along.
+        public var inApp: InApp
         /// How long a run loop may go without waiting, though each of its turns is short; `nil` for as long as it likes.
         public var saturationThreshold: Duration?
         /// What to do while a debugger is attached.
@@ -32,6 +36,8 @@ extension StallMonitor {
             metadata: [String: String] = [:],
             logger: Logger? = nil,
             captureAllThreads: Bool = false,
+            symbolication: Symbolication = .lines,
+            inApp: InApp = InApp(),
             saturationThreshold: Duration? = .seconds(10),
             whenDebugged: DebuggerRule = .ignore
         ) {
@@ -40,6 +46,8 @@ extension StallMonitor {
             self.metadata = metadata
             self.logger = logger
             self.captureAllThreads = captureAllThreads
+            self.symbolication = symbolication
+            self.inApp = inApp
             self.saturationThreshold = saturationThreshold
             self.whenDebugged = whenDebugged
         }

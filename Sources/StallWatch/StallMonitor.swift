@@ -48,7 +48,10 @@ public final class StallMonitor: Sendable {
         if let path = configuration.reports.path { directory = try ReportDirectory(path: path) }
         let metadata = configuration.metadata
         reporter = Reporter(directory: directory, logger: configuration.logger) {
-            ReportBuilder(process: .current(), metadata: metadata, symbolicator: SymbolTableSymbolicator())
+            ReportBuilder(
+                process: .current(), metadata: metadata, inApp: configuration.inApp,
+                symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp)
+            )
         }
         watchdog = Watchdog(rules: rules, submit: reporter.submit)
     }

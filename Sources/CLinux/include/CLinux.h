@@ -34,6 +34,10 @@ int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
 /// The caller frees the result with free(3). Allocates. Async-signal-safe: no.
 char *_Nullable clinux_demangle(const char *_Nonnull symbol, size_t length);
 
+/// The long form of a mangled Swift name, with the modules in it, or NULL when the name is none.
+/// The caller frees the result with free(3). Allocates. Async-signal-safe: no.
+char *_Nullable clinux_demangle_long(const char *_Nonnull symbol, size_t length);
+
 #ifdef __cplusplus
 }
 #endif

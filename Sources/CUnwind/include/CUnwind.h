@@ -42,6 +42,9 @@ extern "C" {
 /// Longest wait for the signal handler to run, in nanoseconds (50 ms).
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 50000000ull
 
+/// Async callers of one stack that are read.
+#define CUNWIND_MAX_ASYNC_CALLERS 128
+
 /// How a call ended.
 typedef enum cunwind_status {
   CUNWIND_OK = 0,
@@ -108,6 +111,18 @@ typedef struct cunwind_thread_look {
   uint64_t voluntary_switches;
   uint64_t involuntary_switches;
 } cunwind_thread_look;
+
+/// A Swift async function that waits for one that is on the stack.
+typedef struct cunwind_async_caller {
+  uint64_t address;       ///< Where it goes on: the beginning of that part of it.
+  uint32_t frame;         ///< Index of the async function's frame that it, and its callees, wait for.
+  uint8_t is_task_start;  ///< 1: the chain ends here, at what ends the task.
+} cunwind_async_caller;
+
+typedef struct cunwind_async_callers {
+  uint32_t count;
+  cunwind_async_caller callers[CUNWIND_MAX_ASYNC_CALLERS];  ///< Of each frame the nearest caller first.
+} cunwind_async_callers;
 
 /// What one capture did and cost.
 typedef struct cunwind_capture_info {
@@ -207,6 +222,19 @@ cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thr
 /// for threads on CPU. Async-signal-safe: no.
 cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                       cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+// ---- Async callers --------------------------------------------------------------------------------------------------
+
+/// Reads the Swift async callers of the thread whose `stack` was captured last with this engine, by read or by stop.
+///
+/// The thread is held once more (`by_stop`), or proved to have stayed blocked; nothing is read unless the async
+/// functions' frames are still what they were in the copy. A stack without an async function costs nothing but the look.
+/// `info`, from the capture, has what this took added to it.
+/// CUNWIND_OK also with no callers; CUNWIND_MOVED when the functions have returned meanwhile; else as the captures.
+/// Async-signal-safe: no.
+cunwind_status cunwind_read_async_callers(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread, bool by_stop,
+                                          const cunwind_stack *_Nonnull stack,
+                                          cunwind_async_callers *_Nonnull callers, cunwind_capture_info *_Nonnull info);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,16 @@
 internal import CUnwind
 import Glibc
 
-/// Captures stacks with CUnwind. The only file that knows of it.
+/// Captures stacks with CUnwind.
+///
+/// The only file that knows of it.
 ///
 /// Lives on the watchdog: an engine belongs to one thread at a time.
 final class CUnwindEngine: CaptureEngine {
     private let engine: OpaquePointer
     /// The result of the last unwind, reused: at half a thousand frames it is too large for a stack.
     private let stack: UnsafeMutablePointer<cunwind_stack>
+    private let asyncCallers: UnsafeMutablePointer<cunwind_async_callers>
     private var threads: [Int32: OpaquePointer] = [:]
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
@@ -20,7 +23,7 @@ final class CUnwindEngine: CaptureEngine {
     /// ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE open).
     static let defaultSignal = SIGPROF
 
-    /// - Parameter signal: The signal where the kernel refuses the other ways, 1 … 64.
+    /// `signal`: The signal where the kernel refuses the other ways, 1 … 64.
     init(signal: Int32 = CUnwindEngine.defaultSignal) throws(StallWatchError) {
         guard let engine = cunwind_engine_create(signal) else {
             throw StallWatchError(.systemFailure, "the capture engine cannot be made", errno: errno)
@@ -28,12 +31,15 @@ final class CUnwindEngine: CaptureEngine {
         self.engine = engine
         stack = .allocate(capacity: 1)
         stack.initialize(to: cunwind_stack())
+        asyncCallers = .allocate(capacity: 1)
+        asyncCallers.initialize(to: cunwind_async_callers())
     }
 
     deinit {
         for thread in threads.values { cunwind_thread_close(thread) }
         cunwind_engine_destroy(engine)
         stack.deallocate()
+        asyncCallers.deallocate()
     }
 
     func probeStop() -> Bool {
@@ -68,7 +74,7 @@ final class CUnwindEngine: CaptureEngine {
             case .signal: cunwind_capture_signal(engine, handle, stack, &info)
             }
         switch status {
-        case CUNWIND_OK: return captured(method, info)
+        case CUNWIND_OK: return withAsyncCallers(of: handle, method, info)
         case CUNWIND_NO_SUCH_THREAD:
             forget(thread)
             throw .noSuchThread
@@ -94,6 +100,36 @@ final class CUnwindEngine: CaptureEngine {
 // MARK: - C values to Swift values
 
 extension CUnwindEngine {
+    /// The stack that was captured, with the async callers put in behind their async functions.
+    private func withAsyncCallers(
+        of handle: OpaquePointer, _ method: CapturedStack.Method, _ info: cunwind_capture_info
+    ) -> CapturedStack {
+        var info = info
+        asyncCallers.pointee.count = 0
+        // A signal handler copies and does nothing else, so there is no moment at which the callers could be read.
+        let status =
+            method == .signal
+            ? CUNWIND_OK
+            : cunwind_read_async_callers(engine, handle, method == .stop, stack, asyncCallers, &info)
+        var captured = captured(method, info)
+        if status != CUNWIND_OK { captured.missingAsyncCallersReason = "the async functions went on meanwhile" }
+        let count = min(Int(asyncCallers.pointee.count), Int(CUNWIND_MAX_ASYNC_CALLERS))
+        let callers = withUnsafeBytes(of: &asyncCallers.pointee.callers) { bytes in
+            // The array has CUNWIND_MAX_ASYNC_CALLERS elements, of which `count` are filled.
+            Array(bytes.bindMemory(to: cunwind_async_caller.self).prefix(count))
+        }
+        // From the outermost frame inwards, so that the indices of the others hold.
+        for caller in callers.reversed() where Int(caller.frame) < captured.frames.count {
+            captured.frames.insert(
+                CapturedStack.Frame(
+                    address: caller.address, isExact: true, kind: caller.is_task_start != 0 ? .taskStart : .asyncCaller
+                ),
+                at: Int(caller.frame) + 1
+            )
+        }
+        return captured
+    }
+
     private func captured(
         _ method: CapturedStack.Method, _ info: cunwind_capture_info
     ) -> CapturedStack {
@@ -132,7 +168,9 @@ extension CUnwindEngine {
         )
     }
 
-    /// Whether the number is an open socket's descriptor in this process. Only asks; nothing happens to the socket.
+    /// Whether the number is an open socket's descriptor in this process.
+    ///
+    /// Only asks; nothing happens to the socket.
     private static func isSocket(_ argument: UInt64) -> Bool {
         guard let descriptor = Int32(exactly: argument) else { return false }
         var status = stat()

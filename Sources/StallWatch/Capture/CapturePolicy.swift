@@ -1,7 +1,8 @@
 /// Chooses how a thread is captured: a pure function from its state and what the system permits.
 struct CapturePolicy: Equatable, Sendable {
-    /// Whether the kernel lets threads of this process be stopped with ptrace. Not under a seccomp filter without
-    /// ptrace(2), Yama's scopes 2 and 3, or a debugger that is there already.
+    /// Whether the kernel lets threads of this process be stopped with ptrace.
+    ///
+    /// Not under a seccomp filter without ptrace(2), Yama's scopes 2 and 3, or a debugger that is there already.
     var mayStop: Bool
 
     /// Every method that is used at all.

@@ -1,6 +1,8 @@
 import Glibc
 
-/// The contents of a small file such as those under /proc; `nil` if it cannot be read. At most 64 KiB.
+/// The contents of a small file such as those under /proc; `nil` if it cannot be read.
+///
+/// At most 64 KiB.
 func readSmallFile(_ path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

@@ -1,4 +1,6 @@
-/// Takes the stacks of threads of this process. Used by one thread, the watchdog.
+/// Takes the stacks of threads of this process.
+///
+/// Used by one thread, the watchdog.
 protocol StackCapturing: AnyObject {
     /// Captures the stack of the thread with the kernel id `thread`, in bounded time.
     ///

@@ -5,11 +5,12 @@ final class ThreadCapture: StackCapturing {
     private let engine: any CaptureEngine
     private(set) var policy: CapturePolicy
 
-    /// How often one capture looks at a thread that changes under its eyes. A thread that moves this often is healthy
-    /// enough to be sampled another time.
+    /// How often one capture looks at a thread that changes under its eyes.
+    ///
+    /// A thread that moves this often is healthy enough to be sampled another time.
     static let maximumLooks = 4
 
-    /// - Parameter policy: What the system permits; by default it is found out here, once.
+    /// `policy`: What the system permits; by default it is found out here, once.
     init(engine: any CaptureEngine, policy: CapturePolicy? = nil) {
         self.engine = engine
         self.policy = policy ?? CapturePolicy(mayStop: engine.probeStop())

@@ -1,7 +1,9 @@
 import Glibc
 
 extension StallReport {
-    /// The program that stalled. Holds no arguments and no environment.
+    /// The program that stalled.
+    ///
+    /// Holds no arguments and no environment.
     public struct ProcessDescription: Codable, Sendable, Equatable {
         /// The executable's file name.
         public var name: String

@@ -2,28 +2,34 @@
 struct ReportBuilder {
     let process: StallReport.ProcessDescription
     let metadata: [String: String]
-    let symbolicator: any Symbolicating
+    let inApp: StallMonitor.InApp
+    let symbolication: ReportSymbolication
 
-    func report(of record: StallRecord) -> StallReport {
-        var tables = ReportTables()
+    /// The report, with its names and lines.
+    ///
+    /// `whenLate`: Is given the report as far as it has come, if names and lines take longer than they may.
+    func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
+        symbolication.symbolicate(unnamedReport(of: record), whenLate: whenLate)
+    }
+
+    private func unnamedReport(of record: StallRecord) -> StallReport {
+        var tables = ReportTables(inApp: inApp)
         let samples = record.samples.map { sample in
-            let workers = WorkerGroups.group(sample, &tables, symbolicator)
-            let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images, symbolicator) }
+            let workers = WorkerGroups.group(sample, &tables, symbolication.symbolicator)
+            let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
             return describe(sample, stack: own ?? workers?.first?.stack, workers: workers)
         }
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
             return StallReport.OtherThread(
                 thread: other.thread,
-                stack: captured.map { tables.stack($0, in: record.otherImages, symbolicator) },
+                stack: captured.map { tables.stack($0, in: record.otherImages) },
                 reason: other.stack.reason,
                 threadState: captured.map { StallReport.ThreadState($0.threadState) },
                 method: captured.map { StallReport.CaptureMethod($0.method) },
                 heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000
             )
         }
-        let dominant = Self.dominantStack(of: samples).map { tables.stacks[$0].map { tables.frames[$0] } }
-        let culprit = dominant?.first { $0.isInApp && $0.function != nil }
         return StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
@@ -37,12 +43,8 @@ struct ReportBuilder {
             loop: record.loop,
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             turns: record.turns,
-            callout: record.isGap ? .outside : dominant.flatMap { StallReport.Callout(symbols: $0.map(\.symbol)) },
-            culprit: culprit.flatMap { frame in
-                frame.function.map {
-                    StallReport.Culprit(function: $0, image: frame.image.map { tables.images[$0].name })
-                }
-            },
+            callout: record.isGap ? .outside : nil,
+            culprit: nil,
             samples: samples,
             otherThreads: otherThreads.isEmpty ? nil : otherThreads,
             omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads,
@@ -58,8 +60,9 @@ struct ReportBuilder {
         )
     }
 
-    /// The stack that most samples show; of several, the one that was seen first. Samples that another turn may have
-    /// crept into count only where there are no others.
+    /// The stack that most samples show; of several, the one that was seen first.
+    ///
+    /// Samples that another turn may have crept into count only where there are no others.
     static func dominantStack(of samples: [StallReport.Sample]) -> Int? {
         let valid = samples.filter { $0.isValid && $0.stack != nil }
         var counts: [Int: Int] = [:]
@@ -90,7 +93,7 @@ extension Result<CapturedStack, CaptureError> {
     /// Why there is no stack, or why it is not complete; `nil` when it is.
     fileprivate var reason: String? {
         switch self {
-        case .success(let stack): stack.incompleteReason
+        case .success(let stack): stack.incompleteReason ?? stack.missingAsyncCallersReason
         case .failure(let error): error.description
         }
     }

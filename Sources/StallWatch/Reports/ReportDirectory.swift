@@ -22,13 +22,17 @@ struct ReportDirectory: Sendable {
         unlink(probe)
     }
 
-    /// The name of a report's file. Names sort by time.
+    /// The name of a report's file.
+    ///
+    /// Names sort by time.
     static func fileName(of report: StallReport) -> String {
         let time = report.startedAt.description.filter { $0 != "-" && $0 != ":" }
         return "stall-\(time)-\(report.id.suffix(12)).json"
     }
 
-    /// Writes a report's file, or replaces it. Returns its path.
+    /// Writes a report's file, or replaces it.
+    ///
+    /// Returns its path.
     ///
     /// - Throws: ``StallWatchError/Code/unwritableReports``; then nothing has changed.
     @discardableResult
@@ -67,7 +71,9 @@ struct ReportDirectory: Sendable {
         }
     }
 
-    /// Writes a whole file and flushes it to the disk. What fails is taken away again.
+    /// Writes a whole file and flushes it to the disk.
+    ///
+    /// What fails is taken away again.
     private static func write(_ bytes: [UInt8], to path: String) throws(StallWatchError) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
@@ -101,8 +107,9 @@ struct ReportDirectory: Sendable {
         }
     }
 
-    /// Flushes the directory itself, so that the new name is on the disk too. Where a file system cannot, the report is
-    /// still there for as long as the machine is up.
+    /// Flushes the directory itself, so that the new name is on the disk too.
+    ///
+    /// Where a file system cannot, the report is still there for as long as the machine is up.
     private static func flushDirectory(_ path: String) {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }

@@ -6,28 +6,27 @@ struct ReportTables {
     private var stackIndices: [[Int]: Int] = [:]
     private var frameIndices: [StallReport.Frame: Int] = [:]
     private var imageIndices: [StallReport.Image: Int] = [:]
+    private let inApp: StallMonitor.InApp
 
-    mutating func stack(_ stack: CapturedStack, in list: ImageList, _ symbolicator: any Symbolicating) -> Int {
-        let inApp = InAppRule(images: list)
+    init(inApp: StallMonitor.InApp) {
+        self.inApp = inApp
+    }
+
+    mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
+        let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))
         let indices = stack.frames.map { frame in
             let address = frame.lookupAddress
             guard let image = list.image(at: address) else {
                 return add(
-                    StallReport.Frame(
-                        image: nil, offset: "0x" + hexadecimal(address), function: nil, symbol: nil, isInApp: false,
-                        kind: .code
-                    )
+                    StallReport.Frame(image: nil, offset: "0x" + hexadecimal(address), isInApp: false, kind: .code)
                 )
             }
-            let symbol = symbolicator.symbol(at: address &- image.base, in: image)
+            let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
             return add(
                 StallReport.Frame(
-                    image: add(image),
-                    offset: "0x" + hexadecimal(address &- image.base),
-                    function: symbol.map(Demangler.functionName),
-                    symbol: symbol,
-                    isInApp: inApp.isInApp(image),
-                    kind: .code
+                    image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
+                    isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller,
+                    isTaskStart: frame.kind == .taskStart ? true : nil
                 )
             )
         }
@@ -44,10 +43,10 @@ struct ReportTables {
         return frames.count - 1
     }
 
-    private mutating func add(_ loaded: LoadedImage) -> Int {
+    private mutating func add(_ loaded: LoadedImage, isInApp: Bool) -> Int {
         let image = StallReport.Image(
             name: loaded.name, path: loaded.path, buildID: loaded.buildID,
-            baseAddress: "0x" + hexadecimal(loaded.base)
+            baseAddress: "0x" + hexadecimal(loaded.base), isInApp: isInApp
         )
         if let known = imageIndices[image] { return known }
         images.append(image)

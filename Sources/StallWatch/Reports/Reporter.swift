@@ -30,7 +30,9 @@ final class Reporter: Sendable {
     /// What has been reported so far.
     var statistics: StallMonitor.Statistics { counts.withLock { $0 } }
 
-    /// Leaves the newest state of a stall to be reported. Never waits for a disk.
+    /// Leaves the newest state of a stall to be reported.
+    ///
+    /// Never waits for a disk.
     func submit(_ record: StallRecord) {
         let isLost = mailbox.withLock { mailbox in
             if let waiting = mailbox.records.firstIndex(where: { $0.id == record.id }) {
@@ -60,9 +62,10 @@ final class Reporter: Sendable {
                 defer { mailbox.records.removeAll() }
                 return (mailbox.records, mailbox.isClosed)
             }
-            for record in records { deliver(builder.report(of: record)) }
+            for record in records { deliver(builder.report(of: record, whenLate: write)) }
             if records.isEmpty {
                 if isClosed { break }
+                builder.symbolication.symbolicator.releaseMemory()
                 arrival.wait()
             }
         }
@@ -70,25 +73,27 @@ final class Reporter: Sendable {
     }
 
     private func deliver(_ report: StallReport) {
+        write(report)
+        guard report.state == .ended else { return }
+        counts.withLock { $0.stalls += 1 }
+        logger?.info("\(report.summary)", metadata: ["report": "\(report.id)"])
+        let dropped = streams.yield(report)
+        if dropped > 0 { counts.withLock { $0.reportsDropped += dropped } }
+    }
+
+    private func write(_ report: StallReport) {
         var failure: StallWatchError?
         do {
             try directory?.write(report)
         } catch {
             failure = error
         }
+        guard let failure else { return }
         let isNews = counts.withLock { counts in
-            if report.state == .ended { counts.stalls += 1 }
-            guard let failure else { return false }
             counts.failedWrites += 1
             defer { counts.lastWriteError = failure }
             return counts.lastWriteError?.errno != failure.errno
         }
-        if isNews, let failure {
-            logger?.info("a stall report was not written", metadata: ["reason": "\(failure)"])
-        }
-        guard report.state == .ended else { return }
-        logger?.info("\(report.summary)", metadata: ["report": "\(report.id)"])
-        let dropped = streams.yield(report)
-        if dropped > 0 { counts.withLock { $0.reportsDropped += dropped } }
+        if isNews { logger?.info("a stall report was not written", metadata: ["reason": "\(failure)"]) }
     }
 }

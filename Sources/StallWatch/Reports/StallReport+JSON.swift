@@ -13,7 +13,9 @@ extension StallReport {
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }
 
-    /// Reads a report from JSON. Fields that this version does not know are passed over.
+    /// Reads a report from JSON.
+    ///
+    /// Fields that this version does not know are passed over.
     ///
     /// - Throws: ``StallWatchError/Code/unreadableReport``, with the place of the first fault.
     public init(jsonData: [UInt8]) throws(StallWatchError) {

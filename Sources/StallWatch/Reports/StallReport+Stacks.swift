@@ -73,22 +73,40 @@ extension StallReport {
     public struct Frame: Codable, Sendable, Hashable {
         /// Index into ``StallReport/images``; `nil` when the address is in none.
         public var image: Int?
-        /// The address as a virtual address of the image's file; without an image, the address itself. Hexadecimal.
+        /// The address as a virtual address of the image's file; without an image, the address itself.
+        ///
+        /// Hexadecimal.
         public var offset: String
         /// The function's name as it was written.
         public var function: String?
         /// The mangled name.
         public var symbol: String?
+        /// The source file as the compiler recorded it.
+        public var file: String?
+        /// The line in it, from 1.
+        public var line: Int?
+        /// The column in the line, from 1.
+        public var column: Int?
+        /// True for a function that was inlined into the next frame's, which has the same image and offset.
+        public var isInlined: Bool?
         /// Whether the code is the app's own.
         public var isInApp: Bool
+        /// True for a frame that only passes a call on (a thunk, the run loop's own): readers may fold it.
+        public var isPlumbing: Bool?
+        /// Why the name or line is missing, where the reason is not the image's.
+        public var reason: String?
         /// What the frame is.
         public var kind: FrameKind
+        /// True for the last async caller of a task: frames after it do not wait for this task.
+        public var isTaskStart: Bool?
     }
 
     /// What a frame is.
     public enum FrameKind: String, Codable, Sendable {
         /// A function that is on the thread's stack.
         case code
+        /// An async function that waits for the one before it: it is in a suspended task's memory, not on a stack.
+        case asyncCaller
     }
 
     /// An ELF file that was mapped into the process.
@@ -99,8 +117,14 @@ extension StallReport {
         public var path: String
         /// The build ID in hexadecimal; `nil` if the file has none.
         public var buildID: String?
-        /// The address that the file's virtual address 0 had. Hexadecimal.
+        /// The address that the file's virtual address 0 had.
+        ///
+        /// Hexadecimal.
         public var baseAddress: String
+        /// Whether it is the app's: the executable, or a library outside the system's and the toolchain's directories.
+        public var isInApp: Bool?
+        /// Why names or lines of this image are missing; `nil` when none are.
+        public var reason: String?
     }
 
     /// The names of a sample's functions, innermost first, with the image and offset where there is no name.

@@ -3,8 +3,9 @@
 /// Durations are milliseconds, addresses and offsets are hexadecimal strings, times are UTC. Stacks, frames and images
 /// are stored once and referred to by index. A field that is `nil` was not known, and is left out of the JSON.
 public struct StallReport: Codable, Sendable, Equatable, Identifiable {
-    /// The version of the shape that this library writes. It grows when a field changes its meaning or goes away; new
-    /// fields may come without it.
+    /// The version of the shape that this library writes.
+    ///
+    /// It grows when a field changes its meaning or goes away; new fields may come without it.
     public static let currentSchemaVersion = 1
 
     /// The version of the report's shape.
@@ -27,9 +28,13 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var metadata: [String: String]
     /// The loop and the turn.
     public var loop: LoopDescription
-    /// By how much the stall may have begun earlier. Only for loops that are watched by heartbeat.
+    /// By how much the stall may have begun earlier.
+    ///
+    /// Only for loops that are watched by heartbeat.
     public var startUncertaintyMilliseconds: Double?
-    /// Turns that passed while the loop did not come to wait. Only for a saturation.
+    /// Turns that passed while the loop did not come to wait.
+    ///
+    /// Only for a saturation.
     public var turns: UInt64?
     /// What the turn was running.
     public var callout: Callout?
@@ -128,6 +133,10 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var function: String
         /// The name of the image that it is in.
         public var image: String?
+        /// The source file as the compiler recorded it.
+        public var file: String?
+        /// The line in it, from 1.
+        public var line: Int?
     }
 
     /// The monitor that wrote a report.
@@ -154,6 +163,8 @@ extension StallReport {
         return text
     }
 
-    /// The name of the report's file in the report directory. Names sort by the time at which the stall began.
+    /// The name of the report's file in the report directory.
+    ///
+    /// Names sort by the time at which the stall began.
     public var fileName: String { ReportDirectory.fileName(of: self) }
 }

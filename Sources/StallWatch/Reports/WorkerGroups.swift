@@ -11,8 +11,10 @@ enum WorkerGroups {
         var groups: [StallReport.WorkerGroup] = []
         for worker in sample.workers {
             guard let captured = try? worker.stack.get() else { continue }
-            let stack = tables.stack(captured, in: sample.images, symbolicator)
-            guard tables.stacks[stack].contains(where: { isWorkerFunction(tables.frames[$0].symbol) }) else { continue }
+            guard captured.frames.contains(where: { isInWorkerFunction($0, sample.images, symbolicator) }) else {
+                continue
+            }
+            let stack = tables.stack(captured, in: sample.images)
             if let known = groups.firstIndex(where: { $0.stack == stack }) {
                 groups[known].threads.append(worker.thread)
             } else {
@@ -22,7 +24,12 @@ enum WorkerGroups {
         return groups.sorted { $0.threads.count > $1.threads.count }
     }
 
-    private static func isWorkerFunction(_ symbol: String?) -> Bool {
-        symbol.map(workerFunctions.contains) ?? false
+    private static func isInWorkerFunction(
+        _ frame: CapturedStack.Frame, _ images: ImageList, _ symbolicator: any Symbolicating
+    ) -> Bool {
+        guard let image = images.image(at: frame.lookupAddress) else { return false }
+        let identity = ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.isExecutable)
+        return symbolicator.symbol(at: frame.lookupAddress &- image.base, in: identity).map(workerFunctions.contains)
+            ?? false
     }
 }

@@ -13,61 +13,67 @@ struct ELFSymbolTable {
         var address: UInt64
     }
 
-    private struct Entry {
-        var address: UInt64
-        var size: UInt64
-        var name: UInt32
-        /// Global before weak before local, where several names share an address.
-        var rank: UInt8
-    }
-
-    private let entries: [Entry]
-    private let strings: [UInt8]
-
-    /// Symbols that one file may have; a larger table is read up to here.
+    /// Symbols that one file may have.
+    ///
+    /// A file with more is refused.
     static let maximumSymbols = 4_000_000
-    /// Bytes of names that one file may have. A file with more is refused.
-    static let maximumStringBytes = 512 << 20
+    /// Longest name that is read; of a longer one, the beginning.
+    static let maximumNameBytes = 1 << 20
+
+    /// Whether this is `.symtab`: `.dynsym` lacks the functions that are not exported.
+    let isComplete: Bool
+
+    private let file: ELFFile
+    private let sections: [ELFFile.Section]
+    /// Where the names are.
+    ///
+    /// They are read one by one: of a hundred thousand, a stack needs ten.
+    private let strings: ELFFile.Section
+    private let table: [UInt8]
+    private let index: AddressIndex
 
     /// Reads the symbols of the file at `path`.
     init(path: String) throws(StallWatchError) {
-        let file = try ELFFile(path: path)
-        let sections = try file.sections()
-        guard let symbols = sections.first(where: { $0.type == ELFFile.symbolTable })
-            ?? sections.first(where: { $0.type == ELFFile.dynamicSymbolTable })
-        else {
-            entries = []
-            strings = []
+        try self.init(file: ELFFile(path: path))
+    }
+
+    /// Reads the symbols of an open file, and keeps it open.
+    init(file: ELFFile) throws(StallWatchError) {
+        self.file = file
+        sections = try file.sections()
+        let complete = sections.first { $0.type == ELFFile.symbolTable }
+        isComplete = complete != nil
+        guard let symbols = complete ?? sections.first(where: { $0.type == ELFFile.dynamicSymbolTable }) else {
+            strings = ELFFile.Section(type: UInt32(SHT_NULL), address: 0, offset: 0, size: 0, link: 0)
+            table = []
+            index = AddressIndex(addresses: [])
             return
         }
         guard sections.indices.contains(Int(symbols.link)) else {
-            throw StallWatchError(.unreadableImage, "\(path) is damaged: its symbol table names no string table")
+            throw StallWatchError(.unreadableImage, "\(file.path) is damaged: its symbol table names no string table")
         }
-        strings = try file.bytes(of: sections[Int(symbols.link)], atMost: Self.maximumStringBytes)
-        let table = try file.bytes(of: symbols, atMost: Self.maximumSymbols * ELFFile.symbolBytes)
-        entries = Self.functions(in: table, of: sections)
+        strings = sections[Int(symbols.link)]
+        table = try file.bytes(of: symbols, atMost: Self.maximumSymbols * ELFFile.symbolBytes)
+        index = AddressIndex(addresses: Self.functionAddresses(in: table))
     }
+
+    /// Bytes that the table holds.
+    var memoryBytes: Int { table.count + index.memoryBytes }
 
     /// The function that the file's virtual address `address` lies in.
     func symbol(at address: UInt64) -> Symbol? {
-        var low = 0
-        var high = entries.count
-        while low < high {
-            let middle = (low + high) / 2
-            if entries[middle].address <= address { low = middle + 1 } else { high = middle }
-        }
-        guard low > 0 else { return nil }
-        let entry = entries[low - 1]
-        guard address - entry.address < entry.size else { return nil }
-        let start = Int(entry.name)
-        guard start < strings.count, let end = strings[start...].firstIndex(of: 0), end > start else { return nil }
-        return Symbol(name: String(decoding: strings[start..<end], as: UTF8.self), address: entry.address)
+        // Of several names for one address: global before weak before local, then the first.
+        let candidates = index.lastBegun(before: address)
+        guard let best = candidates.min(by: { (rank(of: $0), $0) < (rank(of: $1), $1) }) else { return nil }
+        let symbol = Self.symbol(best, in: table)
+        guard address - symbol.st_value < size(of: symbol), let name = name(at: UInt64(symbol.st_name)) else { return nil }
+        return Symbol(name: name, address: symbol.st_value)
     }
 
     /// How far a function reaches, unless another one begins before.
     ///
     /// Assembly may leave the size out: then to the end of its section.
-    private static func size(of symbol: Elf64_Sym, in sections: [ELFFile.Section]) -> UInt64 {
+    private func size(of symbol: Elf64_Sym) -> UInt64 {
         guard symbol.st_size == 0 else { return symbol.st_size }
         guard sections.indices.contains(Int(symbol.st_shndx)) else { return 0 }
         let section = sections[Int(symbol.st_shndx)]
@@ -76,34 +82,54 @@ struct ELFSymbolTable {
         return offset < section.size ? section.size - offset : 0
     }
 
-    private static func functions(in table: [UInt8], of sections: [ELFFile.Section]) -> [Entry] {
-        var entries: [Entry] = []
+    private func rank(of number: UInt32) -> Int {
+        switch Self.symbol(number, in: table).st_info >> 4 {
+        case UInt8(STB_GLOBAL): 0
+        case UInt8(STB_WEAK): 1
+        default: 2
+        }
+    }
+
+    private func name(at offset: UInt64) -> String? {
+        var length = UInt64(256)
+        while true {
+            guard offset < strings.size else { return nil }
+            let count = min(length, strings.size - offset, UInt64(Self.maximumNameBytes))
+            let (start, overflow) = strings.offset.addingReportingOverflow(offset)
+            guard !overflow, let bytes = try? file.bytes(at: start, count: count, atMost: Self.maximumNameBytes)
+            else { return nil }
+            if let end = bytes.firstIndex(of: 0) {
+                return end == 0 ? nil : String(decoding: bytes[..<end], as: UTF8.self)
+            }
+            // A name that never ends is damaged; one that is only too long is cut short.
+            guard count < strings.size - offset else { return nil }
+            if count == UInt64(Self.maximumNameBytes) { return String(decoding: bytes, as: UTF8.self) }
+            length *= 8
+        }
+    }
+
+    private static func symbol(_ number: UInt32, in table: [UInt8]) -> Elf64_Sym {
+        // Inside the table: only numbers of symbols that were read from it are passed.
+        table.withUnsafeBytes {
+            $0.loadUnaligned(fromByteOffset: Int(number) * ELFFile.symbolBytes, as: Elf64_Sym.self)
+        }
+    }
+
+    /// The addresses of the defined functions, each with its symbol's number.
+    private static func functionAddresses(in table: [UInt8]) -> [AddressIndex.Entry] {
         table.withUnsafeBytes { bytes in
-            for index in 0..<(bytes.count / ELFFile.symbolBytes) {
-                // Inside the buffer: index × size + size is at most its count.
-                let symbol = bytes.loadUnaligned(fromByteOffset: index * ELFFile.symbolBytes, as: Elf64_Sym.self)
+            let count = bytes.count / ELFFile.symbolBytes
+            var entries: [AddressIndex.Entry] = []
+            entries.reserveCapacity(count)
+            for number in 0..<count {
+                // Inside the buffer: number × size + size is at most its count.
+                let symbol = bytes.loadUnaligned(fromByteOffset: number * ELFFile.symbolBytes, as: Elf64_Sym.self)
                 let type = symbol.st_info & 0xf
                 guard type == UInt8(STT_FUNC) || type == UInt8(STT_GNU_IFUNC), symbol.st_shndx != 0, symbol.st_name != 0
                 else { continue }
-                let rank: UInt8
-                switch symbol.st_info >> 4 {
-                case UInt8(STB_GLOBAL): rank = 0
-                case UInt8(STB_WEAK): rank = 1
-                default: rank = 2
-                }
-                entries.append(
-                    Entry(
-                        address: symbol.st_value, size: size(of: symbol, in: sections), name: symbol.st_name, rank: rank
-                    )
-                )
+                entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
             }
+            return entries
         }
-        entries.sort { ($0.address, $0.rank) < ($1.address, $1.rank) }
-        var previous: UInt64?
-        entries.removeAll { entry in
-            defer { previous = entry.address }
-            return entry.address == previous
-        }
-        return entries
     }
 }

@@ -45,7 +45,11 @@ extension ReportBuilder {
     /// A builder that knows the names in `symbols`, by the images' names and offsets.
     static func stub(_ symbols: [String: [UInt64: String]] = [:]) -> ReportBuilder {
         ReportBuilder(
-            process: .current(), metadata: ["version": "1.4.2"], symbolicator: TableSymbolicator(symbols: symbols)
+            process: .current(), metadata: ["version": "1.4.2"], inApp: StallMonitor.InApp(),
+            symbolication: ReportSymbolication(
+                symbolicator: TableSymbolicator(symbols: symbols), inApp: StallMonitor.InApp(), ownExecutable: nil,
+                timeLimit: .max, patience: .max
+            )
         )
     }
 }
@@ -58,5 +62,15 @@ final class TableSymbolicator: Symbolicating {
         self.symbols = symbols
     }
 
-    func symbol(at offset: UInt64, in image: LoadedImage) -> String? { symbols[image.name]?[offset] }
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
+        CodeLookup(locations: [CodeLocation(symbol: symbol(at: offset, in: image))])
+    }
+
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
+        symbols[image.path.split(separator: "/").last.map(String.init) ?? image.path]?[offset]
+    }
+
+    func reason(for image: ImageIdentity) -> String? { nil }
+
+    func releaseMemory() {}
 }

@@ -206,7 +206,14 @@ import Testing
 }
 
 @Suite struct SymbolTableSymbolicatorTests {
-    private let symbolicator = SymbolTableSymbolicator()
+    private let symbolicator = Symbolicator(.names)
+
+    private func symbol(at offset: UInt64, in image: LoadedImage) -> String? {
+        symbolicator.symbol(
+            at: offset,
+            in: ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.isExecutable)
+        )
+    }
 
     /// The image that `pointer` lies in, and the pointer's virtual address in the image's file.
     private func place(of pointer: UnsafeRawPointer) throws -> (image: LoadedImage, offset: UInt64) {
@@ -220,7 +227,7 @@ import Testing
         let function: @convention(c) (Int32) -> Int32 = functionThatIsNotExported
         let (image, offset) = try place(of: unsafeBitCast(function, to: UnsafeRawPointer.self))
         #expect(image.isExecutable)
-        let symbol = try #require(symbolicator.symbol(at: offset, in: image))
+        let symbol = try #require(symbol(at: offset, in: image))
         #expect(symbol.contains("functionThatIsNotExported"))
         #expect(Demangler.functionName(symbol).contains("functionThatIsNotExported"))
     }
@@ -228,25 +235,25 @@ import Testing
     @Test func aFunctionOfALibraryIsNamed() throws {
         let (image, offset) = try place(of: try #require(dlsym(nil, "CFRunLoopGetMain")))
         #expect(!image.isExecutable)
-        #expect(symbolicator.symbol(at: offset, in: image) == "CFRunLoopGetMain")
-        #expect(symbolicator.symbol(at: .max, in: image) == nil)
+        #expect(symbol(at: offset, in: image) == "CFRunLoopGetMain")
+        #expect(symbol(at: .max, in: image) == nil)
     }
 
     @Test func anImageWithoutAFileHasNoNames() {
         let image = LoadedImage.stub(path: "linux-vdso.so.1", addresses: 0..<1)
-        #expect(symbolicator.symbol(at: 0x100, in: image) == nil)
-        #expect(symbolicator.symbol(at: 0x100, in: image) == nil)
+        #expect(symbol(at: 0x100, in: image) == nil)
+        #expect(symbol(at: 0x100, in: image) == nil)
     }
 
     @Test func moreImagesThanAreKeptAreReadAgain() throws {
         let directory = try TemporaryDirectory()
-        let images = try (0..<SymbolTableSymbolicator.maximumTables + 10).map { index in
+        let images = try (0..<Symbolicator.maximumOpenImages + 10).map { index in
             let elf = SmallELF(symbols: [.init(name: "function\(index)", address: 0x1000)])
             return LoadedImage.stub(path: try directory.file("\(index).so", elf.bytes), addresses: 0..<1)
         }
         for _ in 0..<2 {
             for (index, image) in images.enumerated() {
-                #expect(symbolicator.symbol(at: 0x1000, in: image) == "function\(index)")
+                #expect(symbol(at: 0x1000, in: image) == "function\(index)")
             }
         }
     }

@@ -4,9 +4,7 @@ import Testing
 
 @Suite struct InAppRuleTests {
     private func isInApp(_ path: String, isExecutable: Bool = false, among others: [String] = []) -> Bool {
-        let images = ([path] + others).map { LoadedImage.stub(path: $0, addresses: 0..<1) }
-        return InAppRule(images: ImageList(images))
-            .isInApp(.stub(path: path, addresses: 0..<1, isExecutable: isExecutable))
+        InAppRule(StallMonitor.InApp(), imagePaths: [path] + others).isInApp(imageAt: path, isExecutable: isExecutable)
     }
 
     @Test(arguments: ["/opt/notes/bin/notes", "/usr/lib/notes/notes", "/usr/bin/notes", "notes"])
@@ -41,6 +39,61 @@ import Testing
         #expect(!isInApp("/opt/swift/usr/lib/swift/linux/libFoundation.so", among: [core]))
         #expect(isInApp("/opt/swift/usr/lib/swift/linux-app/libNotes.so", among: [core]))
         #expect(isInApp("/opt/notes/lib/libNotes.so", among: [core]))
+    }
+}
+
+@Suite struct InAppFunctionTests {
+    private let rule = InAppRule(StallMonitor.InApp(excludedModules: ["NIOCore"]), imagePaths: [])
+
+    @Test(arguments: [
+        "$s5notes9NoteStoreC4saveyyAA4NoteVF",  // notes.NoteStore.save
+        "$sSa5notesE3sumyyF",  // an extension of Array in notes
+        "main", "c_function", "_ZN6shapes4areaEv", nil,
+    ])
+    func theAppsFunctionsAreInApp(symbol: String?) {
+        #expect(rule.isInApp(CodeLocation(symbol: symbol, file: "/src/notes/a.swift")))
+    }
+
+    @Test(arguments: [
+        "$sSa6appendyyxnF",  // Array.append
+        "$ss15ContiguousArrayV6appendyyxnF", "$s10Foundation4DataV5countSivg", "$sIeg_IegyT_TR", "$s7NIOCore3runyyF",
+        "_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZSt4sortIPiEvT_S1_",
+    ])
+    func aLibrarysFunctionsAreNotEvenInTheAppsImage(symbol: String) {
+        #expect(!rule.isInApp(CodeLocation(symbol: symbol, file: "/src/notes/a.swift")))
+    }
+
+    @Test func aSystemHeadersFunctionsAreNot() {
+        #expect(!rule.isInApp(CodeLocation(symbol: "atoi", file: "/usr/include/stdlib.h")))
+    }
+}
+
+@Suite struct CulpritRuleTests {
+    private func frame(_ function: String?, isInApp: Bool = true, isPlumbing: Bool? = nil) -> StallReport.Frame {
+        StallReport.Frame(offset: "0x1", function: function, isInApp: isInApp, isPlumbing: isPlumbing, kind: .code)
+    }
+
+    @Test func plumbingAndLibrariesAndNamelessFramesAreNotBlamed() {
+        let frames = [
+            frame("memcpy", isInApp: false), frame(nil), frame("thunk for ()", isPlumbing: true), frame("save()"),
+            frame("main"),
+        ]
+        #expect(StallReport.culprit(of: frames, images: [])?.function == "save()")
+        #expect(StallReport.culprit(of: Array(frames.prefix(3)), images: []) == nil)
+    }
+
+    @Test(arguments: [
+        ("thunk for @escaping @callee_guaranteed () -> ()", "$sIeg_IegyT_TR"), ("partial apply for run()", nil),
+        ("static App.$main()", "$s3app3AppV5$mainyyFZ"), ("__CFRunLoopRun", "__CFRunLoopRun"),
+        ("_dispatch_worker_thread", "_dispatch_worker_thread"), ("start_thread", "start_thread"),
+    ])
+    func plumbingIsTold(function: String, symbol: String?) {
+        #expect(Plumbing.contains(function: function, symbol: symbol))
+    }
+
+    @Test(arguments: ["save()", "closure #1 in save()", "main", "specialized NoteStore.save(_:)", "dispatch_sync"])
+    func whatDoesWorkIsNoPlumbing(function: String) {
+        #expect(!Plumbing.contains(function: function, symbol: function))
     }
 }
 

@@ -1,0 +1,105 @@
+// Where each function of a unit is, and which functions were inlined into it.
+
+#include "image.h"
+
+// Entries that may have functions in them. Types have methods, and functions have functions of their own.
+static bool may_hold_functions(int tag) {
+  switch (tag) {
+    case DW_TAG_subprogram:
+    case DW_TAG_namespace:
+    case DW_TAG_module:
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+    case DW_TAG_enumeration_type:
+    case DW_TAG_union_type:
+    case DW_TAG_interface_type:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static csymbols_status add_function(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function,
+                                    csymbols_clock *clock) {
+  const csymbols_libdw *libdw = image->libdw;
+  Dwarf_Addr base, low, high;
+  ptrdiff_t offset = 0;
+  while ((offset = libdw->dwarf_ranges(function, offset, &base, &low, &high)) > 0) {
+    csymbols_status status =
+        csymbols_keep_range(image, &unit->functions, low, high, libdw->dwarf_dieoffset(function));
+    if (status != CSYMBOLS_OK) return status;
+    if (csymbols_is_over(clock)) return CSYMBOLS_OUT_OF_TIME;
+  }
+  return CSYMBOLS_OK;
+}
+
+// Steps to the next sibling, which in debug information that is not damaged lies further on.
+static bool advance(const csymbols_libdw *libdw, Dwarf_Die *entry) {
+  Dwarf_Off before = libdw->dwarf_dieoffset(entry);
+  Dwarf_Die next;
+  if (libdw->dwarf_siblingof(entry, &next) != 0 || libdw->dwarf_dieoffset(&next) <= before) return false;
+  *entry = next;
+  return true;
+}
+
+static csymbols_status walk(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *parent, unsigned depth,
+                            csymbols_clock *clock) {
+  const csymbols_libdw *libdw = image->libdw;
+  Dwarf_Die entry;
+  if (depth > CSYMBOLS_MAX_DEPTH || libdw->dwarf_child(parent, &entry) != 0) return CSYMBOLS_OK;
+  do {
+    if (csymbols_is_over(clock)) return CSYMBOLS_OUT_OF_TIME;
+    int tag = libdw->dwarf_tag(&entry);
+    if (!may_hold_functions(tag)) continue;
+    csymbols_status status = tag == DW_TAG_subprogram ? add_function(image, unit, &entry, clock) : CSYMBOLS_OK;
+    if (status == CSYMBOLS_OK && libdw->dwarf_haschildren(&entry) > 0)
+      status = walk(image, unit, &entry, depth + 1, clock);
+    if (status != CSYMBOLS_OK) return status;
+  } while (advance(libdw, &entry));
+  return CSYMBOLS_OK;
+}
+
+csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock) {
+  if (unit->progress == CSYMBOLS_BUILT) return CSYMBOLS_OK;
+  if (unit->progress == CSYMBOLS_FAILED) return unit->failure;
+  Dwarf_Die root = unit->root;
+  csymbols_status status = walk(image, unit, &root, 0, clock);
+  if (status == CSYMBOLS_OK) {
+    csymbols_ranges_sort(&unit->functions);
+    unit->progress = CSYMBOLS_BUILT;
+    return status;
+  }
+  csymbols_drop_ranges(image, &unit->functions);
+  if (status != CSYMBOLS_OUT_OF_TIME) {
+    unit->progress = CSYMBOLS_FAILED;
+    unit->failure = status;
+  }
+  return status;
+}
+
+// The child of `parent` that covers `address` and is one of the two tags that nest inside a function.
+static bool enter(csymbols_image *image, const Dwarf_Die *parent, uint64_t address, csymbols_clock *clock,
+                  Dwarf_Die *entry) {
+  const csymbols_libdw *libdw = image->libdw;
+  Dwarf_Die outer = *parent;
+  if (libdw->dwarf_child(&outer, entry) != 0) return false;
+  do {
+    if (csymbols_is_over(clock)) return false;
+    int tag = libdw->dwarf_tag(entry);
+    if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block) && libdw->dwarf_haspc(entry, address) > 0)
+      return true;
+  } while (advance(libdw, entry));
+  return false;
+}
+
+size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
+                           Dwarf_Die *inlined, size_t capacity) {
+  Dwarf_Die outer = *function, entry;
+  size_t count = 0;
+  // Every step goes deeper into the tree, which a valid unit has no more of than it has bytes.
+  while (count < capacity && enter(image, &outer, address, clock, &entry)) {
+    if (image->libdw->dwarf_tag(&entry) == DW_TAG_inlined_subroutine) inlined[count++] = entry;
+    outer = entry;
+  }
+  return count;
+}

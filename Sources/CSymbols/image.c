@@ -1,0 +1,68 @@
+#include "image.h"
+
+#include <stdlib.h>
+
+uint64_t csymbols_image_bytes(const csymbols_image *image) {
+  return image->copy.length + image->copy.unpacked_bytes + image->line_bytes + image->table_bytes;
+}
+
+csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
+                                    uint64_t owner) {
+  size_t before = ranges->capacity;
+  if (!csymbols_ranges_add(ranges, low, high, owner)) return CSYMBOLS_NO_MEMORY;
+  image->table_bytes += (ranges->capacity - before) * sizeof(csymbols_range);
+  return csymbols_image_bytes(image) > image->maximum_bytes ? CSYMBOLS_TOO_LARGE : CSYMBOLS_OK;
+}
+
+void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges) {
+  image->table_bytes -= ranges->capacity * sizeof(csymbols_range);
+  csymbols_ranges_free(ranges);
+}
+
+static csymbols_status open_image(csymbols_image *image, int descriptor, uint16_t machine,
+                                  const csymbols_section *sections, size_t section_count) {
+  csymbols_status status =
+      csymbols_copy_take(&image->copy, descriptor, machine, sections, section_count, image->maximum_bytes);
+  if (status != CSYMBOLS_OK) return status;
+  image->elf = image->libdw->elf_memory(image->copy.bytes, image->copy.length);
+  if (!image->elf) return CSYMBOLS_NO_MEMORY;
+  image->dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+  if (image->copy.unpacked_bytes == 0) return image->dwarf ? CSYMBOLS_OK : CSYMBOLS_DAMAGED;
+  // A section that libdw cannot decompress is none to it, and it says no more than that there are no units.
+  Dwarf_Off next;
+  size_t header_size;
+  bool has_units = image->dwarf && image->libdw->dwarf_next_unit(image->dwarf, 0, &next, &header_size, NULL, NULL, NULL,
+                                                                 NULL, NULL, NULL) == 0;
+  return has_units ? CSYMBOLS_OK : CSYMBOLS_COMPRESSION;
+}
+
+csymbols_image *csymbols_open(int descriptor, uint16_t machine, const csymbols_section *sections, size_t section_count,
+                              uint64_t maximum_bytes, csymbols_status *status) {
+  const csymbols_libdw *libdw = csymbols_libdw_get();
+  if (!libdw) {
+    *status = CSYMBOLS_NO_LIBRARY;
+    return NULL;
+  }
+  csymbols_image *image = calloc(1, sizeof *image);
+  if (!image) {
+    *status = CSYMBOLS_NO_MEMORY;
+    return NULL;
+  }
+  image->libdw = libdw;
+  image->maximum_bytes = maximum_bytes;
+  *status = open_image(image, descriptor, machine, sections, section_count);
+  if (*status == CSYMBOLS_OK) return image;
+  csymbols_close(image);
+  return NULL;
+}
+
+void csymbols_close(csymbols_image *image) {
+  if (!image) return;
+  for (size_t index = 0; index < image->unit_count; index++) csymbols_ranges_free(&image->units[index].functions);
+  free(image->units);
+  csymbols_ranges_free(&image->unit_ranges);
+  if (image->dwarf) image->libdw->dwarf_end(image->dwarf);
+  if (image->elf) image->libdw->elf_end(image->elf);
+  csymbols_copy_free(&image->copy);
+  free(image);
+}

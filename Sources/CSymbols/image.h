@@ -1,0 +1,91 @@
+// An opened image: the copied sections, libdw's view of them, and the tables that find a function by its address.
+
+#ifndef CSYMBOLS_IMAGE_H
+#define CSYMBOLS_IMAGE_H
+
+#include "CSymbols.h"
+#include "libdw.h"
+#include "ranges.h"
+
+/// Debugging information entries between two looks at the clock.
+#define CSYMBOLS_ENTRIES_PER_LOOK 16u
+/// How deep namespaces, types and functions are followed into one another.
+#define CSYMBOLS_MAX_DEPTH 24u
+
+typedef enum csymbols_progress { CSYMBOLS_UNTRIED = 0, CSYMBOLS_BUILT, CSYMBOLS_FAILED } csymbols_progress;
+
+/// A compilation unit.
+typedef struct csymbols_unit {
+  Dwarf_Die root;
+  csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
+  csymbols_progress progress;
+  csymbols_status failure;   ///< Why there are no functions.
+  bool is_split;
+  bool lines_counted;        ///< Its line table's memory has been added to the image's.
+} csymbols_unit;
+
+/// A copy of the sections, laid out as an ELF file.
+typedef struct csymbols_copy {
+  char *bytes;
+  size_t length;          ///< Of the ELF file.
+  size_t mapped_length;   ///< Of the mapping.
+  size_t line_section;    ///< Number of .debug_line; 0: there is none.
+  uint64_t unpacked_bytes;  ///< What decompressing adds.
+} csymbols_copy;
+
+struct csymbols_image {
+  const csymbols_libdw *libdw;
+  csymbols_copy copy;
+  Elf *elf;
+  Dwarf *dwarf;
+  uint64_t maximum_bytes;
+  uint64_t line_bytes;   ///< Upper bound of what libdw's line tables hold.
+  uint64_t table_bytes;  ///< Of our own tables.
+  csymbols_unit *units;
+  size_t unit_count, unit_capacity;
+  csymbols_ranges unit_ranges;  ///< Owners are indices into `units`.
+  Dwarf_Off next_unit;          ///< Where the list of units goes on; meaningless once it is built.
+  csymbols_progress units_progress;
+  csymbols_status units_failure;  ///< Why there are no units.
+};
+
+/// How much time there is, looked at once in a while.
+typedef struct csymbols_clock {
+  uint64_t deadline;
+  unsigned entries;
+  bool is_over;
+} csymbols_clock;
+
+#pragma GCC visibility push(hidden)
+
+/// Copies the sections of the file into `copy`. The caller frees it also after a failure.
+csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t machine,
+                                   const csymbols_section *sections, size_t count, uint64_t maximum_bytes);
+void csymbols_copy_free(csymbols_copy *copy);
+
+/// Lists the units and their ranges, or goes on with it. CSYMBOLS_OK, _OUT_OF_TIME, _TOO_LARGE, _NO_MEMORY.
+csymbols_status csymbols_units_build(csymbols_image *image, csymbols_clock *clock);
+
+/// Lists the functions of a unit. CSYMBOLS_OK, _OUT_OF_TIME (and nothing is kept), _TOO_LARGE, _NO_MEMORY.
+csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock);
+
+/// The entries of functions inlined into `function` at `address`, outermost first; returns how many.
+size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
+                           Dwarf_Die *inlined, size_t capacity);
+
+/// Whether the unit's line table may be parsed: whether what it will need fits in the image's memory. Counts it.
+bool csymbols_lines_fit(csymbols_image *image, csymbols_unit *unit);
+
+/// Adds a range to one of the image's tables. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY.
+csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
+                                    uint64_t owner);
+
+/// Empties one of the image's tables.
+void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges);
+
+/// Counts one entry, and says whether the time is over.
+bool csymbols_is_over(csymbols_clock *clock);
+
+#pragma GCC visibility pop
+
+#endif

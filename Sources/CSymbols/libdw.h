@@ -1,0 +1,36 @@
+// libdw's functions, found with dlsym(3).
+
+#ifndef CSYMBOLS_LIBDW_H
+#define CSYMBOLS_LIBDW_H
+
+#if !__has_include(<elfutils/libdw.h>)
+#error "StallWatch needs libdw's headers to be built: apt-get install libdw-dev (Debian, Ubuntu) or dnf install elfutils-devel."
+#endif
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <libelf.h>
+
+/// The functions that are used. All are in elfutils since 0.158 (2014), and their versions in the library never change.
+#define CSYMBOLS_LIBDW_FUNCTIONS(X)                                                                              \
+  X(elf_version) X(elf_memory) X(elf_end) X(elf_getscn) X(elf_getdata)                                           \
+  X(dwarf_begin_elf) X(dwarf_end) X(dwarf_next_unit) X(dwarf_offdie)                                             \
+  X(dwarf_child) X(dwarf_siblingof) X(dwarf_dieoffset) X(dwarf_tag) X(dwarf_haschildren)                         \
+  X(dwarf_ranges) X(dwarf_haspc) X(dwarf_attr) X(dwarf_attr_integrate) X(dwarf_hasattr)                          \
+  X(dwarf_formstring) X(dwarf_formudata)                                                                         \
+  X(dwarf_getsrc_die) X(dwarf_linesrc) X(dwarf_lineno) X(dwarf_linecol) X(dwarf_getsrcfiles) X(dwarf_filesrc)
+
+typedef struct csymbols_libdw {
+#define CSYMBOLS_POINTER(name) __typeof__(&name) name;
+  CSYMBOLS_LIBDW_FUNCTIONS(CSYMBOLS_POINTER)
+#undef CSYMBOLS_POINTER
+} csymbols_libdw;
+
+#pragma GCC visibility push(hidden)
+
+/// The loaded library, or NULL when it is not there. Any thread. Loads it the first time.
+const csymbols_libdw *csymbols_libdw_get(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,97 @@
+// From an address to functions and lines.
+
+#include "image.h"
+
+typedef struct place {
+  const char *file;
+  uint32_t line, column;
+} place;
+
+static const char *name_of(const csymbols_libdw *libdw, Dwarf_Die *entry) {
+  static const unsigned names[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name};
+  for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
+    Dwarf_Attribute attribute;
+    // From the function itself, or from what it is an instance of.
+    if (!libdw->dwarf_attr_integrate(entry, names[index], &attribute)) continue;
+    const char *name = libdw->dwarf_formstring(&attribute);
+    if (name && *name) return name;
+  }
+  return NULL;
+}
+
+static uint32_t number_of(const csymbols_libdw *libdw, Dwarf_Die *entry, unsigned name) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word value;
+  if (!libdw->dwarf_attr(entry, name, &attribute) || libdw->dwarf_formudata(&attribute, &value) != 0) return 0;
+  return value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static place place_of_address(csymbols_image *image, csymbols_unit *unit, uint64_t address) {
+  const csymbols_libdw *libdw = image->libdw;
+  place place = {0};
+  int number;
+  Dwarf_Line *line = libdw->dwarf_getsrc_die(&unit->root, address);
+  if (!line) return place;
+  place.file = libdw->dwarf_linesrc(line, NULL, NULL);
+  if (libdw->dwarf_lineno(line, &number) == 0 && number > 0) place.line = (uint32_t)number;
+  if (libdw->dwarf_linecol(line, &number) == 0 && number > 0) place.column = (uint32_t)number;
+  return place;
+}
+
+// Where the function was inlined: the place in the function around it.
+static place place_of_call(csymbols_image *image, Dwarf_Files *files, size_t file_count, Dwarf_Die *inlined) {
+  const csymbols_libdw *libdw = image->libdw;
+  place place = {.line = number_of(libdw, inlined, DW_AT_call_line),
+                 .column = number_of(libdw, inlined, DW_AT_call_column)};
+  Dwarf_Attribute attribute;
+  Dwarf_Word file;
+  if (files && libdw->dwarf_attr(inlined, DW_AT_call_file, &attribute) &&
+      libdw->dwarf_formudata(&attribute, &file) == 0 && file < file_count)
+    place.file = libdw->dwarf_filesrc(files, file, NULL, NULL);
+  return place;
+}
+
+static void add(csymbols_location *locations, size_t *count, const char *function, place place, bool is_inlined) {
+  locations[(*count)++] = (csymbols_location){
+      .function = function, .file = place.file, .line = place.line, .column = place.column, .is_inlined = is_inlined};
+}
+
+static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address, bool has_lines,
+                      csymbols_clock *clock, csymbols_location *locations, size_t *count) {
+  const csymbols_libdw *libdw = image->libdw;
+  Dwarf_Die inlined[CSYMBOLS_MAX_LOCATIONS - 1];
+  size_t depth = csymbols_inlined_at(image, function, address, clock, inlined, CSYMBOLS_MAX_LOCATIONS - 1);
+  Dwarf_Files *files = NULL;
+  size_t file_count = 0;
+  if (!has_lines || (depth > 0 && libdw->dwarf_getsrcfiles(&unit->root, &files, &file_count) != 0)) files = NULL;
+  place place = has_lines ? place_of_address(image, unit, address) : (struct place){0};
+  for (size_t index = depth; index > 0; index--) {
+    Dwarf_Die *entry = &inlined[index - 1];
+    add(locations, count, name_of(libdw, entry), place, true);
+    place = place_of_call(image, files, file_count, entry);
+  }
+  add(locations, count, name_of(libdw, function), place, false);
+}
+
+csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_t deadline,
+                                csymbols_location *locations, size_t *count) {
+  *count = 0;
+  csymbols_clock clock = {.deadline = deadline};
+  csymbols_status status = csymbols_units_build(image, &clock);
+  if (status != CSYMBOLS_OK) return status;
+  const csymbols_range *range = csymbols_ranges_find(&image->unit_ranges, address);
+  if (!range) return CSYMBOLS_NOT_COVERED;
+  csymbols_unit *unit = &image->units[range->owner];
+  status = csymbols_functions_build(image, unit, &clock);
+  if (status == CSYMBOLS_OUT_OF_TIME) return status;
+  bool has_lines = csymbols_lines_fit(image, unit);
+  if (!has_lines && status == CSYMBOLS_OK) status = CSYMBOLS_TOO_LARGE;
+  const csymbols_range *found = csymbols_ranges_find(&unit->functions, address);
+  Dwarf_Die function;
+  if (found && image->libdw->dwarf_offdie(image->dwarf, found->owner, &function)) {
+    locate_in(image, unit, &function, address, has_lines, &clock, locations, count);
+    return clock.is_over && status == CSYMBOLS_OK ? CSYMBOLS_OUT_OF_TIME : status;
+  }
+  if (has_lines) add(locations, count, NULL, place_of_address(image, unit, address), false);
+  return status == CSYMBOLS_OK && unit->is_split ? CSYMBOLS_SPLIT : status;
+}

@@ -1,0 +1,75 @@
+extension StallMonitor {
+    /// How addresses get their names and lines, on the monitor's own thread, never on a monitored one.
+    ///
+    /// Nothing here uses the network. Whatever is left without a name or line keeps its build ID and offset, from which it
+    /// can be symbolicated later and elsewhere: see ``StallReport/symbolicated(with:)``.
+    ///
+    /// Lines need libdw.so.1 (package libdw1 or elfutils-libs), which is loaded when the first report is made; without it
+    /// there are names. libdw reads the program's debug information inside the program. It is only given copies of
+    /// sections that have been checked against their file, and bounded time and memory, and it has stood up to hundreds
+    /// of thousands of damaged inputs; still, who wants no such code in the process sets ``names`` and takes the lines
+    /// from the report with the `stallwatch` tool.
+    public struct Symbolication: Sendable, Equatable {
+        /// How much is looked up.
+        public enum Detail: String, Sendable {
+            /// Nothing: reports have build IDs and offsets.
+            case none
+            /// Functions, by the images' symbol tables.
+            case names
+            /// Functions, files, lines and inlined functions, by the debug information.
+            case lines
+        }
+
+        /// How much is looked up.
+        public var detail: Detail
+        /// Directories with debug files, looked in before `/usr/lib/debug`.
+        public var debugDirectories: [String]
+        /// What the debug information may hold in memory, in bytes.
+        ///
+        /// An image whose needs more gets names only. The memory is given back when there is nothing left to report.
+        /// Default: 512 MB; a 20 MB executable needs about 10 MB.
+        public var maximumMemoryBytes: Int
+        /// How long one report may wait for its names and lines before it is written without the rest, which then
+        /// follows.
+        ///
+        /// Default: 200 ms.
+        public var timeLimit: Duration
+
+        /// Makes settings; every value has a default.
+        public init(
+            detail: Detail = .lines,
+            debugDirectories: [String] = [],
+            maximumMemoryBytes: Int = 512 << 20,
+            timeLimit: Duration = .milliseconds(200)
+        ) {
+            self.detail = detail
+            self.debugDirectories = debugDirectories
+            self.maximumMemoryBytes = maximumMemoryBytes
+            self.timeLimit = timeLimit
+        }
+
+        /// No symbolication.
+        public static let none = Symbolication(detail: .none)
+        /// Functions only.
+        public static let names = Symbolication(detail: .names)
+        /// Functions, files, lines and inlined functions.
+        public static let lines = Symbolication()
+    }
+
+    /// What is not the app's own code, besides what systems and toolchains bring along.
+    ///
+    /// The first frame of the app's own code is what a report blames: see ``StallReport/culprit``.
+    public struct InApp: Sendable, Equatable {
+        /// Directories whose images are not the app's, besides `/lib`, `/usr/lib`, `/usr/local/lib` and the Swift
+        /// toolchain's.
+        public var excludedDirectories: [String]
+        /// Swift modules that are not the app's, such as `NIOCore`, besides those of the toolchain.
+        public var excludedModules: [String]
+
+        /// Makes a rule; both lists are empty by default.
+        public init(excludedDirectories: [String] = [], excludedModules: [String] = []) {
+            self.excludedDirectories = excludedDirectories
+            self.excludedModules = excludedModules
+        }
+    }
+}

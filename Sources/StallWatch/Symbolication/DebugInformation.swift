@@ -1,0 +1,124 @@
+internal import CSymbols
+import Glibc
+
+/// The debug information of one ELF file: functions, lines, inlined functions.
+///
+/// The only file that knows of CSymbols.
+final class DebugInformation {
+    /// Why there is none, or not all of it.
+    enum Shortfall: Error, Equatable {
+        /// The file has no `.debug_info`.
+        case absent
+        case noLibrary
+        case unreadable
+        case damaged
+        case compression
+        case tooLarge
+        case split
+        case outOfTime
+        /// It is there, and does not cover the address.
+        case notCovered
+        case noMemory
+    }
+
+    /// What libdw is given: DWARF 4 and 5, without what only debuggers need (variables, macros, name indices).
+    private static let sectionNames = [
+        ".debug_info", ".debug_abbrev", ".debug_line", ".debug_line_str", ".debug_str", ".debug_str_offsets",
+        ".debug_addr", ".debug_ranges", ".debug_rnglists", ".debug_types",
+    ]
+
+    private let image: OpaquePointer
+    private let locations: UnsafeMutablePointer<csymbols_location>
+
+    /// Copies the debug sections out of `file`.
+    ///
+    /// `maximumBytes`: What this object may hold at any time.
+    init(file: ELFFile, maximumBytes: Int) throws(Shortfall) {
+        guard let header = try? file.header(), let named = try? file.namedSections() else { throw .unreadable }
+        guard let contents = named[".debug_info"], contents.size > 0 else { throw .absent }
+        let wanted = Self.sectionNames.compactMap { name in named[name].map { (name, $0) } }
+        var status = CSYMBOLS_OK
+        // Each name is duplicated for the call, because a C structure cannot point into a Swift string.
+        let names = wanted.map { strdup($0.0) }
+        defer { for name in names { free(name) } }
+        let sections = zip(names, wanted).compactMap { name, section in
+            name.map {
+                csymbols_section(
+                    name: $0, offset: section.1.offset, size: section.1.size,
+                    is_compressed: section.1.flags & UInt64(SHF_COMPRESSED) != 0
+                )
+            }
+        }
+        guard
+            let image = csymbols_open(
+                file.descriptor, header.e_machine, sections, sections.count, UInt64(max(maximumBytes, 0)), &status
+            )
+        else { throw Shortfall(status) ?? .damaged }
+        self.image = image
+        locations = .allocate(capacity: Int(CSYMBOLS_MAX_LOCATIONS))
+    }
+
+    deinit {
+        csymbols_close(image)
+        locations.deallocate()
+    }
+
+    /// Bytes that are known to be held now.
+    var memoryBytes: Int { Int(clamping: csymbols_image_bytes(image)) }
+
+    /// What runs at the file's virtual address `address`, innermost first; empty when nothing is known.
+    ///
+    /// `deadline`: In nanoseconds of CLOCK_MONOTONIC.
+    func locations(at address: UInt64, deadline: UInt64) -> (locations: [CodeLocation], shortfall: Shortfall?) {
+        var count = 0
+        let status = csymbols_locate(image, address, deadline, locations, &count)
+        // The first `count` of the CSYMBOLS_MAX_LOCATIONS elements are set.
+        let found = UnsafeBufferPointer(start: locations, count: count).map(CodeLocation.init)
+        return (found, Shortfall(status))
+    }
+}
+
+extension CodeLocation {
+    fileprivate init(_ location: csymbols_location) {
+        symbol = location.function.map { String(cString: $0) }
+        let path = location.file.map { String(cString: $0) }
+        // The compiler's name for code that no source has: no file of that name is to be looked for.
+        file = path.flatMap { $0.hasSuffix("<compiler-generated>") ? nil : $0 }
+        line = location.line == 0 || file == nil ? nil : Int(location.line)
+        column = location.column == 0 || line == nil ? nil : Int(location.column)
+        isInlined = location.is_inlined
+    }
+}
+
+extension DebugInformation.Shortfall {
+    fileprivate init?(_ status: csymbols_status) {
+        switch status {
+        case CSYMBOLS_OK: return nil
+        case CSYMBOLS_NO_LIBRARY: self = .noLibrary
+        case CSYMBOLS_UNREADABLE: self = .unreadable
+        case CSYMBOLS_COMPRESSION: self = .compression
+        case CSYMBOLS_TOO_LARGE: self = .tooLarge
+        case CSYMBOLS_NO_MEMORY: self = .noMemory
+        case CSYMBOLS_NOT_COVERED: self = .notCovered
+        case CSYMBOLS_SPLIT: self = .split
+        case CSYMBOLS_OUT_OF_TIME: self = .outOfTime
+        default: self = .damaged
+        }
+    }
+
+    /// In words, to follow "no lines: ".
+    var reason: String {
+        switch self {
+        case .absent: "no debug information was found"
+        case .noLibrary: "libdw.so.1 is not installed"
+        case .unreadable: "the debug information cannot be read"
+        case .damaged: "the debug information is damaged"
+        case .compression: "the debug information is compressed in a way that the installed libdw does not know"
+        case .tooLarge: "the debug information is larger than the memory limit"
+        case .split: "the debug information is in a separate .dwo file"
+        case .outOfTime: "the time limit was reached"
+        case .notCovered: "the debug information does not cover it"
+        case .noMemory: "there is no memory for the debug information"
+        }
+    }
+}

@@ -1,0 +1,122 @@
+/// The names and lines of one image, from its own file and its debug file, each read when it is first needed.
+final class ImageSymbols {
+    private let image: ImageIdentity
+    private let files: DebugFiles
+    private var isOpened = false
+    private var file: ELFFile?
+    private var debugFile: ELFFile??
+    private var names: ELFSymbolTable?
+    private var triedNames = false
+    private var debugInformation: Result<DebugInformation, DebugInformation.Shortfall>?
+    /// Why the image's own file is not used.
+    private var missing: String?
+
+    init(_ image: ImageIdentity, files: DebugFiles) {
+        self.image = image
+        self.files = files
+    }
+
+    /// Bytes that are known to be held now.
+    var memoryBytes: Int {
+        (names?.memoryBytes ?? 0) + ((try? debugInformation?.get())?.memoryBytes ?? 0)
+    }
+
+    /// Why names or lines of this image are missing, as far as they have been asked for; `nil` when none are.
+    var reason: String? {
+        var reasons: [String] = []
+        if case .failure(let shortfall) = debugInformation {
+            // A file that is not there explains the rest.
+            reasons.append(missing ?? shortfall.reason)
+        } else if debugInformation == nil, let missing {
+            reasons.append(missing)
+        }
+        if triedNames, names == nil { reasons.append("no symbol table was found") }
+        return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
+    }
+
+    /// Whether the memory limit kept debug information from being read.
+    var isTooLarge: Bool {
+        if case .failure(.tooLarge) = debugInformation { return true }
+        return false
+    }
+
+    /// Forgets a refusal for want of memory: there may be some now.
+    func retryDebugInformation() {
+        if isTooLarge { debugInformation = nil }
+    }
+
+    /// What runs at the file's virtual address `address`.
+    ///
+    /// `maximumBytes`: What the debug information may hold.
+    func lookUp(_ address: UInt64, lines: Bool, deadline: UInt64, maximumBytes: Int) -> CodeLookup {
+        guard lines else { return CodeLookup(locations: [CodeLocation(symbol: name(at: address))]) }
+        guard case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
+            return CodeLookup(locations: [CodeLocation(symbol: name(at: address))])
+        }
+        var (locations, shortfall) = information.locations(at: address, deadline: deadline)
+        if locations.isEmpty { locations = [CodeLocation()] }
+        // The linker's name for the function that the address is in: it is what others know it by (`read`, where the
+        // debug information has `__libc_read`), and it tells a part that was split off from its function.
+        if let name = name(at: address) { locations[locations.count - 1].symbol = name }
+        return CodeLookup(
+            locations: locations, reason: shortfall.map(\.reason), isUnfinished: shortfall == .outOfTime
+        )
+    }
+
+    private func open() {
+        if isOpened { return }
+        isOpened = true
+        do {
+            file = try files.file(of: image)
+        } catch {
+            missing = error.reason
+        }
+    }
+
+    private func openDebugFile() -> ELFFile? {
+        if let debugFile { return debugFile }
+        let found = files.debugFile(of: image, file: file)
+        debugFile = .some(found)
+        return found
+    }
+
+    /// The mangled name of the function at the file's virtual address `address`.
+    func name(at address: UInt64) -> String? {
+        if !triedNames {
+            triedNames = true
+            open()
+            names = file.flatMap { try? ELFSymbolTable(file: $0) }
+            // A stripped image still has the names that it exports; its debug file has all.
+            if names?.isComplete != true, let better = openDebugFile().flatMap({ try? ELFSymbolTable(file: $0) }),
+                better.isComplete || names == nil
+            {
+                names = better
+            }
+        }
+        return names?.symbol(at: address)?.name
+    }
+
+    private func openDebugInformation(
+        maximumBytes: Int
+    ) -> Result<DebugInformation, DebugInformation.Shortfall> {
+        if let debugInformation { return debugInformation }
+        open()
+        var result: Result<DebugInformation, DebugInformation.Shortfall> = .failure(.absent)
+        if let file { result = Self.read(file, maximumBytes) }
+        if case .failure(.absent) = result, let debugFile = openDebugFile() {
+            result = Self.read(debugFile, maximumBytes)
+        }
+        debugInformation = result
+        return result
+    }
+
+    private static func read(
+        _ file: ELFFile, _ maximumBytes: Int
+    ) -> Result<DebugInformation, DebugInformation.Shortfall> {
+        do {
+            return .success(try DebugInformation(file: file, maximumBytes: maximumBytes))
+        } catch {
+            return .failure(error)
+        }
+    }
+}

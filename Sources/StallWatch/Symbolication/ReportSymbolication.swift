@@ -1,0 +1,136 @@
+/// Names the frames of a report, and says what follows from the names: the callout and the culprit.
+///
+/// The same for a report that is being made and for one that is years old: a report goes in and a report comes out. A frame
+/// for which nothing better is found stays as it is.
+struct ReportSymbolication {
+    let symbolicator: any Symbolicating
+    let inApp: StallMonitor.InApp
+    /// The path of this process's executable, if the report is this process's.
+    let ownExecutable: String?
+    /// How long a report may wait for its names and lines, in nanoseconds.
+    let timeLimit: UInt64
+    /// How long it may take in all, in nanoseconds.
+    let patience: UInt64
+
+    /// What a monitored process's reports are given once they are on disk: 30 s.
+    ///
+    /// More than a gigabyte of debug information takes, less than a stuck disk does.
+    static let inProcessPatience: UInt64 = 30_000_000_000
+
+    /// For the reports of this process.
+    static func inProcess(_ settings: StallMonitor.Symbolication, inApp: StallMonitor.InApp) -> ReportSymbolication {
+        ReportSymbolication(
+            symbolicator: Symbolicator(settings), inApp: inApp, ownExecutable: readLink("/proc/self/exe"),
+            timeLimit: nanoseconds(settings.timeLimit), patience: inProcessPatience
+        )
+    }
+
+    /// The report with names and lines.
+    ///
+    /// `whenLate`: Is given the report as far as it has come, if the time limit is reached before its end.
+    func symbolicate(_ report: StallReport, whenLate: (StallReport) -> Void) -> StallReport {
+        let start = monotonicNow()
+        let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit)
+        if isFinished { return inTime }
+        whenLate(inTime)
+        return symbolicate(report, deadline: start &+ max(patience, timeLimit)).report
+    }
+
+    private func symbolicate(_ report: StallReport, deadline: UInt64) -> (report: StallReport, isFinished: Bool) {
+        var pass = Pass(self, report, deadline: deadline)
+        let stacks = report.stacks.map { pass.stack($0) }
+        var result = report
+        result.stacks = stacks
+        result.frames = pass.frames
+        for index in result.images.indices {
+            result.images[index].reason = symbolicator.reason(for: identity(of: result.images[index]))
+        }
+        let dominant = ReportBuilder.dominantStack(of: report.samples).map { stacks[$0].map { pass.frames[$0] } }
+        if let dominant {
+            result.callout = report.callout ?? StallReport.Callout(symbols: dominant.map(\.symbol))
+            result.culprit = StallReport.culprit(of: dominant, images: report.images) ?? report.culprit
+        }
+        return (result, pass.isFinished)
+    }
+
+    private func identity(of image: StallReport.Image) -> ImageIdentity {
+        ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.path == ownExecutable)
+    }
+
+    /// One way through a report's frames.
+    private struct Pass {
+        private let symbolication: ReportSymbolication
+        private let report: StallReport
+        private let deadline: UInt64
+        private let rule: InAppRule
+        private(set) var frames: [StallReport.Frame] = []
+        private(set) var isFinished = true
+        private var indices: [StallReport.Frame: Int] = [:]
+
+        init(_ symbolication: ReportSymbolication, _ report: StallReport, deadline: UInt64) {
+            self.symbolication = symbolication
+            self.report = report
+            self.deadline = deadline
+            rule = InAppRule(symbolication.inApp, imagePaths: report.images.lazy.map(\.path))
+        }
+
+        /// The stack with each frame looked up, as indices into ``frames``.
+        mutating func stack(_ stack: [Int]) -> [Int] {
+            var result: [Int] = []
+            var inlined: [StallReport.Frame] = []
+            for index in stack {
+                let frame = report.frames[index]
+                if frame.isInlined == true {
+                    // Known from an earlier symbolication; its function's frame, which comes next, is looked up.
+                    inlined.append(frame)
+                    continue
+                }
+                result += (lookUp(frame) ?? inlined + [frame]).map { keep($0) }
+                inlined.removeAll()
+            }
+            return result + inlined.map { keep($0) }
+        }
+
+        private mutating func keep(_ frame: StallReport.Frame) -> Int {
+            if let known = indices[frame] { return known }
+            frames.append(frame)
+            indices[frame] = frames.count - 1
+            return frames.count - 1
+        }
+
+        /// The frames at `frame`'s address, innermost first, or `nil` when no more is found than is known.
+        private mutating func lookUp(_ frame: StallReport.Frame) -> [StallReport.Frame]? {
+            guard let number = frame.image, report.images.indices.contains(number),
+                let offset = UInt64(frame.offset.dropFirst(2), radix: 16)
+            else { return nil }
+            let image = report.images[number]
+            let answer = symbolication.symbolicator.lookUp(
+                offset, in: symbolication.identity(of: image), deadline: deadline
+            )
+            if answer.isUnfinished { isFinished = false }
+            let hasLine = answer.locations.contains { $0.file != nil }
+            let hasName = answer.locations.contains { $0.symbol != nil }
+            guard hasLine || (hasName && frame.file == nil) || frame.symbol == nil else { return nil }
+            return answer.locations.map { location in
+                let function = location.symbol.map(Demangler.functionName)
+                let isPlumbing = Plumbing.contains(function: function, symbol: location.symbol)
+                return StallReport.Frame(
+                    image: number, offset: frame.offset, function: function, symbol: location.symbol,
+                    file: location.file, line: location.line, column: location.column,
+                    isInlined: location.isInlined ? true : nil,
+                    isInApp: (image.isInApp ?? frame.isInApp) && rule.isInApp(location),
+                    isPlumbing: isPlumbing ? true : nil, reason: answer.reason, kind: frame.kind,
+                    isTaskStart: frame.isTaskStart
+                )
+            }
+        }
+    }
+}
+
+/// A duration that is not negative, in nanoseconds; at most 292 years.
+func nanoseconds(_ duration: Duration) -> UInt64 {
+    let (seconds, attoseconds) = duration.components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    let (whole, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+    return overflow ? UInt64(Int64.max) : min(whole, UInt64(Int64.max)) + UInt64(attoseconds / 1_000_000_000)
+}

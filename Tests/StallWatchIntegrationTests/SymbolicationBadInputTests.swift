@@ -1,0 +1,208 @@
+import Foundation
+import Testing
+
+@testable import StallWatch
+
+/// Files that are not what they should be: the frame keeps its place, the image says why, and nothing crashes.
+@Suite("Symbolication of bad input", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
+struct SymbolicationBadInputTests {
+    @Test("no file, and files that are no ELF files")
+    func notELF() throws {
+        let scratch = SymbolicationToolchain.scratch
+        let text = try SymbolicationFixture.write("no ELF file at all", to: "text")
+        let empty = try SymbolicationFixture.write("", to: "empty")
+        let magic = try SymbolicationFixture.write("\u{7f}ELF", to: "magic")
+        let fifo = "\(scratch)/fifo"
+        if mkfifo(fifo, 0o600) != 0 { try #require(errno == EEXIST) }
+        for path in ["/nowhere/at/all", text, empty, magic, fifo, scratch, "/dev/zero", "/dev/null"] {
+            let (answer, reason) = lookUp(0x1234, path)
+            #expect(answer.locations == [CodeLocation()], "\(path)")
+            #expect(reason?.isEmpty == false, "\(path)")
+        }
+    }
+
+    @Test("a file that was replaced by another build")
+    func replaced() throws {
+        let path = try SymbolicationFixture.mixed.get()
+        let (answer, reason) = lookUp(try site(), path, buildID: "00112233")
+        #expect(answer.locations == [CodeLocation()])
+        #expect(reason?.contains("has been replaced: the build ID is another") == true)
+    }
+
+    @Test("a file cut off anywhere")
+    func truncated() throws {
+        let whole = try Data(contentsOf: URL(fileURLWithPath: SymbolicationFixture.mixed.get()))
+        let site = try site()
+        for part in 1..<40 {
+            let path = "\(SymbolicationToolchain.scratch)/cut"
+            try whole.prefix(whole.count * part / 40).write(to: URL(fileURLWithPath: path))
+            let (answer, reason) = lookUp(site, path)
+            #expect(answer.locations.count >= 1)
+            #expect(reason != nil)
+        }
+    }
+
+    @Test("a file that shrinks between its opening and its reading")
+    func shrinks() throws {
+        let path = "\(SymbolicationToolchain.scratch)/shrinking"
+        let whole = try Data(contentsOf: URL(fileURLWithPath: SymbolicationFixture.mixed.get()))
+        let site = try site()
+        for keep in [0, 64, 4096, whole.count / 2, whole.count - 1] {
+            try whole.write(to: URL(fileURLWithPath: path))
+            let file = try ELFFile(path: path)
+            let names = try ELFSymbolTable(file: file)
+            let lines = try DebugInformation(file: file, maximumBytes: 64 << 20)
+            #expect(truncate(path, off_t(keep)) == 0)
+            // What was copied before is still there; what is read now ends where the file does.
+            #expect(lines.locations(at: site, deadline: .max).locations.last?.line != nil)
+            _ = names.symbol(at: site)
+            #expect(throws: DebugInformation.Shortfall.unreadable) {
+                _ = try DebugInformation(file: file, maximumBytes: 64 << 20)
+            }
+        }
+    }
+
+    @Test("compressed with zlib: the same lines")
+    func compressed() throws {
+        let path = "\(SymbolicationToolchain.scratch)/zlib"
+        try SymbolicationToolchain.run(
+            "llvm-objcopy", ["--compress-debug-sections=zlib", SymbolicationFixture.mixed.get(), path]
+        )
+        let (answer, reason) = lookUp(try site(), path)
+        #expect(reason == nil)
+        #expect(answer == lookUp(try site(), try SymbolicationFixture.mixed.get()).0)
+    }
+
+    @Test("compressed in a way that libdw does not know, as zstd is before elfutils 0.189: names, and a reason")
+    func compressedOtherwise() throws {
+        let path = "\(SymbolicationToolchain.scratch)/otherwise"
+        try SymbolicationToolchain.run(
+            "llvm-objcopy", ["--compress-debug-sections=zlib", SymbolicationFixture.mixed.get(), path]
+        )
+        let section = try #require(try ELFFile(path: path).namedSections()[".debug_info"])
+        // ch_type, with ch_reserved: no compression has this number.
+        try overwrite(path, at: section.offset, with: 99)
+        let (answer, reason) = lookUp(try site(), path)
+        #expect(reason == "the debug information is compressed in a way that the installed libdw does not know")
+        #expect(answer.locations.last?.symbol != nil)
+    }
+
+    @Test("compressed data that claims to unpack to 1 TB")
+    func bomb() throws {
+        let path = "\(SymbolicationToolchain.scratch)/bomb"
+        try SymbolicationToolchain.run(
+            "llvm-objcopy", ["--compress-debug-sections=zlib", SymbolicationFixture.mixed.get(), path]
+        )
+        let section = try #require(try ELFFile(path: path).namedSections()[".debug_info"])
+        // ch_size is the second word of the compression header.
+        try overwrite(path, at: section.offset + 8, with: UInt64(1) << 40)
+        let (answer, reason) = lookUp(try site(), path)
+        #expect(reason == "the debug information is larger than the memory limit")
+        #expect(answer.locations.last?.symbol != nil)
+    }
+
+    @Test("split DWARF: names, and why there is no more")
+    func split() throws {
+        let source = try SymbolicationFixture.write(
+            "int leaf(int n) { return n * 3; }\nint main(int n, char **v) { return leaf(n) + leaf(n + 1); }\n",
+            to: "split.c"
+        )
+        let path = "\(SymbolicationToolchain.scratch)/split"
+        try SymbolicationToolchain.run("clang", ["-O0", "-g", "-gsplit-dwarf", source, "-o", path])
+        let table = try ELFSymbolTable(path: path)
+        let main = try #require((0x400..<0x4000).first { table.symbol(at: $0)?.name == "main" })
+        let (answer, _) = lookUp(UInt64(main), path)
+        #expect(answer.locations.map(\.symbol) == ["main"])
+        #expect(answer.locations.first?.line == 2)
+        #expect(answer.reason == "the debug information is in a separate .dwo file")
+    }
+
+    @Test("2 GB of debug information: names, in little time and memory")
+    func huge() throws {
+        let path = "\(SymbolicationToolchain.scratch)/huge"
+        let manager = FileManager.default
+        if manager.fileExists(atPath: path) { try manager.removeItem(atPath: path) }
+        try manager.copyItem(atPath: SymbolicationFixture.mixed.get(), toPath: path)
+        let file = try ELFFile(path: path)
+        let header = try file.header()
+        let contents = try #require(try file.namedSections()[".debug_info"])
+        for index in 0..<UInt64(header.e_shnum) {
+            let at = header.e_shoff + index * 64
+            let bytes = try file.bytes(at: at, count: 64, atMost: 64)
+            let section = bytes.withUnsafeBytes { $0.loadUnaligned(as: Elf64_Shdr.self) }
+            guard section.sh_offset == contents.offset, section.sh_size == contents.size else { continue }
+            try overwrite(path, at: at + 32, with: UInt64(2) << 30)
+        }
+        #expect(truncate(path, 3 << 30) == 0)
+        let begin = monotonicNow()
+        let (answer, reason) = lookUp(try site(), path)
+        #expect(reason == "the debug information is larger than the memory limit")
+        #expect(answer.locations.last?.symbol != nil)
+        #expect(monotonicNow() - begin < 1_000_000_000)
+    }
+
+    @Test("a name of 100 kB, and one that does not demangle")
+    func names() throws {
+        let long = String(repeating: "x", count: 100_000)
+        let functions = [long, "$s9nope", "_ZNope"].map {
+            ".globl \"\($0)\"\n.type \"\($0)\", @function\n\"\($0)\": ret\n.size \"\($0)\", 1\n"
+        }
+        let source = try SymbolicationFixture.write(
+            ".text\n" + functions.joined() + ".globl main\nmain: ret\n", to: "names.s"
+        )
+        let path = "\(SymbolicationToolchain.scratch)/names"
+        try SymbolicationToolchain.run("clang", [source, "-o", path])
+        let table = try ELFSymbolTable(path: path)
+        let found = Set((0x200..<0x4000).compactMap { table.symbol(at: $0)?.name })
+        for name in [long, "$s9nope", "_ZNope"] {
+            #expect(found.contains(name))
+            #expect(Demangler.functionName(name) == name)
+        }
+    }
+
+    @Test("no time: the place is kept, and asking again gives the rest")
+    func outOfTime() throws {
+        let path = try SymbolicationFixture.release.get()
+        let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
+        let site = try #require(try CallSites.all(in: path).first)
+        let symbolicator = Symbolicator(.lines)
+        let early = symbolicator.lookUp(site, in: image, deadline: monotonicNow())
+        #expect(early.isUnfinished)
+        #expect(early.reason == "the time limit was reached")
+        #expect(!symbolicator.lookUp(site, in: image, deadline: .max).isUnfinished)
+    }
+
+    @Test("the memory limit holds, and is what is said")
+    func memory() throws {
+        let path = try SymbolicationFixture.release.get()
+        let site = try #require(try CallSites.all(in: path).first)
+        var settings = StallMonitor.Symbolication.lines
+        settings.maximumMemoryBytes = 100_000
+        let symbolicator = Symbolicator(settings)
+        let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
+        #expect(symbolicator.lookUp(site, in: image, deadline: .max).locations.first?.symbol != nil)
+        #expect(symbolicator.reason(for: image) == "the debug information is larger than the memory limit")
+    }
+
+    /// A call site whose function has lines.
+    private func site() throws -> UInt64 {
+        let path = try SymbolicationFixture.mixed.get()
+        return try #require(try CallSites.all(in: path).first { lookUp($0, path).0.locations.last?.line != nil })
+    }
+
+    /// What is said of an address, by a symbolicator of its own.
+    private func lookUp(_ site: UInt64, _ path: String, buildID: String? = nil) -> (CodeLookup, String?) {
+        let symbolicator = Symbolicator(.lines)
+        let known = buildID ?? (try? ELFFile(path: path).buildID())
+        let image = ImageIdentity(path: path, buildID: known)
+        let answer = symbolicator.lookUp(site, in: image, deadline: .max)
+        return (answer, symbolicator.reason(for: image))
+    }
+
+    private func overwrite(_ path: String, at offset: UInt64, with value: UInt64) throws {
+        let handle = try #require(FileHandle(forUpdatingAtPath: path))
+        try handle.seek(toOffset: offset)
+        try handle.write(contentsOf: withUnsafeBytes(of: value) { Data($0) })
+        try handle.close()
+    }
+}

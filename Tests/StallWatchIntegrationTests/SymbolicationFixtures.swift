@@ -1,0 +1,173 @@
+import Foundation
+
+/// Executables to look addresses up in.
+///
+/// Each is made once a run, when it is first needed.
+enum SymbolicationFixture {
+    /// 20 MB: optimised Swift with the static standard library.
+    static let release = Result { try swift("release", types: 24, ["-O", "-static-stdlib"]) }
+    /// The same source, not optimised.
+    static let debug = Result { try swift("debug", types: 12, ["-Onone"]) }
+    /// Optimised Swift, C (DWARF 5) and C++ in one file.
+    static let mixed = Result { try mixedExecutable() }
+
+    private static func swift(_ name: String, types: Int, _ options: [String]) throws -> String {
+        let source = try write(swiftSource(types: types), to: "\(name).swift")
+        let output = "\(SymbolicationToolchain.scratch)/\(name)"
+        try SymbolicationToolchain.run(
+            "swiftc", ["-swift-version", "5", "-g", "-module-name", name + "Fixture", source, "-o", output] + options
+        )
+        return output
+    }
+
+    private static func mixedExecutable() throws -> String {
+        let c = try write(cSource, to: "part.c")
+        let cxx = try write(cxxSource, to: "part.cpp")
+        let swift = try write(mixedSwiftSource, to: "main.swift")
+        let scratch = SymbolicationToolchain.scratch
+        try SymbolicationToolchain.run("clang", ["-O2", "-g", "-gdwarf-5", "-c", c, "-o", "\(scratch)/part-c.o"])
+        try SymbolicationToolchain.run("clang", ["-O2", "-g", "-std=c++17", "-c", cxx, "-o", "\(scratch)/part-cxx.o"])
+        let output = "\(scratch)/mixed"
+        try SymbolicationToolchain.run(
+            "swiftc",
+            [
+                "-O", "-g", swift, "\(scratch)/part-c.o", "\(scratch)/part-cxx.o", "-lstdc++", "-o", output, "-Xlinker",
+                "--build-id",
+            ]
+        )
+        return output
+    }
+
+    static func write(_ text: String, to name: String) throws -> String {
+        let path = "\(SymbolicationToolchain.scratch)/\(name)"
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    /// Generic types, closures, lazy sequences and async functions: what the optimiser inlines and specialises most.
+    private static func swiftSource(types: Int) -> String {
+        let header = """
+            import FoundationEssentials
+            @inline(never) func sink<T>(_ value: T) { withUnsafePointer(to: value) { _ = UInt(bitPattern: $0) } }
+
+            """
+        let bodies = (0..<types).map { number in
+            """
+            protocol Shape\(number) { associatedtype Unit; func area(_ by: Unit) -> Double; func name() throws -> String }
+            struct Box\(number)<Element: Hashable & Comparable>: Shape\(number) {
+                var items: [Element: Int] = [:]
+                var list: [Element] = []
+                func area(_ by: Element) -> Double {
+                    list.filter { $0 < by }.map { Double(items[$0] ?? \(number)) }.reduce(0, +)
+                }
+                func name() throws -> String {
+                    if list.isEmpty { throw CocoaError(.fileNoSuchFile) }
+                    return list.map { "\\($0)" }.joined(separator: "-\(number)")
+                }
+                mutating func add(_ element: Element) {
+                    items[element, default: 0] += 1
+                    list.append(element)
+                    list.sort { $0.hashValue < $1.hashValue }
+                }
+            }
+            final class Store\(number): @unchecked Sendable {
+                var box = Box\(number)<Int>()
+                var text = Data()
+                func save(_ n: Int) -> Int {
+                    for k in 0..<n { box.add(k &* \(number + 3)); text.append(contentsOf: "line \\(k)".utf8) }
+                    let closure: (Int) -> Int = { [self] value in box.items[value] ?? text.count }
+                    return (0..<n).lazy.map(closure).filter { $0 % 2 == \(number % 2) }.reduce(0, &+)
+                }
+                func load(_ n: Int) async throws -> String {
+                    let first = try await step(n + 1)
+                    let name = try box.name()
+                    await Task.yield()
+                    return first + name + "\\(n)"
+                }
+                private func step(_ n: Int) async throws -> String {
+                    if n > \(number) { try await Task.sleep(nanoseconds: 1) }
+                    return try String(decoding: JSONEncoder().encode([n, n * 2]), as: UTF8.self)
+                }
+            }
+
+            """
+        }
+        let stores = (0..<types).map { "{ Store\($0)().save($0) }" }.joined(separator: ", ")
+        let loads = (0..<types).map { "{ try await Store\($0)().load($0) }" }.joined(separator: ", ")
+        return header + bodies.joined() + """
+            let stores: [@Sendable (Int) -> Int] = [\(stores)]
+            let loads: [@Sendable (Int) async throws -> String] = [\(loads)]
+            for store in stores { sink(store(3)) }
+            for load in loads { sink(try await load(2)) }
+
+            """
+    }
+
+    private static let cSource = """
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        static inline int hash(const char *text) { int h = 7; while (*text) h = h * 31 + *text++; return h ^ rand(); }
+        static int compare(const void *a, const void *b) { return hash(a) - hash(b); }
+        __attribute__((noinline)) static char *copy(const char *text) { char *to = malloc(strlen(text) + 1); strcpy(to, text); return to; }
+        int c_sort(int n) {
+          char (*list)[8] = calloc((size_t)n, 8);
+          for (int i = 0; i < n; i++) snprintf(list[i], 8, "%d", rand());
+          qsort(list, (size_t)n, 8, compare);
+          char *first = copy(list[0]);
+          int result = hash(first) + hash(list[n - 1]);
+          free(first); free(list);
+          return result;
+        }
+
+        """
+
+    private static let cxxSource = """
+        #include <algorithm>
+        #include <map>
+        #include <numeric>
+        #include <stdexcept>
+        #include <string>
+        #include <vector>
+        namespace shapes {
+        struct Area { virtual ~Area() = default; virtual double of(const std::string &name) const = 0; };
+        template <class T> struct Scaled : Area {
+          std::map<std::string, T> table; T by;
+          explicit Scaled(T by) : by(by) { for (int i = 0; i < 20; i++) table.emplace(std::to_string(i), T(i)); }
+          double of(const std::string &name) const override {
+            auto found = table.find(name);
+            if (found == table.end()) throw std::out_of_range(name);
+            return found->second * by;
+          }
+        };
+        static std::vector<int> numbers(int n) {
+          std::vector<int> list(n); std::iota(list.begin(), list.end(), 0);
+          std::sort(list.begin(), list.end(), [](int a, int b) { return std::to_string(a) < std::to_string(b); });
+          return list;
+        }
+        }
+        extern "C" int cxx_area(int n) {
+          shapes::Scaled<double> big(3.5); shapes::Scaled<int> small(2);
+          double sum = 0;
+          for (int each : shapes::numbers(n)) {
+            try { sum += big.of(std::to_string(each)) + small.of(std::to_string(each * 2)); } catch (const std::exception &error) { sum -= error.what()[0]; }
+          }
+          return (int)sum;
+        }
+
+        """
+
+    private static let mixedSwiftSource = """
+        @_silgen_name("c_sort") func cSort(_ n: Int32) -> Int32
+        @_silgen_name("cxx_area") func cxxArea(_ n: Int32) -> Int32
+        struct Notes {
+            var list: [String: [Int32]] = [:]
+            mutating func add(_ n: Int32) { list["\\(n % 7)", default: []].append(cSort(n)) }
+            func total() -> Int32 { list.values.flatMap { $0 }.map { cxxArea($0 & 63) }.reduce(0, &+) }
+        }
+        var notes = Notes()
+        for n in 1..<Int32(CommandLine.arguments.count + 40) { notes.add(n) }
+        print(notes.total())
+
+        """
+}

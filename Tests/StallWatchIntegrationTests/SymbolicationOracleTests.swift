@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+
+@testable import StallWatch
+
+/// Names, lines and inlined functions, beside what the toolchain's llvm-symbolizer says of the same addresses.
+///
+/// Two differences are expected, and no others: llvm-symbolizer names a file (and line 0) for code without debug
+/// information, guessed from the symbol table's STT_FILE entries, where we name none; and the compiler's
+/// "<compiler-generated>" is a file to it and none to us.
+@Suite("Symbolication against llvm-symbolizer", .enabled(if: SymbolicationToolchain.isComplete))
+struct SymbolicationOracleTests {
+    @Test("2,000 call sites of a 20 MB release executable", .timeLimit(.minutes(5)))
+    func release() throws {
+        try compare(SymbolicationFixture.release.get(), count: 2000, minimumInlined: 500)
+    }
+
+    @Test("500 call sites of a debug executable", .timeLimit(.minutes(5)))
+    func debug() throws {
+        try compare(SymbolicationFixture.debug.get(), count: 500, minimumInlined: 0)
+    }
+
+    @Test("call sites in C, C++ and Swift", .timeLimit(.minutes(5)))
+    func mixed() throws {
+        try compare(SymbolicationFixture.mixed.get(), count: 500, minimumInlined: 50)
+    }
+
+    private struct Place: Hashable {
+        var function: String
+        var file: String
+        var line: Int
+        var column: Int
+    }
+
+    private func compare(_ path: String, count: Int, minimumInlined: Int) throws {
+        var generator = SplitMix64(seed: 2026)
+        let sites = try CallSites.all(in: path).shuffled(using: &generator)
+        let symbolicator = Symbolicator(.lines)
+        let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
+        var ours: [UInt64: [CodeLocation]] = [:]
+        var without: [UInt64] = []
+        for site in sites where ours.count < count {
+            let answer = symbolicator.lookUp(site, in: image, deadline: .max)
+            // Of code without debug information a tenth as much is compared: both must know nothing.
+            if answer.reason == nil {
+                ours[site] = answer.locations
+            } else if without.count < count / 10 {
+                without.append(site)
+            }
+        }
+        #expect(symbolicator.reason(for: image) == nil)
+        #expect(ours.count >= min(count, sites.count / 2))
+        #expect(ours.values.count { $0.count > 1 } >= minimumInlined)
+        let theirs = try oracle(path, Array(ours.keys) + without)
+        for (site, locations) in ours {
+            #expect(locations.map(place) == theirs[site], "at \(String(site, radix: 16))")
+        }
+        for site in without { #expect(theirs[site]?.map(\.line) == [0], "at \(String(site, radix: 16))") }
+    }
+
+    private func place(_ location: CodeLocation) -> Place {
+        Place(
+            function: location.symbol ?? "", file: location.file ?? "", line: location.line ?? 0,
+            column: location.column ?? 0
+        )
+    }
+
+    private struct Answer: Decodable {
+        struct Symbol: Decodable {
+            var FunctionName: String
+            var FileName: String
+            var Line: Int
+            var Column: Int
+        }
+        var Address: String
+        var Symbol: [Symbol]
+    }
+
+    private func oracle(_ path: String, _ sites: [UInt64]) throws -> [UInt64: [Place]] {
+        let output = try SymbolicationToolchain.run(
+            "llvm-symbolizer", ["--output-style=JSON", "--no-demangle", "--inlines", "--obj=\(path)"],
+            input: sites.map { "0x" + String($0, radix: 16) }.joined(separator: "\n") + "\n"
+        )
+        var answers: [UInt64: [Place]] = [:]
+        for line in output.split(separator: UInt8(ascii: "\n")) {
+            let answer = try JSONDecoder().decode(Answer.self, from: Data(line))
+            let site = try #require(UInt64(answer.Address.dropFirst(2), radix: 16))
+            answers[site] = answer.Symbol.map { symbol in
+                let isGenerated = symbol.FileName.hasSuffix("<compiler-generated>")
+                return Place(
+                    function: symbol.FunctionName, file: isGenerated ? "" : symbol.FileName,
+                    line: isGenerated ? 0 : symbol.Line, column: isGenerated || symbol.Line == 0 ? 0 : symbol.Column
+                )
+            }
+        }
+        return answers
+    }
+}

@@ -1,0 +1,29 @@
+@testable import StallWatch
+
+/// Reports of one made-up sample.
+enum SymbolicationReport {
+    /// A report whose stack has a frame at each offset of the one image, none of them named.
+    static func make(imageAt path: String, buildID: String?, offsets: [UInt64]) -> StallReport {
+        let base: UInt64 = 0x10_0000_0000
+        let image = LoadedImage(
+            path: path, base: base, addresses: base..<base + 0x1000_0000, buildID: buildID, isExecutable: true
+        )
+        let stack = CapturedStack(
+            method: .stop, threadState: .running,
+            frames: offsets.map { CapturedStack.Frame(address: base + $0, isExact: true) },
+            isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0
+        )
+        let record = StallRecord(
+            id: "00000000-0000-7000-8000-000000000000", kind: .stall,
+            loop: StallReport.LoopDescription(label: "main", kind: .runLoop, turn: 1, nesting: 0),
+            threshold: 250_000_000, startedAt: Timestamp(microsecondsSince1970: 0), watchdogLate: 0, state: .ended,
+            duration: 300_000_000,
+            samples: [.init(age: 250_000_000, isValid: true, stack: .success(stack), images: ImageList([image]))]
+        )
+        let builder = ReportBuilder(
+            process: .current(), metadata: [:], inApp: StallMonitor.InApp(),
+            symbolication: .inProcess(.none, inApp: StallMonitor.InApp())
+        )
+        return builder.report(of: record) { _ in }
+    }
+}
