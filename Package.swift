@@ -11,7 +11,7 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "StallWatch",
     products: [
-        .library(name: "StallWatch", targets: ["StallWatch"]),
+        .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
         .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
     ],
     dependencies: [
@@ -31,10 +31,14 @@ let package = Package(
             dependencies: ["CLinux", "CSymbols", "CUnwind", .product(name: "Logging", package: "swift-log")],
             swiftSettings: settings
         ),
+        // The header for loops in C and C++. What it declares is in StallWatch.
+        .target(name: "CStallWatch"),
+        // System calls for the demo's scenarios.
+        .target(name: "CDemo"),
         .executableTarget(
             name: "stallwatch-demo",
             dependencies: [
-                "StallWatch",
+                "CDemo", "CStallWatch", "StallWatch",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings

@@ -49,6 +49,7 @@ struct Progress: Sendable {
 
     private static func describe(_ outcome: Outcome) -> String {
         var text = "\(outcome.scenario): \(outcome.verdict.rawValue)"
+        if let reason = outcome.unavailable { return text + ", " + reason }
         if let injected = outcome.injectedMilliseconds { text += ", injected \(injected.oneDecimal) ms" }
         guard let own = outcome.own else { return text + ", no report" }
         return text + ", reported \(own.milliseconds.oneDecimal) ms in \(own.function ?? "no function")"

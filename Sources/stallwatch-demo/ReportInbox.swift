@@ -1,15 +1,17 @@
 import StallWatch
 
-/// Keeps what a monitor reports until somebody asks for it.
+/// Keeps what monitors report until somebody asks for it.
 actor ReportInbox {
     private var waiting: [StallReport] = []
-    private var reader: Task<Void, Never>?
+    private var readers: [Task<Void, Never>] = []
 
-    /// Reads `reports` from now on, to their end.
+    /// Reads `reports`, too, from now on, to their end.
     func open(_ reports: AsyncStream<StallReport>) {
-        reader = Task {
-            for await report in reports { waiting.append(report) }
-        }
+        readers.append(
+            Task {
+                for await report in reports { waiting.append(report) }
+            }
+        )
     }
 
     /// Waits until `count` reports are there, or `limit` has passed, and then `settling` for any that should not come.
@@ -22,9 +24,9 @@ actor ReportInbox {
         return takeAll()
     }
 
-    /// What came since the last call, once the monitor has been stopped and has nothing more to say.
+    /// What came since the last call, once all monitors have been stopped and have nothing more to say.
     func rest() async -> [StallReport] {
-        await reader?.value
+        for reader in readers { await reader.value }
         return takeAll()
     }
 

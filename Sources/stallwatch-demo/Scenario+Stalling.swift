@@ -1,40 +1,49 @@
+import StallWatch
+
 extension Scenario {
-    /// The scenarios that must be reported.
+    /// Stalls of the main run loop, in each of the four callouts that app code knows best.
     ///
     /// To add one, add a declaration here.
     static let stallingScenarios: [Scenario] = [
-        .stalling("cpu-spin", "a timer computes", times: 3, in: "spinTheCPU(for:)") { stall in
-            await MainLoop.timer { spinTheCPU(for: stall) }
+        .stalling("cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)")) { stage in
+            await MainLoop.timer { spinTheCPU(for: stage.stall) }
         },
-        .stalling("sleep", "a source0 sleeps", times: 2, in: "sleepTooLong(for:)") { stall in
-            await MainLoop.source0 { sleepTooLong(for: stall) }
+        .stalling("sleep", "a source0 sleeps", times: 2, .main(.source0, in: "sleepTooLong(for:)")) { stage in
+            await MainLoop.source0 { sleepTooLong(for: stage.stall) }
         },
         .stalling(
             "lock", "a main-queue block waits for a mutex that another thread holds", times: 2.5,
-            in: "waitForTheLock(_:)"
-        ) { stall in
-            let lock = await HeldLock.held(for: stall)
+            .main(.mainQueue, in: "waitForTheLock(_:)")
+        ) { stage in
+            let lock = await HeldLock.held(for: stage.stall)
             return await MainLoop.mainQueue { waitForTheLock(lock) }
         },
-        .stalling("pipe-read", "a performed block reads an empty pipe", times: 2, in: "readTheEmptyPipe(_:)") { stall in
-            let pipe = EmptyPipe(for: stall)
+        .stalling(
+            "pipe-read", "a performed block reads an empty pipe", times: 2,
+            .main(.performedBlock, in: "readTheEmptyPipe(_:)")
+        ) { stage in
+            let pipe = EmptyPipe(for: stage.stall)
             return await MainLoop.performedBlock { readTheEmptyPipe(pipe) }
         },
-        .stalling("timer", "a timer waits in poll(2)", times: 2, in: "pollNothing(for:)") { stall in
-            await MainLoop.timer { pollNothing(for: stall) }
-        },
-        .stalling("source0", "a source0 waits in Thread.sleep", times: 2, in: "sleepInFoundation(for:)") { stall in
-            await MainLoop.source0 { sleepInFoundation(for: stall) }
+        .stalling("timer", "a timer waits in poll(2)", times: 2, .main(.timer, in: "pollNothing(for:)")) { stage in
+            await MainLoop.timer { pollNothing(for: stage.stall) }
         },
         .stalling(
-            "main-queue", "a main-queue block waits for a dispatch semaphore", times: 2, in: "waitForTheSemaphore(for:)"
-        ) { stall in
-            await MainLoop.mainQueue { waitForTheSemaphore(for: stall) }
+            "source0", "a source0 waits in Thread.sleep", times: 2, .main(.source0, in: "sleepInFoundation(for:)")
+        ) { stage in
+            await MainLoop.source0 { sleepInFoundation(for: stage.stall) }
         },
         .stalling(
-            "perform-block", "a performed block waits for an NSCondition", times: 2, in: "waitForTheCondition(for:)"
-        ) { stall in
-            await MainLoop.performedBlock { waitForTheCondition(for: stall) }
+            "main-queue", "a main-queue block waits for a dispatch semaphore", times: 2,
+            .main(.mainQueue, in: "waitForTheSemaphore(for:)")
+        ) { stage in
+            await MainLoop.mainQueue { waitForTheSemaphore(for: stage.stall) }
+        },
+        .stalling(
+            "perform-block", "a performed block waits for an NSCondition", times: 2,
+            .main(.performedBlock, in: "waitForTheCondition(for:)")
+        ) { stage in
+            await MainLoop.performedBlock { waitForTheCondition(for: stage.stall) }
         },
     ]
 }

@@ -1,5 +1,12 @@
+import StallWatch
+
 /// Something that is done to a loop, and what must be reported of it.
 struct Scenario: Sendable {
+    /// Does it, and returns when the loop has nothing left to do.
+    ///
+    /// The result is how long each injected stall took in truth.
+    typealias Run = @Sendable (Stage) async throws -> [Duration]
+
     /// What `--scenario` takes.
     let name: String
     /// What happens, in half a sentence.
@@ -8,48 +15,64 @@ struct Scenario: Sendable {
     let stallFactor: Double
     /// What the report must say; `nil` when there must be none.
     let expected: ExpectedReport?
-    /// Does it, with a stall of the given length, and returns when the loop has nothing left to do.
+    /// Why the monitor must have held something back; `nil` when that is all the same.
+    let heldBack: HeldBackReason?
+    let run: Run
+
+    /// A scenario that must be reported.
     ///
-    /// The result is how long the longest injected stall took in truth, or `nil` when none is injected.
-    let run: @Sendable (_ stall: Duration) async -> Duration?
-
-    /// What a scenario's report must say beside its duration.
-    struct ExpectedReport: Equatable, Sendable {
-        /// The label of the loop that stalls.
-        var loop = "main"
-        /// The function that is to blame, as it is demangled.
-        var function: String
-    }
-
-    /// A scenario that must give exactly one report.
+    /// `run` returns how long the one stall took.
     static func stalling(
-        _ name: String, _ summary: String, times stallFactor: Double, in function: String,
-        run: @escaping @Sendable (_ stall: Duration) async -> Duration
+        _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport,
+        run: @escaping @Sendable (Stage) async throws -> Duration
     ) -> Scenario {
         Scenario(
-            name: name, summary: summary, stallFactor: stallFactor, expected: ExpectedReport(function: function),
-            run: run
+            name: name, summary: summary, stallFactor: stallFactor, expected: expected, heldBack: nil,
+            run: { [try await run($0)] }
+        )
+    }
+
+    /// A scenario that must be reported several times.
+    static func stallingOften(
+        _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport, run: @escaping Run
+    ) -> Scenario {
+        Scenario(
+            name: name, summary: summary, stallFactor: stallFactor, expected: expected, heldBack: nil, run: run
         )
     }
 
     /// A scenario that must give no report.
+    ///
+    /// `run` returns how long the longest turn that might become a stall took, or `nil` when there is none.
     static func quiet(
-        _ name: String, _ summary: String, times stallFactor: Double = 0,
-        run: @escaping @Sendable (_ stall: Duration) async -> Duration?
+        _ name: String, _ summary: String, times stallFactor: Double = 0, heldBack: HeldBackReason? = nil,
+        run: @escaping @Sendable (Stage) async throws -> Duration?
     ) -> Scenario {
-        Scenario(name: name, summary: summary, stallFactor: stallFactor, expected: nil, run: run)
+        Scenario(
+            name: name, summary: summary, stallFactor: stallFactor, expected: nil, heldBack: heldBack,
+            run: { stage in try await run(stage).map { [$0] } ?? [] }
+        )
     }
+}
+
+/// A scenario cannot run on this machine.
+struct NotAvailable: Error {
+    /// What is missing, in half a sentence.
+    let reason: String
 }
 
 extension Scenario {
     /// Every scenario, in the order in which they run.
-    static let all = stallingScenarios + quietScenarios
+    static let all =
+        stallingScenarios + calloutScenarios + waitingScenarios + nestingScenarios + modeScenarios + threadScenarios
+        + monitorScenarios + queueScenarios + probeScenarios + programScenarios + quietScenarios + pausedScenarios
 
     /// A line a scenario.
     static func list(_ scenarios: [Scenario]) -> String {
         let width = scenarios.map(\.name.count).max() ?? 0
         return scenarios.map { scenario in
-            let expectation = scenario.expected.map { "reported in \($0.function)" } ?? "no report"
+            var expectation = scenario.expected == nil ? "no report" : "reported"
+            if let function = scenario.expected?.function { expectation += " in " + function }
             return scenario.name.padded(to: width) + "  \(scenario.summary) (\(expectation))\n"
         }.joined()
     }

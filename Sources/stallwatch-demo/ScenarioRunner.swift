@@ -37,35 +37,63 @@ struct ScenarioRunner: Sendable {
         var outcomes: [Outcome] = []
         for (index, scenario) in scenarios.enumerated() {
             let threshold = monitor.configuration.threshold
-            let stall = threshold * scenario.stallFactor
-            try progress.begin(scenario, index, stall: stall)
-            let injected = await scenario.run(stall)
-            let reports = await inbox.reports(
-                atLeast: scenario.expected == nil ? 0 : 1, within: Self.patience, settling: Self.settling
+            let stage = Stage(
+                threshold: threshold, stall: threshold * scenario.stallFactor, monitor: monitor, directory: directory,
+                inbox: inbox
             )
-            let outcome = Outcome(
-                scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: threshold.milliseconds,
-                injectedMilliseconds: injected?.milliseconds, reports: try read(reports)
-            )
+            try progress.begin(scenario, index, stall: stage.stall)
+            let outcome = try await run(scenario, on: stage, inbox)
             try progress.finish(outcome, index)
             outcomes.append(outcome)
         }
         monitor.stop()
         // A report that comes this late belongs to no scenario for certain, but it must not go unseen.
-        let late = try read(await inbox.rest())
+        let late = try read(await inbox.rest().map(\.fileName))
         if !outcomes.isEmpty { outcomes[outcomes.count - 1].reports += late }
         return outcomes
     }
 
-    /// Reads the reports back from their files: what is judged is what a user finds on the disk.
-    private func read(_ reports: [StallReport]) throws(DemoFailure) -> [ReportedStall] {
+    private func run(_ scenario: Scenario, on stage: Stage, _ inbox: ReportInbox) async throws(DemoFailure) -> Outcome {
+        var outcome = Outcome(
+            scenario: scenario.name, expected: scenario.expected,
+            thresholdMilliseconds: stage.threshold.milliseconds, injected: [], reports: []
+        )
+        let heldBack = scenario.heldBack.map(stage.heldBack)
+        do {
+            outcome.injected = try await scenario.run(stage).map(\.milliseconds)
+        } catch let missing as NotAvailable {
+            outcome.unavailable = missing.reason
+        } catch let failure as DemoFailure {
+            throw failure
+        } catch let failure as StallWatchError {
+            throw DemoFailure(failure)
+        } catch {
+            throw DemoFailure(.systemError, "the scenario \(scenario.name) cannot run: \(error)")
+        }
+        let awaited = outcome.unavailable == nil ? scenario.expected?.count ?? 0 : 0
+        let reports = await inbox.reports(
+            atLeast: awaited - stage.hostFiles.count, within: Self.patience, settling: Self.settling
+        )
+        stage.close()
+        for monitor in stage.monitors { try checkWrites(of: monitor) }
+        outcome.reports = try read(reports.map(\.fileName) + stage.hostFiles)
+        if let reason = scenario.heldBack, stage.heldBack(reason) == heldBack { outcome.notCounted = reason }
+        return outcome
+    }
+
+    private func checkWrites(of monitor: StallMonitor) throws(DemoFailure) {
         let statistics = monitor.statistics
         if statistics.failedWrites > 0, let error = statistics.lastWriteError {
             throw DemoFailure(.inputOutput, error.description)
         }
+    }
+
+    /// Reads the reports back from their files: what is judged is what a user finds on the disk.
+    private func read(_ names: [String]) throws(DemoFailure) -> [ReportedStall] {
+        try checkWrites(of: monitor)
         var read: [ReportedStall] = []
-        for report in reports {
-            let file = directory + (directory.hasSuffix("/") ? "" : "/") + report.fileName
+        for name in names {
+            let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
             guard let data = FileManager.default.contents(atPath: file) else {
                 throw DemoFailure(
                     .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"

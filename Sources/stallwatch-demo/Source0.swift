@@ -1,15 +1,21 @@
 import CoreFoundation
 
-/// A run loop source of version 0 on the main run loop: one that the app itself signals.
+/// A run loop source of version 0: one that the app itself signals.
 ///
 /// `@unchecked Sendable`: the functions of CFRunLoopSource that are called here take the source's own lock; `source` and
-/// `perform` are written before the object is shared, and after that only by ``invalidate()`` on the main thread.
+/// `perform` are written before the object is shared, and after that only by ``invalidate()`` on the loop's
+/// thread.
 final class Source0: @unchecked Sendable {
+    private let runLoop: CFRunLoop
     private var source: CFRunLoopSource?
     private var perform: (@Sendable (Source0) -> Void)?
 
-    /// A source that calls `perform` on the main thread once for each time that it finds itself signalled.
-    init(perform: @escaping @Sendable (Source0) -> Void) {
+    /// A source that calls `perform` on the loop's thread once for each time that it finds itself signalled.
+    init(
+        on runLoop: CFRunLoop = CFRunLoopGetMain(), mode: CFRunLoopMode = kCFRunLoopCommonModes,
+        perform: @escaping @Sendable (Source0) -> Void
+    ) {
+        self.runLoop = runLoop
         self.perform = perform
         var context = CFRunLoopSourceContext(
             version: 0,
@@ -31,18 +37,23 @@ final class Source0: @unchecked Sendable {
             }
         )
         source = CFRunLoopSourceCreate(nil, 0, &context)
-        CFRunLoopAddSource(CFRunLoopGetMain(), source, kCFRunLoopCommonModes)
+        CFRunLoopAddSource(runLoop, source, mode)
     }
 
     /// Has the loop call out in its next turn.
     func signal() {
         CFRunLoopSourceSignal(source)
-        CFRunLoopWakeUp(CFRunLoopGetMain())
+        CFRunLoopWakeUp(runLoop)
+    }
+
+    /// Has the loop look after the source in one more mode.
+    func add(to loop: DrivenLoop) {
+        CFRunLoopAddSource(loop.runLoop, source, loop.mode)
     }
 
     /// Takes the source off the loop for good.
     ///
-    /// To be called on the main thread.
+    /// To be called on the loop's thread.
     func invalidate() {
         CFRunLoopSourceInvalidate(source)
         source = nil

@@ -13,7 +13,9 @@ struct SummaryTable {
             return cells.joined(separator: "  ").trimmingTrailingSpaces + "\n"
         }
         let good = outcomes.count { $0.verdict == .ok }
-        text = "\n" + lines.joined() + "\n\(good) of \(outcomes.count) verdicts are ok.\n"
+        let missing = outcomes.count { $0.verdict == .notAvailable }
+        let note = missing == 0 ? "" : " \(missing) could not be judged on this machine."
+        text = "\n" + lines.joined() + "\n\(good) of \(outcomes.count) verdicts are ok.\(note)\n"
     }
 
     private static func cells(_ outcome: Outcome) -> [String] {

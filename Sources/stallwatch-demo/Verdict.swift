@@ -6,12 +6,24 @@ enum Verdict: String, Codable, Sendable, CaseIterable {
     case ok
     /// There was a stall and no report of it.
     case missed
+    /// The report is of another kind: a stall and not a saturation, say; or its samples do not tell the two apart.
+    case wrongKind = "wrong-kind"
+    /// The report is of another loop, another kind of loop, or another of its nested runs.
+    case wrongLoop = "wrong-loop"
+    /// The report names another mode.
+    case wrongMode = "wrong-mode"
+    /// The report names another callout.
+    case wrongCallout = "wrong-callout"
     /// The report blames another function.
     case wrongFunction = "wrong-function"
     /// The report's duration is too far from the stall's.
     case wrongDuration = "wrong-duration"
     /// There was a report too many.
     case falseAlarm = "false-alarm"
+    /// What the monitor had to hold back was not counted.
+    case notCounted = "not-counted"
+    /// The scenario cannot run on this machine: nothing was judged.
+    case notAvailable = "not-available"
 }
 
 extension Verdict {
@@ -20,80 +32,61 @@ extension Verdict {
     /// The same as a part of the injected one; whichever is more counts.
     static let toleratedPart = 0.02
 
-    /// Judges what was reported.
-    ///
-    /// - Parameters:
-    ///   - expected: What the report must say; `nil` when there must be none.
-    ///   - thresholdMilliseconds: The monitor's threshold.
-    ///   - injectedMilliseconds: How long the stall took in truth.
-    ///   - own: The report that is taken for the stall's.
-    ///   - reportCount: All reports that came, of whatever loop.
-    /// - Returns: The verdict. Where several things are wrong, the one that says most.
-    static func judge(
-        expected: Scenario.ExpectedReport?, thresholdMilliseconds: Double, injectedMilliseconds: Double?,
-        own: ReportedStall?, reportCount: Int
-    ) -> Verdict {
-        let injected = injectedMilliseconds ?? 0
-        let hasStalled = expected != nil || injected > thresholdMilliseconds + tolerance(injected)
-        guard let own else { return hasStalled ? .missed : .ok }
-        let isClose = abs(own.milliseconds - injected) <= tolerance(injected)
-        if let expected {
-            guard own.function == expected.function else { return .wrongFunction }
-            guard isClose else { return .wrongDuration }
-        } else {
-            // A machine that is busy elsewhere may keep a thread from running until a short stall is a long one. What was
-            // measured on the thread itself is the truth, and a report that says the same is right. The turn is a little
-            // longer than what was measured in it.
-            let mayHaveStalled = injected >= thresholdMilliseconds * (1 - toleratedPart)
-            guard mayHaveStalled, isClose else { return .falseAlarm }
-        }
-        return reportCount == 1 ? .ok : .falseAlarm
-    }
-
-    private static func tolerance(_ injected: Double) -> Double {
+    /// How far a reported duration may be from an injected one, both in milliseconds.
+    fileprivate static func tolerance(_ injected: Double) -> Double {
         max(toleratedMilliseconds, injected * toleratedPart)
     }
 }
 
-/// What a report says, as far as it is judged.
-struct ReportedStall: Equatable, Sendable {
-    /// The report's file.
-    var file: String
-    /// The loop's label.
-    var loop: String
-    var milliseconds: Double
-    /// The function that is blamed.
-    var function: String?
+extension Outcome {
+    /// The verdict.
+    ///
+    /// Where several things are wrong, the one that says most.
+    var verdict: Verdict {
+        if unavailable != nil { return .notAvailable }
+        if notCounted != nil { return .notCounted }
+        return expected.map(judge) ?? judgeQuiet()
+    }
+
+    private func judge(by expected: ExpectedReport) -> Verdict {
+        guard ownReports.count >= expected.count else { return reports.count > ownReports.count ? .wrongLoop : .missed }
+        // The longest report is that of the longest stall, and so on.
+        let stalls = injected.sorted(by: >)
+        for (index, report) in ownReports.prefix(expected.count).enumerated() {
+            if let wrong = expected.mismatch(with: report) { return wrong }
+            guard index < stalls.count, report.isClose(to: stalls[index]) else { return .wrongDuration }
+        }
+        return reports.count == expected.count ? .ok : .falseAlarm
+    }
+
+    private func judgeQuiet() -> Verdict {
+        let injected = injectedMilliseconds ?? 0
+        guard let own else {
+            return injected > thresholdMilliseconds + Verdict.tolerance(injected) ? .missed : .ok
+        }
+        // A machine that is busy elsewhere may keep a thread from running until a short stall is a long one. What was
+        // measured on the thread itself is the truth, and a report that says the same is right. The turn is a little
+        // longer than what was measured in it.
+        let mayHaveStalled = injected >= thresholdMilliseconds * (1 - Verdict.toleratedPart)
+        return mayHaveStalled && own.isClose(to: injected) && reports.count == 1 ? .ok : .falseAlarm
+    }
+}
+
+extension ExpectedReport {
+    /// What the report has wrong, duration aside.
+    fileprivate func mismatch(with report: ReportedStall) -> Verdict? {
+        if report.kind != kind || differingSamples && report.distinctStacks < 2 { return .wrongKind }
+        if loopKind != nil && report.loopKind != loopKind || report.nesting != nesting { return .wrongLoop }
+        if mode != nil && report.mode != mode { return .wrongMode }
+        if callout != nil && report.callout != callout { return .wrongCallout }
+        return function != nil && report.function != function ? .wrongFunction : nil
+    }
 }
 
 extension ReportedStall {
-    init(_ report: StallReport, file: String) {
-        self.init(
-            file: file, loop: report.loop.label, milliseconds: report.durationMilliseconds,
-            function: report.culprit?.function
-        )
-    }
-}
-
-/// What came of a scenario.
-struct Outcome: Equatable, Sendable {
-    let scenario: String
-    let expected: Scenario.ExpectedReport?
-    let thresholdMilliseconds: Double
-    /// How long the longest injected stall took on the stalled thread; `nil` when none was injected.
-    let injectedMilliseconds: Double?
-    /// All that was reported meanwhile.
-    var reports: [ReportedStall]
-
-    /// The report that is the scenario's: the longest of the loop that was to stall, or of any where none was to.
-    var own: ReportedStall? {
-        reports.filter { expected == nil || $0.loop == expected?.loop }.max { $0.milliseconds < $1.milliseconds }
-    }
-
-    var verdict: Verdict {
-        .judge(
-            expected: expected, thresholdMilliseconds: thresholdMilliseconds,
-            injectedMilliseconds: injectedMilliseconds, own: own, reportCount: reports.count
-        )
+    /// Whether the stall may have taken `injected` milliseconds: what is uncertain about its beginning is granted.
+    fileprivate func isClose(to injected: Double) -> Bool {
+        let tolerance = Verdict.tolerance(injected)
+        return milliseconds - tolerance <= injected && injected <= milliseconds + startUncertainty + tolerance
     }
 }

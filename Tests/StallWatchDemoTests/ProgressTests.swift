@@ -4,10 +4,12 @@ import Testing
 @testable import stallwatch_demo
 
 @Suite struct ProgressTests {
-    private let scenario = Scenario.stalling("spin", "a timer computes", times: 2, in: "spin()") { $0 }
+    private let scenario = Scenario.stalling(
+        "spin", "a timer computes", times: 2, .main(.timer, in: "spin()")
+    ) { $0.stall }
     private let outcome = Outcome(
         scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-        injectedMilliseconds: 500.04,
+        injected: [500.04],
         reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500.16, function: "spin()")]
     )
 
@@ -59,9 +61,17 @@ import Testing
     @Test func noReportIsSaid() throws {
         let missed = Outcome(
             scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-            injectedMilliseconds: 500, reports: []
+            injected: [500], reports: []
         )
         #expect(try written(.plain, missed) == ["[ 2/12] spin: missed, injected 500.0 ms, no report\n"])
+    }
+
+    @Test func whatCouldNotRunIsSaid() throws {
+        let outcome = Outcome(
+            scenario: "glib", expected: .init(function: "sleep()"), thresholdMilliseconds: 250, injected: [],
+            reports: [], unavailable: "there is no library"
+        )
+        #expect(try written(.plain, outcome) == ["[ 2/12] glib: not-available, there is no library\n"])
     }
 
     @Test func whatCannotBeWrittenIsThrown() {

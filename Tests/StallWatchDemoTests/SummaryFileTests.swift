@@ -7,10 +7,10 @@ import Testing
     private let outcomes = [
         Outcome(
             scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-            injectedMilliseconds: 500.0427,
+            injected: [500.0427],
             reports: [ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 500.125, function: "spin()")]
         ),
-        Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injectedMilliseconds: nil, reports: []),
+        Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []),
     ]
 
     /// Runs `body` with the path of an empty directory of its own.

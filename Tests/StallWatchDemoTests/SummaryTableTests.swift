@@ -6,15 +6,16 @@ import Testing
     @Test func columnsAreAligned() {
         let stall = Outcome(
             scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-            injectedMilliseconds: 1750.06,
+            injected: [1750.06],
             reports: [ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()")]
         )
         let missed = Outcome(
             scenario: "sleep-long", expected: .init(function: "sleep()"), thresholdMilliseconds: 250,
-            injectedMilliseconds: 500, reports: []
+            injected: [500], reports: []
         )
         let quiet = Outcome(
-            scenario: "idle", expected: nil, thresholdMilliseconds: 250, injectedMilliseconds: nil, reports: [])
+            scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []
+        )
         #expect(
             SummaryTable([stall, missed, quiet]).text == """
 
@@ -29,10 +30,20 @@ import Testing
         )
     }
 
+    @Test func whatCouldNotBeJudgedIsCounted() {
+        let outcome = Outcome(
+            scenario: "glib", expected: .init(function: "sleep()"), thresholdMilliseconds: 250, injected: [],
+            reports: [], unavailable: "there is no library"
+        )
+        let text = SummaryTable([outcome]).text
+        #expect(text.contains("not-available"))
+        #expect(text.hasSuffix("\n0 of 1 verdicts are ok. 1 could not be judged on this machine.\n"))
+    }
+
     @Test func aReportWithoutAFunctionSaysSo() {
         let outcome = Outcome(
             scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
-            injectedMilliseconds: 500,
+            injected: [500],
             reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)]
         )
         #expect(SummaryTable([outcome]).text.contains("500.0  ?                wrong-function  a.json"))

@@ -3,13 +3,13 @@ import Testing
 @testable import stallwatch_demo
 
 @Suite struct VerdictTests {
-    private let expected = Scenario.ExpectedReport(function: "stall()")
+    private let expected = ExpectedReport(callout: .timer, function: "stall()")
 
     private func outcome(
-        _ expected: Scenario.ExpectedReport?, injected: Double? = 500, _ reports: ReportedStall...
+        _ expected: ExpectedReport?, injected: Double? = 500, _ reports: ReportedStall...
     ) -> Outcome {
         Outcome(
-            scenario: "test", expected: expected, thresholdMilliseconds: 250, injectedMilliseconds: injected,
+            scenario: "test", expected: expected, thresholdMilliseconds: 250, injected: injected.map { [$0] } ?? [],
             reports: reports
         )
     }
@@ -17,7 +17,10 @@ import Testing
     private func report(
         _ milliseconds: Double = 500, loop: String = "main", function: String? = "stall()"
     ) -> ReportedStall {
-        ReportedStall(file: "stalls/\(milliseconds).json", loop: loop, milliseconds: milliseconds, function: function)
+        ReportedStall(
+            file: "stalls/\(milliseconds).json", loop: loop, callout: .timer, milliseconds: milliseconds,
+            function: function
+        )
     }
 
     @Test func theRightReportIsOk() {
@@ -29,10 +32,78 @@ import Testing
         #expect(outcome(expected).own == nil)
     }
 
-    @Test func aReportOfAnotherLoopIsMissed() {
+    @Test func aReportOfAnotherLoopIsWrong() {
         let outcome = outcome(expected, report(loop: "worker"))
-        #expect(outcome.verdict == .missed)
+        #expect(outcome.verdict == .wrongLoop)
         #expect(outcome.own == nil)
+    }
+
+    /// What `change` made of the right report, judged.
+    private func verdict(_ expected: ExpectedReport, _ change: (inout ReportedStall) -> Void) -> Verdict {
+        var changed = report()
+        change(&changed)
+        return outcome(expected, changed).verdict
+    }
+
+    @Test func whatTheReportHasWrongIsNamed() {
+        #expect(verdict(expected) { $0.kind = .saturation } == .wrongKind)
+        #expect(verdict(expected) { $0.loopKind = .probe } == .wrongLoop)
+        #expect(verdict(expected) { $0.nesting = 1 } == .wrongLoop)
+        #expect(verdict(expected) { $0.callout = nil } == .wrongCallout)
+        #expect(verdict(expected) { $0.callout = .source0 } == .wrongCallout)
+        var inMode = expected
+        inMode.mode = "tracking"
+        #expect(verdict(inMode) { $0.mode = nil } == .wrongMode)
+        #expect(verdict(inMode) { $0.mode = "tracking" } == .ok)
+    }
+
+    @Test func whatDoesNotApplyIsNotJudged() {
+        let anything = ExpectedReport(loopKind: nil)
+        #expect(verdict(anything) { $0.loopKind = .probe } == .ok)
+        #expect(verdict(anything) { $0.mode = "any" } == .ok)
+        #expect(verdict(anything) { $0.function = nil } == .ok)
+    }
+
+    @Test func manySmallPiecesAreToldByTheirSamples() {
+        var burst = expected
+        burst.differingSamples = true
+        #expect(verdict(burst) { $0.distinctStacks = 1 } == .wrongKind)
+        #expect(verdict(burst) { $0.distinctStacks = 2 } == .ok)
+    }
+
+    @Test(arguments: [(490.1, Verdict.wrongDuration), (490.3, .ok), (550, .ok), (610, .ok), (612.3, .wrongDuration)])
+    func whatIsUncertainAboutTheBeginningIsGranted(injected: Double, verdict: Verdict) {
+        var late = report(500)
+        late.startUncertainty = 100
+        #expect(outcome(expected, injected: injected, late).verdict == verdict)
+    }
+
+    @Test func severalStallsNeedAReportEach() {
+        func outcome(_ injected: [Double], _ reports: ReportedStall...) -> Outcome {
+            var two = expected
+            two.count = 2
+            return Outcome(
+                scenario: "test", expected: two, thresholdMilliseconds: 250, injected: injected, reports: reports
+            )
+        }
+        #expect(outcome([300, 500], report(501), report(301)).verdict == .ok)
+        #expect(outcome([300, 500], report(501)).verdict == .missed)
+        #expect(outcome([300, 500], report(501), report(310)).verdict == .wrongDuration)
+        #expect(outcome([500], report(501), report(501)).verdict == .wrongDuration)
+        #expect(outcome([300, 500], report(501), report(301), report(260)).verdict == .falseAlarm)
+        #expect(outcome([300, 500], report(501), report(301, function: "other()")).verdict == .wrongFunction)
+    }
+
+    @Test func whatCouldNotRunIsNeverOk() {
+        var outcome = outcome(nil, injected: nil)
+        outcome.unavailable = "there is no library"
+        #expect(outcome.verdict == .notAvailable)
+    }
+
+    @Test func whatHadToBeHeldBackMustBeCounted() {
+        var outcome = outcome(nil, injected: nil)
+        outcome.notCounted = .processStopped
+        #expect(outcome.verdict == .notCounted)
     }
 
     @Test(arguments: ["other()", nil]) func anotherFunctionIsWrong(function: String?) {
@@ -89,7 +160,10 @@ import Testing
 
     @Test func theNamesAreThoseOfTheSummary() {
         #expect(
-            Verdict.allCases.map(\.rawValue) == ["ok", "missed", "wrong-function", "wrong-duration", "false-alarm"]
+            Verdict.allCases.map(\.rawValue) == [
+                "ok", "missed", "wrong-kind", "wrong-loop", "wrong-mode", "wrong-callout", "wrong-function",
+                "wrong-duration", "false-alarm", "not-counted", "not-available",
+            ]
         )
     }
 }

@@ -135,6 +135,10 @@ typedef struct cunwind_test_refusal_result {
 /// In a child process with a seccomp filter that answers ptrace(2) with EPERM. False with errno: it could not be made.
 bool cunwind_test_refusal(cunwind_test_refusal_result *_Nonnull result);
 
+/// Forks, and has the child call `work` and end at once. Returns how many threads the child had then, or a negative error
+/// number: ETIMEDOUT when it did not end in 10 s, ECHILD when it died.
+int cunwind_test_fork(void (*_Nonnull work)(void));
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,41 @@
+#define _GNU_SOURCE
+#include <link.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "CDemo.h"
+
+void demo_wait_in_epoll(int32_t milliseconds) {
+  int descriptor = epoll_create1(EPOLL_CLOEXEC);
+  struct epoll_event event;
+  epoll_wait(descriptor, &event, 1, milliseconds);
+  close(descriptor);
+}
+
+int32_t demo_open_event(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void demo_signal_event(int32_t descriptor) {
+  // Fails only when the counter is full.
+  eventfd_write(descriptor, 1);
+}
+
+struct loader_call {
+  void (*work)(void *);
+  void *argument;
+};
+
+static int call_out(struct dl_phdr_info *info, size_t size, void *data) {
+  (void)info;
+  (void)size;
+  struct loader_call *call = data;
+  call->work(call->argument);
+  // Not 0: the first image is enough.
+  return 1;
+}
+
+void demo_with_loader_lock(void (*work)(void *), void *argument) {
+  struct loader_call call = {work, argument};
+  dl_iterate_phdr(call_out, &call);
+}

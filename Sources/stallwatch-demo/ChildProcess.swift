@@ -1,0 +1,88 @@
+import Foundation
+import Glibc
+import StallWatch
+
+/// A child process, with a pipe to its standard input and one from its standard output.
+struct ChildProcess: Sendable {
+    let id: pid_t
+    private let input: Int32
+    private let output: Int32
+
+    /// Starts `executable`; by default this program itself.
+    init(_ arguments: [String], executable: String = "/proc/self/exe") throws(DemoFailure) {
+        let (inputRead, inputWrite) = try Self.makePipe()
+        let (outputRead, outputWrite) = try Self.makePipe()
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, inputRead, STDIN_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, outputWrite, STDOUT_FILENO)
+        var strings = ([executable] + arguments).map { strdup($0) } + [nil]
+        var environment = ProcessInfo.processInfo.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for string in strings + environment { free(string) } }
+        var id: pid_t = 0
+        let status = posix_spawn(&id, executable, &actions, nil, &strings, &environment)
+        close(inputRead)
+        close(outputWrite)
+        guard status == 0 else {
+            close(inputWrite)
+            close(outputRead)
+            throw DemoFailure(.systemError, "\(executable) cannot be started: \(String(cString: strerror(status)))")
+        }
+        self.id = id
+        input = inputWrite
+        output = outputRead
+    }
+
+    /// Ends the child's standard input, and waits for its end; after `limit` it is killed.
+    ///
+    /// Returns what it wrote, as far as a pipe holds it, and `nil` unless it ended by itself and well.
+    func finish(within limit: Duration) async -> String? {
+        close(input)
+        let end = ContinuousClock.now + limit
+        var status: Int32 = 0
+        while waitpid(id, &status, WNOHANG) == 0 {
+            if ContinuousClock.now >= end { kill(id, SIGKILL) }
+            await pause(.milliseconds(5))
+        }
+        defer { close(output) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while case let count = read(output, &buffer, buffer.count), count > 0 { text += buffer.prefix(count) }
+        return status == 0 ? String(decoding: text, as: UTF8.self) : nil
+    }
+
+    /// A pipe that no other child inherits.
+    private static func makePipe() throws(DemoFailure) -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            throw DemoFailure(.systemError, "no pipe can be made: \(String(cString: strerror(errno)))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+}
+
+extension Stage {
+    /// Runs a program of that shape as a child, whose reports become this scenario's.
+    ///
+    /// - Parameters:
+    ///   - shape: The program.
+    ///   - body: What is done to it meanwhile.
+    /// - Returns: How long its stalls took.
+    /// - Throws: `DemoFailure` when it cannot be started, or fails.
+    func host(
+        _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
+    ) async throws -> [Duration] {
+        let child = try ChildProcess([
+            "--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds.rounded()))ms",
+            "--output", directory, "--host-stall", "\(Int(stall.milliseconds.rounded()))",
+        ])
+        await body(child)
+        guard let line = await child.finish(within: .seconds(30)),
+            let result = try? JSONDecoder().decode(HostResult.self, from: Data(line.utf8))
+        else { throw DemoFailure(.systemError, "the child of shape \(shape.rawValue) has failed") }
+        take(result)
+        return result.injectedMilliseconds.map { .microseconds(Int(($0 * 1000).rounded())) }
+    }
+}

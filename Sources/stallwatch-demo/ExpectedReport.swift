@@ -1,0 +1,51 @@
+import StallWatch
+
+/// What a scenario's report must say beside its duration.
+///
+/// What is `nil` is not judged: it does not apply, or chance has a say in it.
+struct ExpectedReport: Equatable, Sendable {
+    var kind = StallReport.Kind.stall
+    /// The label of the loop that stalls.
+    var loop = "main"
+    var loopKind: StallReport.LoopKind? = .runLoop
+    /// Runs of the loop inside a callout of the same loop.
+    var nesting = 0
+    var mode: String?
+    var callout: StallReport.Callout?
+    /// The function that is to blame, as it is demangled.
+    var function: String?
+    /// How many reports there must be, all of which must say the same.
+    var count = 1
+    /// Whether the samples must show different stacks.
+    ///
+    /// That is how many small pieces of work are told from a long one.
+    var differingSamples = false
+}
+
+extension ExpectedReport {
+    static let defaultMode = "kCFRunLoopDefaultMode"
+
+    /// A stall of the main run loop, in its default mode.
+    static func main(_ callout: StallReport.Callout?, in function: String?, nesting: Int = 0) -> Self {
+        Self(nesting: nesting, mode: defaultMode, callout: callout, function: function)
+    }
+
+    /// A stall of a thread's own run loop.
+    static func runLoop(
+        _ label: String, _ callout: StallReport.Callout?, in function: String?, mode: String? = defaultMode
+    ) -> Self {
+        Self(loop: label, mode: mode, callout: callout, function: function)
+    }
+
+    /// A stall, or a starvation, that a heartbeat tells of.
+    static func heartbeat(
+        _ label: String, _ loopKind: StallReport.LoopKind, in function: String?, kind: StallReport.Kind = .stall
+    ) -> Self {
+        Self(kind: kind, loop: label, loopKind: loopKind, function: function)
+    }
+
+    /// A stall that a loop's probe tells of.
+    static func probe(_ label: String, in function: String?) -> Self {
+        Self(loop: label, loopKind: .probe, function: function)
+    }
+}

@@ -1,0 +1,85 @@
+import CoreFoundation
+import Foundation
+import Synchronization
+
+/// A thread that runs its own run loop, in one of the ways in which app code does, until it is told to stop.
+///
+/// `@unchecked Sendable`: of the run loop only what takes its own lock is used by other threads; the source is written
+/// before the object is shared, and used on the loop's thread after that.
+final class LoopThread: @unchecked Sendable {
+    /// Runs the calling thread's loop until it is stopped.
+    typealias Style = @Sendable (LoopThread) -> Void
+
+    let runLoop: RunLoop
+    let driven: DrivenLoop
+    /// What keeps the loop from ending for want of sources.
+    private var keepAlive: Source0?
+    private let stopping = Atomic<Bool>(false)
+    private let ended = Atomic<Bool>(false)
+
+    /// The calling thread's loop.
+    private init() {
+        runLoop = RunLoop.current
+        driven = DrivenLoop(CFRunLoopGetCurrent())
+    }
+
+    /// Starts a thread of that name, whose loop is run in `style`, in `modes` beside the common ones.
+    static func start(_ name: String, modes: [String] = [], _ style: @escaping Style) async -> LoopThread {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                Thread.current.name = name
+                let thread = LoopThread()
+                let keepAlive = Source0(on: thread.driven.runLoop) { _ in }
+                for mode in modes { keepAlive.add(to: thread.driven.inMode(mode)) }
+                thread.keepAlive = keepAlive
+                continuation.resume(returning: thread)
+                style(thread)
+                thread.endKeepAlive()
+                thread.ended.store(true, ordering: .releasing)
+            }
+        }
+    }
+
+    var isStopping: Bool { stopping.load(ordering: .acquiring) }
+
+    /// Lets the loop end and returns when it has.
+    func stop() async {
+        stopping.store(true, ordering: .releasing)
+        driven.perform { [self] in
+            // RunLoop.run() goes on for as long as there is a source.
+            endKeepAlive()
+            CFRunLoopStop(driven.runLoop)
+        }
+        while !ended.load(ordering: .acquiring) { await pause(.milliseconds(2)) }
+    }
+
+    private func endKeepAlive() {
+        keepAlive?.invalidate()
+        keepAlive = nil
+    }
+}
+
+extension LoopThread {
+    /// `RunLoop.run()`.
+    static let runForever: Style = { _ in RunLoop.current.run() }
+
+    /// `run(until:)` for a moment, again and again.
+    static let runUntil: Style = { thread in
+        while !thread.isStopping { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.05)) }
+    }
+
+    /// `run(mode:before:)` in a `while`, which comes back for every source.
+    static let runBefore: Style = { thread in
+        while !thread.isStopping { _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.5)) }
+    }
+
+    /// `CFRunLoopRunInMode`, which comes back after every source or a moment.
+    static let runInMode: Style = { thread in
+        while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
+    }
+
+    /// `CFRunLoopRun` once.
+    static let runOnce: Style = { thread in
+        while !thread.isStopping { CFRunLoopRun() }
+    }
+}

@@ -1,0 +1,58 @@
+import StallWatch
+
+/// What a report says, as far as it is judged.
+struct ReportedStall: Equatable, Sendable {
+    /// The report's file.
+    var file: String
+    var kind = StallReport.Kind.stall
+    /// The loop's label.
+    var loop: String
+    var loopKind = StallReport.LoopKind.runLoop
+    var nesting = 0
+    var mode: String?
+    var callout: StallReport.Callout?
+    var milliseconds: Double
+    /// By how much the stall may have begun earlier, where only a heartbeat tells of it.
+    var startUncertainty = 0.0
+    /// The function that is blamed.
+    var function: String?
+    /// How many stacks its samples show.
+    var distinctStacks = 1
+}
+
+extension ReportedStall {
+    init(_ report: StallReport, file: String) {
+        self.init(
+            file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
+            nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
+            milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
+            function: report.culprit?.function, distinctStacks: Set(report.samples.compactMap(\.stack)).count
+        )
+    }
+}
+
+/// What came of a scenario.
+struct Outcome: Equatable, Sendable {
+    let scenario: String
+    let expected: ExpectedReport?
+    let thresholdMilliseconds: Double
+    /// How long each injected stall took on the stalled thread.
+    var injected: [Double]
+    /// All that was reported meanwhile.
+    var reports: [ReportedStall]
+    /// Why the monitor had to hold something back and did not; `nil` when all is well.
+    var notCounted: HeldBackReason?
+    /// Why the scenario could not run.
+    var unavailable: String?
+
+    /// How long the longest injected stall took; `nil` when none was injected.
+    var injectedMilliseconds: Double? { injected.max() }
+
+    /// The report that is the scenario's: the longest of the loop that was to stall, or of any where none was to.
+    var own: ReportedStall? { ownReports.first }
+
+    /// The reports of the loop that was to stall, or all where none was to, longest first.
+    var ownReports: [ReportedStall] {
+        reports.filter { expected == nil || $0.loop == expected?.loop }.sorted { $0.milliseconds > $1.milliseconds }
+    }
+}

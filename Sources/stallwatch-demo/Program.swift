@@ -1,0 +1,21 @@
+import ArgumentParser
+
+/// The entry point: async, because one of the demo's children has to be a program with an async `@main`.
+///
+/// The demo itself never suspends here: it runs the main run loop on the main thread, as a program with a synchronous
+/// `main` does.
+@main
+enum Program {
+    @MainActor static func main() async {
+        guard let command = try? DemoCommand.parse(), let shape = command.host else { return DemoCommand.main() }
+        do {
+            let program = try HostProgram(
+                shape, threshold: command.threshold.duration, stall: .milliseconds(command.hostStall),
+                directory: command.output
+            )
+            if shape == .asyncMain { await program.run() } else { program.runLoop() }
+        } catch {
+            DemoCommand.exit(withError: error)
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import CoreFoundation
+import Foundation
+import StallWatch
+
+extension Scenario {
+    /// Run loops that are run in several modes, and modes that are watched or not.
+    static let modeScenarios: [Scenario] = [
+        .stalling(
+            "mode-switch", "a thread's loop is switched to a tracking mode, in which a source0 sleeps", times: 2,
+            .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: "tracking")
+        ) { stage in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
+            try await stage.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
+            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: stage.stall) }
+            await thread.stop()
+            return injected
+        },
+        .stalling(
+            "mode-switch-back", "the same, and a timer of the default mode computes", times: 2,
+            .runLoop("tracker", .timer, in: "spinTheCPU(for:)")
+        ) { stage in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
+            try await stage.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
+            let injected = await thread.driven.timer { spinTheCPU(for: stage.stall) }
+            await thread.stop()
+            return injected
+        },
+        .quiet("mode-switch-idle", "the same, and nothing stalls") { stage in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
+            try await stage.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
+            await pause(stage.threshold * 4)
+            await thread.stop()
+            return nil
+        },
+        .quiet("mode-unwatched", "a source0 sleeps in a mode that is not watched") { stage in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
+            try await stage.watch(.runLoop(thread.runLoop, label: "tracker"))
+            _ = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: stage.threshold * 2) }
+            await thread.stop()
+            return nil
+        },
+        .stalling(
+            "mode-common-later", "a mode is made common after the loop is watched, and a source0 of it sleeps",
+            times: 2,
+            .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: nil)
+        ) { stage in
+            let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
+            try await stage.watch(.runLoop(thread.runLoop, label: "tracker"))
+            CFRunLoopAddCommonMode(thread.driven.runLoop, DrivenLoop.mode("tracking"))
+            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: stage.stall) }
+            await thread.stop()
+            return injected
+        },
+    ]
+
+    /// Runs a loop in the default mode and in the tracking mode by turns.
+    private static let switchModes: LoopThread.Style = { thread in
+        while !thread.isStopping {
+            CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.03, false)
+            CFRunLoopRunInMode(DrivenLoop.mode("tracking"), 0.03, false)
+        }
+    }
+}

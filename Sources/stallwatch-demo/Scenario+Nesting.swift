@@ -1,0 +1,85 @@
+import CoreFoundation
+import Dispatch
+import StallWatch
+
+extension Scenario {
+    /// Runs of the main run loop inside its own callouts.
+    static let nestingScenarios: [Scenario] = [
+        .quiet("nested-waits", "a timer runs the loop for three thresholds with nothing to do") { stage in
+            _ = await MainLoop.timer { runNested(for: stage.threshold * 3) }
+            return nil
+        },
+        .quiet("nested-private-waits", "the same, in a mode that is not watched") { stage in
+            _ = await MainLoop.timer { runNested(for: stage.threshold * 3, in: "private") }
+            return nil
+        },
+        .quiet("nested-works", "a nested run has short work to do all the time") { stage in
+            let timer = BusyTimer(on: .main)
+            _ = await MainLoop.timer { runNested(for: stage.threshold * 3) }
+            timer.stop()
+            return nil
+        },
+        .stalling(
+            "nested-stalls", "a timer runs the loop, and a source0 of that run sleeps", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)", nesting: 1)
+        ) { stage in
+            let nested = Task { await MainLoop.timer { runNested(for: stage.threshold + stage.stall) } }
+            await pause(stage.threshold / 2)
+            let injected = await DrivenLoop.main.source0 { sleepTooLong(for: stage.stall) }
+            _ = await nested.value
+            return injected
+        },
+        .stalling(
+            "nested-deep-stalls", "the same, three runs deep", times: 2,
+            .main(.timer, in: "spinTheCPU(for:)", nesting: 3)
+        ) { stage in
+            let nested = Task { await MainLoop.source0 { runNested(for: stage.threshold + stage.stall, depth: 3) } }
+            await pause(stage.threshold / 2)
+            let injected = await DrivenLoop.main.timer { spinTheCPU(for: stage.stall) }
+            _ = await nested.value
+            return injected
+        },
+        .stalling(
+            "nested-outer-stalls", "a timer runs the loop and then sleeps by itself", times: 2,
+            .main(.timer, in: "sleepTooLong(for:)")
+        ) { stage in
+            let injected = DurationBox()
+            _ = await MainLoop.timer {
+                runNested(for: stage.threshold / 2)
+                injected.measure { sleepTooLong(for: stage.stall) }
+            }
+            return injected.value
+        },
+        .stalling(
+            "nested-after-stall", "a main-queue block sleeps and then runs the loop", times: 2,
+            .main(.mainQueue, in: "sleepTooLong(for:)")
+        ) { stage in
+            let injected = DurationBox()
+            _ = await MainLoop.mainQueue {
+                injected.measure { sleepTooLong(for: stage.stall) }
+                runNested(for: stage.threshold)
+            }
+            return injected.value
+        },
+    ]
+}
+
+/// Runs the calling thread's loop inside one of its callouts, `depth` runs deep.
+private func runNested(for duration: Duration, in mode: String? = nil, depth: Int = 1) {
+    let loop: CFRunLoop = CFRunLoopGetCurrent()
+    let mode: CFRunLoopMode = mode.map(DrivenLoop.mode) ?? kCFRunLoopDefaultMode
+    // A run without a source or timer would end at once.
+    let source = Source0(on: loop, mode: mode) { _ in }
+    defer { source.invalidate() }
+    let end = SuspendingClock.now + duration
+    if depth > 1 {
+        let inner = Source0(on: loop, mode: mode) { source in
+            source.invalidate()
+            runNested(for: duration, depth: depth - 1)
+        }
+        inner.signal()
+    }
+    while case let left = end - SuspendingClock.now, left > .zero {
+        CFRunLoopRunInMode(mode, left.seconds, false)
+    }
+}

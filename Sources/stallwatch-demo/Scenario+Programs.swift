@@ -1,0 +1,49 @@
+import Glibc
+import StallWatch
+
+extension Scenario {
+    /// Programs of other shapes, which run as children of the demo.
+    static let programScenarios: [Scenario] = [
+        program(
+            "main-actor", "the main actor of a program with an async @main sleeps", .asyncMain,
+            .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
+        ),
+        program(
+            "dispatch-main", "the main queue of a program with dispatchMain() sleeps", .dispatchMain,
+            .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
+        ),
+        program(
+            "main-run-forever", "the main actor of a program with RunLoop.main.run() sleeps", .runForever,
+            .main(.mainQueue, in: "sleepTooLong(for:)")
+        ),
+        program(
+            "main-run-before", "the main actor of a program with run(mode:before:) in a while sleeps", .runBefore,
+            .main(.mainQueue, in: "sleepTooLong(for:)")
+        ),
+        .quiet("main-actor-idle", "a program with an async @main has nothing to do") { stage in
+            _ = try await stage.host(.asyncMain)
+            return nil
+        },
+        .quiet("dispatch-main-idle", "a program with dispatchMain() has nothing to do") { stage in
+            _ = try await stage.host(.dispatchMain)
+            return nil
+        },
+        .quiet("sigstop", "a busy program is stopped for three thresholds and goes on", heldBack: .processStopped) {
+            stage in
+            _ = try await stage.host(.busy) { child in
+                await pause(stage.threshold * 2)
+                kill(child.id, SIGSTOP)
+                await pause(stage.threshold * 3)
+                kill(child.id, SIGCONT)
+                await pause(stage.threshold * 2)
+            }
+            return nil
+        },
+    ]
+
+    private static func program(
+        _ name: String, _ summary: String, _ shape: HostShape, _ expected: ExpectedReport
+    ) -> Scenario {
+        .stallingOften(name, summary, times: 3, expected) { stage in try await stage.host(shape) }
+    }
+}

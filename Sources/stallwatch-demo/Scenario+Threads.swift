@@ -1,0 +1,159 @@
+import CoreFoundation
+import Foundation
+import StallWatch
+
+extension Scenario {
+    /// Threads with run loops of their own, run in every way that app code runs one.
+    static let threadScenarios: [Scenario] = [
+        .stalling(
+            "resident-thread", "a resident thread is started, given tasks, stalled, and stopped", times: 2,
+            .runLoop("resident", .performedBlock, in: "waitForTheSemaphore(for:)")
+        ) { stage in
+            let thread = await LoopThread.start("resident", LoopThread.runBefore)
+            try await stage.watch(.runLoop(thread.runLoop, label: "resident"))
+            for _ in 0..<20 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(2)) } }
+            let injected = await thread.driven.block { waitForTheSemaphore(for: stage.stall) }
+            for _ in 0..<20 { _ = await thread.driven.source0 { sleepTooLong(for: .milliseconds(2)) } }
+            await thread.stop()
+            return injected
+        },
+        thread("run-until-loop", "run(until:) in a while", LoopThread.runUntil),
+        thread("run-before-loop", "run(mode:before:) in a while", LoopThread.runBefore),
+        thread("run-in-mode-loop", "CFRunLoopRunInMode in a while", LoopThread.runInMode),
+        thread("run-forever-loop", "RunLoop.run()", LoopThread.runForever),
+        thread("run-once-loop", "CFRunLoopRun once", LoopThread.runOnce),
+        .quiet("thread-idle", "loops of four styles wait for two thresholds") { stage in
+            var threads: [LoopThread] = []
+            let styles = [LoopThread.runUntil, LoopThread.runBefore, LoopThread.runInMode, LoopThread.runForever]
+            let monitor = try await stage.watch()
+            for (index, style) in styles.enumerated() {
+                let thread = await LoopThread.start("idle-\(index)", style)
+                try monitor.watch(.runLoop(thread.runLoop, label: "idle-\(index)"))
+                threads.append(thread)
+            }
+            await pause(stage.threshold * 2)
+            for thread in threads { await thread.stop() }
+            return nil
+        },
+        .stalling(
+            "gap-between-runs", "code between two runs of a loop sleeps", times: 2,
+            .runLoop("gaps", .outside, in: "sleepTooLong(for:)", mode: nil)
+        ) { stage in
+            try await stallInGap(stage, watchGaps: true)
+        },
+        .quiet("gap-unwatched", "the same, and gaps are not watched") { stage in
+            _ = try await stallInGap(stage, watchGaps: false)
+            return nil
+        },
+        .quiet("gap-short", "code between two runs takes 10 ms each time, and gaps are watched") { stage in
+            let thread = await LoopThread.start("gaps") { thread in
+                while !thread.isStopping {
+                    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false)
+                    sleepTooLong(for: .milliseconds(10))
+                }
+            }
+            try await stage.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: true))
+            await pause(stage.threshold * 3)
+            await thread.stop()
+            return nil
+        },
+        .stalling(
+            "watched-before-run", "a loop is watched before its thread runs it, and stalls in its first turn", times: 2,
+            .runLoop("late", .performedBlock, in: "sleepTooLong(for:)")
+        ) { stage in
+            let gate = Gate()
+            let thread = await LoopThread.start("late") { thread in
+                gate.wait()
+                LoopThread.runOnce(thread)
+            }
+            try await stage.watch(.runLoop(thread.runLoop, label: "late"))
+            await pause(stage.threshold * 1.5)
+            async let injected = thread.driven.block { sleepTooLong(for: stage.stall) }
+            await pause(.milliseconds(20))
+            gate.open()
+            let duration = await injected
+            await thread.stop()
+            return duration
+        },
+        .quiet("thread-ends", "the thread of a watched loop ends") { stage in
+            let thread = await LoopThread.start("mortal", LoopThread.runOnce)
+            try await stage.watch(.runLoop(thread.runLoop, label: "mortal", watchGaps: true))
+            _ = await thread.driven.block {}
+            await thread.stop()
+            await pause(stage.threshold * 2)
+            return nil
+        },
+        .stalling(
+            "stop-in-callout", "a callout sleeps and then stops its loop", times: 2,
+            .runLoop("stopped", .performedBlock, in: "sleepTooLong(for:)")
+        ) { stage in
+            let thread = await LoopThread.start("stopped", LoopThread.runOnce)
+            try await stage.watch(.runLoop(thread.runLoop, label: "stopped"))
+            let injected = DurationBox()
+            _ = await thread.driven.block {
+                injected.measure { sleepTooLong(for: stage.stall) }
+                CFRunLoopStop(CFRunLoopGetCurrent())
+            }
+            await thread.stop()
+            return injected.value
+        },
+        .stalling(
+            "one-of-fifty", "fifty loops turn, and one of them stalls", times: 2,
+            .runLoop("loop-31", .source0, in: "sleepTooLong(for:)")
+        ) { stage in
+            let monitor = try await stage.watch()
+            var threads: [LoopThread] = []
+            for index in 0..<50 {
+                let thread = await LoopThread.start("loop-\(index)", LoopThread.runOnce)
+                try monitor.watch(.runLoop(thread.runLoop, label: "loop-\(index)"))
+                threads.append(thread)
+            }
+            let timers = threads.map { BusyTimer(on: $0.driven, every: 0.05) }
+            let injected = await threads[31].driven.source0 { sleepTooLong(for: stage.stall) }
+            for timer in timers { timer.stop() }
+            for thread in threads { await thread.stop() }
+            return injected
+        },
+    ]
+
+    /// A stall of a loop that is run in that style, among short work before and after.
+    private static func thread(_ name: String, _ summary: String, _ style: @escaping LoopThread.Style) -> Scenario {
+        .stalling(
+            name, "a thread's loop, run with \(summary), sleeps in a source0", times: 2,
+            .runLoop("worker", .source0, in: "sleepTooLong(for:)")
+        ) { stage in
+            let thread = await LoopThread.start("worker", style)
+            try await stage.watch(.runLoop(thread.runLoop, label: "worker"))
+            for _ in 0..<10 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(5)) } }
+            let injected = await thread.driven.source0 { sleepTooLong(for: stage.stall) }
+            for _ in 0..<10 { _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(5)) } }
+            await thread.stop()
+            return injected
+        }
+    }
+
+    private static func stallInGap(_ stage: Stage, watchGaps: Bool) async throws -> Duration {
+        let injected = DurationBox()
+        let gate = Gate()
+        let thread = await LoopThread.start("gaps") { thread in
+            gate.wait()
+            for _ in 0..<5 { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
+            injected.measure { sleepTooLong(for: stage.threshold * 2) }
+            while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
+        }
+        try await stage.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: watchGaps))
+        gate.open()
+        await pause(stage.threshold * 2.5)
+        await thread.stop()
+        return injected.value
+    }
+}
+
+/// What a thread waits at until another one opens it.
+struct Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func wait() { semaphore.wait() }
+
+    func open() { semaphore.signal() }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import Glibc
+import StallWatch
+import Testing
+
+@testable import stallwatch_demo
+
+/// What the watchdog does, and does not do, in a process of its own.
+@Suite(.serialized) struct DetectionTests {
+    static let threshold = Duration.milliseconds(250)
+
+    /// How often the watchdog of a program of that shape wakes up in `duration`, once the program has settled.
+    private func wakeUps(_ shape: HostShape, in duration: Duration) async throws -> Int {
+        try await withDirectory { directory in
+            let child = try DemoProgram.start(shape, threshold: Self.threshold, directory: directory)
+            try await Task.sleep(for: .seconds(2))
+            let before = try #require(child.wakeUps(ofThread: "stallwatch-dog"))
+            try await Task.sleep(for: duration)
+            let after = try #require(child.wakeUps(ofThread: "stallwatch-dog"))
+            let result = try #require(try await child.result())
+            #expect(result.files.isEmpty)
+            return after - before
+        }
+    }
+
+    @Test func whileFiftyLoopsWaitTheWatchdogNeverWakesUp() async throws {
+        #expect(try await wakeUps(.waiting, in: .seconds(5)) == 0)
+    }
+
+    @Test func whileLoopsTurnTheWatchdogWakesUpOnceAThreshold() async throws {
+        let wakeUps = try await wakeUps(.turning, in: .seconds(5))
+        print("50 turning loops: \(wakeUps) wake-ups in 20 thresholds")
+        #expect(wakeUps > 0)
+        #expect(wakeUps <= 20 + 5)
+    }
+
+    @Test func aStoppedProcessIsCountedAndNotReported() async throws {
+        try await withDirectory { directory in
+            let child = try DemoProgram.start(.busy, threshold: Self.threshold, directory: directory)
+            try await Task.sleep(for: .seconds(1))
+            let stops = 4
+            for _ in 0..<stops {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 100...900)))
+                kill(child.id, SIGSTOP)
+                try await Task.sleep(for: .milliseconds(Int.random(in: 1000...3000)))
+                kill(child.id, SIGCONT)
+            }
+            try await Task.sleep(for: .seconds(1))
+            let result = try #require(try await child.result())
+            #expect(result.files.isEmpty)
+            #expect(result.heldBack[.processStopped] == stops)
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import CUnwindTestSupport
+import CoreFoundation
+import Foundation
+import Synchronization
+import Testing
+
+@testable import StallWatch
+@testable import stallwatch_demo
+
+/// A monitor's whole life on a thread's run loop: nothing is left behind, whatever order things end in.
+@Suite(.serialized) struct MonitorLifeTests {
+    private func monitor(threshold: Duration = .milliseconds(100)) throws -> StallMonitor {
+        try StallMonitor(.init(threshold: threshold, reports: .none))
+    }
+
+    /// The observers of a run loop, from its description: there is no function for it.
+    private func observers(of loop: DrivenLoop) -> Int {
+        guard let description = CFCopyDescription(loop.runLoop) else { return 0 }
+        var text = [CChar](repeating: 0, count: 1_000_000)
+        guard CFStringGetCString(description, &text, text.count, CFStringBuiltInEncodings.UTF8.rawValue) else {
+            return 0
+        }
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            .components(separatedBy: "<CFRunLoopObserver ").count - 1
+    }
+
+    private func entries(of directory: String) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: directory).count
+    }
+
+    @Test func aThousandMonitorsLeaveNothingBehind() async throws {
+        let thread = await LoopThread.start("monitored", LoopThread.runOnce)
+        let timer = BusyTimer(on: thread.driven)
+        func cycle() throws {
+            let monitor = try monitor()
+            try monitor.watch(.runLoop(thread.runLoop, label: "monitored"))
+            try monitor.start()
+            monitor.stop()
+        }
+        // What is opened once and kept is opened now.
+        for _ in 0..<10 { try cycle() }
+        try await Task.sleep(for: .milliseconds(100))
+        let threads = try entries(of: "/proc/self/task")
+        let files = try entries(of: "/proc/self/fd")
+        let observed = observers(of: thread.driven)
+        for _ in 0..<1000 { try cycle() }
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(try entries(of: "/proc/self/task") <= threads + 2)
+        #expect(try entries(of: "/proc/self/fd") <= files + 2)
+        #expect(observers(of: thread.driven) == observed)
+        timer.stop()
+        await thread.stop()
+    }
+
+    @Test func theObserversAreSeenInTheDescription() async throws {
+        let thread = await LoopThread.start("monitored", LoopThread.runOnce)
+        let before = observers(of: thread.driven)
+        let monitor = try monitor()
+        try monitor.watch(.runLoop(thread.runLoop, label: "monitored"))
+        #expect(observers(of: thread.driven) > before)
+        monitor.stop()
+        #expect(observers(of: thread.driven) == before)
+        await thread.stop()
+    }
+
+    /// What may be kept alive by mistake.
+    private struct Remains {
+        weak var thread: LoopThread?
+        weak var monitor: StallMonitor?
+        weak var recorder: TurnRecorder?
+        weak var source: RunLoopSource?
+    }
+
+    private func live(stoppingThreadFirst: Bool) async throws -> Remains {
+        let thread = await LoopThread.start("resident", LoopThread.runBefore)
+        let monitor = try monitor()
+        try monitor.watch(.runLoop(thread.runLoop, label: "resident"))
+        try monitor.start()
+        // A second way in, to what a monitor keeps to itself.
+        let alarm = WatchdogAlarm()
+        let inner = try WatchedLoop.runLoop(thread.runLoop, label: "inner").makeMonitors(
+            threshold: 100_000_000, alarm: alarm
+        )
+        for _ in 0..<10 { _ = await thread.driven.block {} }
+        _ = await thread.driven.source0 { sleepTooLong(for: .milliseconds(250)) }
+        #expect(inner[0].recorder.snapshot().number > 5)
+        if stoppingThreadFirst { await thread.stop() }
+        monitor.stop()
+        inner[0].source.remove()
+        if !stoppingThreadFirst {
+            _ = await thread.driven.block {}
+            await thread.stop()
+        }
+        #expect(monitor.statistics.stalls == 1)
+        return Remains(
+            thread: thread, monitor: monitor, recorder: inner[0].recorder,
+            source: try #require(inner[0].source as? RunLoopSource)
+        )
+    }
+
+    @Test(arguments: [true, false]) func aResidentThreadLeavesNothingBehind(stoppingThreadFirst: Bool) async throws {
+        let remains = try await live(stoppingThreadFirst: stoppingThreadFirst)
+        // The thread's own last references go when it has ended.
+        for _ in 0..<100 where remains.thread != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(remains.thread == nil)
+        #expect(remains.monitor == nil)
+        #expect(remains.recorder == nil)
+        #expect(remains.source == nil)
+    }
+
+    @Test func monitorsOfOneLoopGoByTheirOwnThresholds() async throws {
+        let thread = await LoopThread.start("shared", LoopThread.runOnce)
+        let monitors = try [80, 150, 5000].map { try monitor(threshold: .milliseconds($0)) }
+        for monitor in monitors {
+            try monitor.watch(.runLoop(thread.runLoop, label: "shared"))
+            try monitor.start()
+        }
+        _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(300)) }
+        await thread.stop()
+        for monitor in monitors { monitor.stop() }
+        #expect(monitors.map(\.statistics.stalls) == [1, 1, 0])
+    }
+
+    @Test func aThresholdThatIsChangedHoldsFromThenOn() async throws {
+        let thread = await LoopThread.start("changing", LoopThread.runOnce)
+        let monitor = try monitor(threshold: .seconds(5))
+        try monitor.watch(.runLoop(thread.runLoop, label: "changing"))
+        try monitor.start()
+        _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(300)) }
+        try monitor.setThreshold(.milliseconds(100), of: "changing")
+        _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(300)) }
+        try monitor.setThreshold(.seconds(5), of: "changing")
+        _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(300)) }
+        await thread.stop()
+        monitor.stop()
+        #expect(monitor.statistics.stalls == 1)
+    }
+
+    @Test func aForkedChildHasNoMonitorAndDoesNotHang() async throws {
+        let thread = await LoopThread.start("forking", LoopThread.runOnce)
+        let monitor = try monitor()
+        try monitor.watch(.runLoop(thread.runLoop, label: "forking"))
+        try monitor.start()
+        let threads = ThreadCount()
+        for _ in 0..<10 {
+            _ = await thread.driven.block {
+                threads.value.withLock { $0.append(cunwind_test_fork { turnOnce() }) }
+            }
+        }
+        #expect(threads.value.withLock { $0 } == Array(repeating: 1, count: 10))
+        await thread.stop()
+        monitor.stop()
+    }
+}
+
+/// Has the calling thread's loop turn, observers and all.
+private func turnOnce() {
+    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false)
+}
+
+/// What a callout on another thread writes.
+private final class ThreadCount: Sendable {
+    let value = Mutex<[Int32]>([])
+}
