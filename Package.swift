@@ -46,7 +46,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchIntegrationTests",
-            dependencies: ["StallWatch", "CUnwindTestSupport", "stallwatch-demo"],
+            dependencies: ["StallWatch", "CLinux", "CUnwindTestSupport", "stallwatch-demo"],
             swiftSettings: settings
         ),
         .testTarget(
