@@ -9,8 +9,9 @@ SHELL := /bin/bash
 
 SWIFT := swift
 CLANG_FORMAT := clang-format
-SWIFT_SOURCES := Package.swift Sources Tests
-C_SOURCES = $(wildcard Sources/*/*.c Sources/*/*.h Sources/*/include/*.h Tests/*/*.c Tests/*/*.h)
+SWIFT_SOURCES := Package.swift Sources Tests Benchmarks
+C_FOLDERS := Sources/* Sources/*/include Tests/* Tests/Support/* Benchmarks/Sources/* Benchmarks/Sources/*/include
+C_SOURCES = $(wildcard $(foreach folder,$(C_FOLDERS),$(addprefix $(folder)/,*.c *.cpp *.h)))
 # More options for the demo: make demo DEMO="--scenario lock --threshold 100ms"
 DEMO :=
 
@@ -24,10 +25,16 @@ demo: install ## Stall real loops in every way and check each report, in stalls/
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
 
 .PHONY: test
-test: install ## Build and run all tests
+test: ## Build and run all tests
+	@scripts/install-dependencies.sh test
 	Tests/ScriptTests/install-dependencies-tests.sh
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build --disable-xctest
+
+.PHONY: bench
+bench: install ## Measure what StallWatch costs beside the alternatives
+	$(SWIFT) build --package-path Benchmarks -c release
+	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
 
 .PHONY: lint
 lint: ## Check the format, the rules and the documentation comments

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are needed and missing. Says nothing when none is.
 #
-#   scripts/install-dependencies.sh build   what `make demo` and `make test` need
+#   scripts/install-dependencies.sh build   what `make demo` and `make bench` need
+#   scripts/install-dependencies.sh test    what `make test` needs
 #   scripts/install-dependencies.sh lint    what `make lint` and `make format` need
 #
 # Exit status (sysexits.h): 0 when everything is there, 64 for a wrong argument, 69 when something is missing and cannot
@@ -14,13 +15,15 @@ readonly unavailable=69
 declare -rA purpose=(
     [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
     [libdw-dev]='libdw (elfutils) with its headers: it reads debug information; only its library is loaded, when there is one'
+    [gdb]='gdb: the tests compare its stacks with those of StallWatch'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
 build) packages=(libunwind-dev libdw-dev) ;;
+test) packages=(libunwind-dev libdw-dev gdb) ;;
 lint) packages=(clang-format) ;;
 *)
-    echo "usage: $0 build|lint" >&2
+    echo "usage: $0 build|test|lint" >&2
     exit 64
     ;;
 esac

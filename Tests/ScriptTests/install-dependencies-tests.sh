@@ -86,6 +86,13 @@ exits_with 0
 calls install
 grep -qx clang-format "$state/installed" || fail 'did not install'
 
+machine tests
+echo libunwind-dev >"$state/installed"
+run test
+exits_with 0
+calls install
+grep -qx gdb "$state/installed" || fail 'did not install'
+
 machine without-lists
 rm "$state/listed"
 run build

@@ -1,0 +1,41 @@
+/// A table in Markdown.
+struct Table {
+    let title: String
+    let columns: [String]
+    var rows: [[String]] = []
+
+    var text: String {
+        let lines = [columns, ["---"] + columns.dropFirst().map { _ in "---:" }] + rows
+        return "## \(title)\n\n" + lines.map { "| \($0.joined(separator: " | ")) |\n" }.joined()
+    }
+}
+
+/// Measured values of one kind.
+struct Samples {
+    private let sorted: [Double]
+
+    init(_ values: some Sequence<Double>) {
+        sorted = values.sorted()
+    }
+
+    var median: Double { percentile(50) }
+
+    /// The value that this percentage of all values is not over; 0 of none.
+    func percentile(_ percentage: Int) -> Double {
+        sorted.isEmpty ? 0 : sorted[min(sorted.count * percentage / 100, sorted.count - 1)]
+    }
+}
+
+extension Double {
+    /// With this many digits after the point.
+    func digits(_ count: Int) -> String {
+        var scale = 1.0
+        for _ in 0..<count { scale *= 10 }
+        let scaled = (magnitude * scale).rounded()
+        let whole = Int(scaled / scale)
+        let sign = self < 0 && scaled > 0 ? "-" : ""
+        guard count > 0 else { return "\(sign)\(whole)" }
+        let fraction = String(Int(scaled) - whole * Int(scale))
+        return "\(sign)\(whole)." + String(repeating: "0", count: count - fraction.count) + fraction
+    }
+}

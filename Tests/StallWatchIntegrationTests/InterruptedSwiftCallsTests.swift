@@ -1,0 +1,169 @@
+import CLinux
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import StallWatch
+
+/// What holds for system calls holds for the waits that Swift programs make.
+///
+/// Foundation and Dispatch take up a wait again that a signal has ended (40 plain signals to a thread in `Thread.sleep`:
+/// none ended early), so it is not here but in ``InterruptedCallsTests`` that a signal shows. What this is about: that the
+/// stack of such a thread is whole, through libraries whose functions often have no unwind information, and that the
+/// wait gives what it should.
+@Suite(.serialized) struct InterruptedSwiftCallsTests {
+    static let captures = 200
+
+    @Test(arguments: SwiftWait.allCases)
+    func aCapturedThreadNeverNotices(wait: SwiftWait) throws {
+        let capture = ThreadCapture(engine: try CUnwindEngine())
+        let symbolicator = SymbolTableSymbolicator()
+        let waiter = Waiter(wait)
+        var generator = SystemRandomNumberGenerator()
+        var incomplete: [String] = []
+        var withoutFunction: [[String]] = []
+        var taken = 0
+        var methods: [CapturedStack.Method: Int] = [:]
+        for _ in 0..<Self.captures {
+            usleep(.random(in: 0..<6000, using: &generator))
+            guard let stack = try? capture.capture(thread: waiter.thread) else { continue }
+            taken += 1
+            methods[stack.method, default: 0] += 1
+            if !stack.isComplete { incomplete.append(stack.incompleteReason ?? "?") }
+            let images = capture.images()
+            let functions = stack.frames.map { frame in
+                images.image(at: frame.lookupAddress).flatMap {
+                    symbolicator.symbol(at: frame.lookupAddress - $0.base, in: $0)
+                }.map(Demangler.functionName) ?? "?"
+            }
+            // The thread's first function, and what it calls for ever: running or blocked, it is in these two.
+            if !functions.contains(where: { $0.contains("waitAgainAndAgain") }) { withoutFunction.append(functions) }
+            // Between two waits the thread is outside the function; blocked it may be only to start the next process.
+            if stack.threadState == .blocked, wait.isOneCall,
+                !functions.contains(where: { $0.contains(wait.function) })
+            {
+                withoutFunction.append(functions)
+            }
+        }
+        let result = waiter.stop()
+        print("\(wait): \(result.rounds) waits, \(taken) captures \(methods)")
+        #expect(result.rounds > 20)
+        #expect(result.early == 0, "\(wait): \(result.early) of \(result.rounds) waits ended early")
+        #expect(result.failed == 0, "\(wait): \(result.failed) of \(result.rounds) waits went wrong")
+        // A thread that moves on during each of several looks has no stack to show; that is rare.
+        #expect(taken >= Self.captures * 9 / 10)
+        #expect(incomplete.isEmpty, "\(wait): \(incomplete.count) stacks not whole: \(Set(incomplete))")
+        #expect(withoutFunction.isEmpty, "\(wait): \(withoutFunction.count) such as \(withoutFunction.first ?? [])")
+    }
+}
+
+/// A wait of the standard libraries, 20 ms long.
+enum SwiftWait: CaseIterable {
+    case threadSleep
+    case dispatchSemaphore
+    case process
+
+    static let milliseconds = 20
+
+    /// Whether the thread blocks nowhere but in the function.
+    var isOneCall: Bool { self != .process }
+
+    /// The function of this file that waits.
+    var function: String {
+        switch self {
+        case .threadSleep: "sleepInFoundation"
+        case .dispatchSemaphore: "waitForASemaphore"
+        case .process: "waitForAProcess"
+        }
+    }
+
+    /// Waits, and says whether all went well but perhaps for the time.
+    func callAsFunction() -> Bool {
+        switch self {
+        case .threadSleep: sleepInFoundation()
+        case .dispatchSemaphore: waitForASemaphore()
+        case .process: waitForAProcess()
+        }
+    }
+}
+
+@inline(never)
+private func sleepInFoundation() -> Bool {
+    Thread.sleep(forTimeInterval: Double(SwiftWait.milliseconds) / 1000)
+    return true
+}
+
+@inline(never)
+private func waitForASemaphore() -> Bool {
+    let semaphore = DispatchSemaphore(value: 0)
+    return semaphore.wait(timeout: .now() + .milliseconds(SwiftWait.milliseconds)) == .timedOut
+}
+
+@inline(never)
+private func waitForAProcess() -> Bool {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sleep")
+    process.arguments = ["\(Double(SwiftWait.milliseconds) / 1000)"]
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return !process.isRunning && process.terminationReason == .exit && process.terminationStatus == 0
+}
+
+/// A thread that waits in the same way again and again.
+private final class Waiter: Sendable {
+    struct Result {
+        var rounds = 0
+        /// Waits that ended before their time.
+        var early = 0
+        /// Waits that said something else than they should.
+        var failed = 0
+    }
+
+    let thread: Int32
+    private let shared: Shared
+
+    private final class Shared: Sendable {
+        let thread = Atomic<Int32>(0)
+        let isStopping = Atomic<Bool>(false)
+        let result = Mutex(Result())
+        let started = DispatchSemaphore(value: 0)
+        let ended = DispatchSemaphore(value: 0)
+    }
+
+    init(_ wait: SwiftWait) {
+        let shared = Shared()
+        Thread.detachNewThread {
+            Self.waitAgainAndAgain(wait, shared)
+        }
+        shared.started.wait()
+        self.shared = shared
+        thread = shared.thread.load(ordering: .acquiring)
+    }
+
+    /// Ends the thread after the wait that it is in.
+    func stop() -> Result {
+        shared.isStopping.store(true, ordering: .releasing)
+        shared.ended.wait()
+        return shared.result.withLock { $0 }
+    }
+
+    @inline(never)
+    private static func waitAgainAndAgain(_ wait: SwiftWait, _ shared: Shared) {
+        // Not what it inherits: a thread of dispatch, which runs tests, blocks nearly every signal.
+        var none = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, nil)
+        shared.thread.store(clinux_gettid(), ordering: .releasing)
+        shared.started.signal()
+        var result = Result()
+        while !shared.isStopping.load(ordering: .acquiring) {
+            let began = monotonicNow()
+            if !wait() { result.failed += 1 }
+            if monotonicNow() - began < UInt64(SwiftWait.milliseconds) * 1_000_000 { result.early += 1 }
+            result.rounds += 1
+        }
+        shared.result.withLock { $0 = result }
+        shared.ended.signal()
+    }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import Testing
+
+/// A small shared library of this package's tests, compiled on the spot, that changes a program from within.
+enum Preload: String {
+    /// See Tests/Support/Preload/forbid.c.
+    case forbid
+    /// See Tests/Support/Preload/exception_owner.c.
+    case exceptionOwner = "exception_owner"
+
+    /// Compiles the library into `directory` and returns its path.
+    func make(in directory: TemporaryDirectory) throws -> String {
+        let library = directory.path("\(rawValue).so")
+        let source = testSupport.appendingPathComponent("Preload/\(rawValue).c").path
+        try Command(
+            program: try #require(Command.find("clang")),
+            arguments: ["-shared", "-fPIC", "-Wall", "-Wextra", source, "-o", library]
+        ).succeed()
+        return library
+    }
+}
+
+/// What tests compile or run beside the package's own targets.
+let testSupport = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("Support")
+
+/// A directory that goes when the value goes.
+final class TemporaryDirectory {
+    private let url = URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent(UUID().uuidString)
+
+    init() throws {
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    /// The path of a file in it.
+    func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+}

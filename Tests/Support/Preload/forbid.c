@@ -1,0 +1,41 @@
+// To be preloaded into a program: takes system calls away from it before it starts its first thread (seccomp(2)).
+// FORBID_PTRACE: ptrace(2) fails with EPERM, as in many containers.
+// FORBID_SIGNALS: any system call that sends a signal ends the process with SIGSYS; that it comes to its end proves that
+// there was none. The filter also holds for all threads and children.
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void forbid(const int *calls, size_t count, unsigned action) {
+  for (size_t index = 0; index < count; index++) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[index], 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof rules / sizeof rules[0], rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) < 0) {
+      perror("seccomp");
+      _exit(125);
+    }
+  }
+}
+
+__attribute__((constructor)) static void forbid_what_is_asked(void) {
+  static const int tracing[] = {SYS_ptrace};
+  static const int signalling[] = {
+      SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal,
+  };
+  if (getenv("FORBID_PTRACE")) forbid(tracing, 1, SECCOMP_RET_ERRNO | EPERM);
+  if (getenv("FORBID_SIGNALS")) {
+    forbid(signalling, sizeof signalling / sizeof signalling[0], SECCOMP_RET_KILL_PROCESS);
+  }
+}
