@@ -1,4 +1,5 @@
 import Synchronization
+import StallWatch
 import Testing
 
 @testable import stallwatch_demo

@@ -1,3 +1,4 @@
+import StallWatch
 import Testing
 
 @testable import stallwatch_demo

@@ -1,4 +1,5 @@
 import Foundation
+import StallWatch
 import Testing
 
 @testable import stallwatch_demo

@@ -1,4 +1,5 @@
 import ArgumentParser
+import StallWatch
 import Testing
 
 @testable import stallwatch_demo

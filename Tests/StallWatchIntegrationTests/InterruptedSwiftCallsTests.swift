@@ -18,7 +18,7 @@ import Testing
     @Test(arguments: SwiftWait.allCases)
     func aCapturedThreadNeverNotices(wait: SwiftWait) throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let symbolicator = SymbolTableSymbolicator()
+        let symbolicator = Symbolicator(StallMonitor.Symbolication())
         let waiter = Waiter(wait)
         var generator = SystemRandomNumberGenerator()
         var incomplete: [String] = []
@@ -34,7 +34,10 @@ import Testing
             let images = capture.images()
             let functions = stack.frames.map { frame in
                 images.image(at: frame.lookupAddress).flatMap {
-                    symbolicator.symbol(at: frame.lookupAddress - $0.base, in: $0)
+                    symbolicator.symbol(
+                        at: frame.lookupAddress - $0.base,
+                        in: ImageIdentity(path: $0.path, buildID: $0.buildID, isOwnExecutable: $0.isExecutable)
+                    )
                 }.map(Demangler.functionName) ?? "?"
             }
             // The thread's first function, and what it calls for ever: running or blocked, it is in these two.

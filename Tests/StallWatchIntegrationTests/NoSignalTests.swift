@@ -75,7 +75,7 @@ private struct DemoRun {
         for file in files where file.hasSuffix(".json") {
             let data = try Data(contentsOf: URL(fileURLWithPath: reports).appendingPathComponent(file))
             let report = try StallReport(jsonData: [UInt8](data))
-            permitted.insert(report.monitor.captureMethods)
+            permitted.insert(report.monitor.captureMethods ?? [])
             methods[report.culprit?.function ?? "", default: []].formUnion(report.samples.compactMap(\.method))
         }
     }

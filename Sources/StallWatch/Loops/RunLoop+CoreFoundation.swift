@@ -17,7 +17,7 @@ extension RunLoop {
         if let object = stored.map({ $0 as AnyObject }), CFGetTypeID(object) == CFRunLoopGetTypeID() {
             // The type ID has just said what it is. Not a downcast: on Linux, Swift does not know the class behind a type
             // of CoreFoundation, and a debug build's check of the downcast ends the program.
-            return unsafeBitCast(object, to: CFRunLoop.self)
+            return Unmanaged<CFRunLoop>.fromOpaque(Unmanaged.passUnretained(object).toOpaque()).takeUnretainedValue()
         }
         throw StallWatchError(
             .systemFailure, "this run loop cannot be reached from another thread: watch it from its own thread"

@@ -227,9 +227,9 @@ import Testing
         let function: @convention(c) (Int32) -> Int32 = functionThatIsNotExported
         let (image, offset) = try place(of: unsafeBitCast(function, to: UnsafeRawPointer.self))
         #expect(image.isExecutable)
-        let symbol = try #require(symbol(at: offset, in: image))
-        #expect(symbol.contains("functionThatIsNotExported"))
-        #expect(Demangler.functionName(symbol).contains("functionThatIsNotExported"))
+        let found = try #require(symbol(at: offset, in: image))
+        #expect(found.contains("functionThatIsNotExported"))
+        #expect(Demangler.functionName(found).contains("functionThatIsNotExported"))
     }
 
     @Test func aFunctionOfALibraryIsNamed() throws {
