@@ -6,7 +6,7 @@ public struct StallWatchError: Error, Sendable, Equatable {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case invalidConfiguration, alreadyWatched, alreadyStarted, stopped, unwritableReports, unreadableImage
-            case unreadableReport, systemFailure
+            case unreadableReport, failedSink, systemFailure
         }
         private let value: Value
         private init(_ value: Value) { self.value = value }
@@ -25,6 +25,8 @@ public struct StallWatchError: Error, Sendable, Equatable {
         public static let unreadableImage = Code(.unreadableImage)
         /// A file is not a stall report, or not one that this version can read.
         public static let unreadableReport = Code(.unreadableReport)
+        /// A sink of the app threw an error. Never thrown by the monitor: ``StallMonitor/Statistics/lastWriteError`` has it.
+        public static let failedSink = Code(.failedSink)
         /// The system refused something that is needed, such as a thread.
         public static let systemFailure = Code(.systemFailure)
 

@@ -5,6 +5,15 @@ struct ReportBuilder {
     let symbolicator: any Symbolicating
 
     func report(of record: StallRecord) -> StallReport {
+        report(of: record, symbolicator)
+    }
+
+    /// The report without any function's name: what can be written at once.
+    func unnamedReport(of record: StallRecord) -> StallReport {
+        report(of: record, NoSymbols())
+    }
+
+    private func report(of record: StallRecord, _ symbolicator: any Symbolicating) -> StallReport {
         var tables = ReportTables()
         let samples = record.samples.map { sample in
             let workers = WorkerGroups.group(sample, &tables, symbolicator)
@@ -38,6 +47,8 @@ struct ReportBuilder {
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             turns: record.turns,
             callout: record.isGap ? .outside : dominant.flatMap { StallReport.Callout(symbols: $0.map(\.symbol)) },
+            fingerprint: nil,
+            repeats: 0,
             culprit: culprit.flatMap { frame in
                 frame.function.map {
                     StallReport.Culprit(function: $0, image: frame.image.map { tables.images[$0].name })
@@ -84,6 +95,11 @@ struct ReportBuilder {
             captureMicroseconds: Double(captured?.captureNanoseconds ?? 0) / 1_000
         )
     }
+}
+
+/// Knows no names, and so never takes long.
+private final class NoSymbols: Symbolicating {
+    func symbol(at offset: UInt64, in image: LoadedImage) -> String? { nil }
 }
 
 extension Result<CapturedStack, CaptureError> {
