@@ -2,6 +2,7 @@
 # Installs the Debian packages that are needed and missing. Says nothing when none is.
 #
 #   scripts/install-dependencies.sh build   what `make demo` and `make test` need
+#   scripts/install-dependencies.sh test    what `make test` needs beside that
 #   scripts/install-dependencies.sh lint    what `make lint` and `make format` need
 #
 # Exit status (sysexits.h): 0 when everything is there, 64 for a wrong argument, 69 when something is missing and cannot
@@ -13,13 +14,15 @@ readonly unavailable=69
 # Each package, and what it is needed for: also what is said where there are no Debian packages.
 declare -rA purpose=(
     [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
+    [python3-jsonschema]='jsonschema for Python 3: it checks reports against the published schema'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
 build) packages=(libunwind-dev) ;;
+test) packages=(python3-jsonschema) ;;
 lint) packages=(clang-format) ;;
 *)
-    echo "usage: $0 build|lint" >&2
+    echo "usage: $0 build|test|lint" >&2
     exit 64
     ;;
 esac

@@ -8,38 +8,50 @@ extension StallMonitor {
         /// The longest threshold.
         public static let maximumThreshold = Duration.seconds(24 * 60 * 60)
 
-        /// How long a turn may take before it is a stall: 5 ms to 24 hours. Apple's Xcode calls 250 ms a hang, and so does
-        /// the default.
+        /// How long a turn may take before it is a stall: 5 ms to 24 hours.
+        ///
+        /// Apple's Xcode calls 250 ms a hang, and so does the default.
         public var threshold: Duration
         /// Where reports go.
         public var reports: ReportDestination
-        /// What every report carries along, such as the app's version. Do not put secrets here.
+        /// What every report carries along, such as the app's version.
+        ///
+        /// Do not put secrets here.
         public var metadata: [String: String]
         /// The log for one line a stall, at level info; `nil` for none.
         public var logger: Logger?
         /// Whether a report also has the stacks of the process's other threads, taken one after another right after the
-        /// first sample. Each running thread is held for some ten microseconds. Off by default.
+        /// first sample.
+        ///
+        /// Each running thread is held for some ten microseconds. Off by default.
         public var captureAllThreads: Bool
-        /// How long a run loop may go without waiting, though each of its turns is short; `nil` for as long as it likes.
+        /// How long a run loop may go without waiting, though each of its turns is short; `nil` for as long as it
+        /// likes.
         public var saturationThreshold: Duration?
         /// What to do while a debugger is attached.
         public var whenDebugged: DebuggerRule
 
         /// Further places that reports go to.
         public var sinks: [ReportSink]
-        /// Reports in any minute at most: 1 to 10,000. What is over it is only counted (``Statistics/heldBack``), and so are
-        /// repeats: of stalls that are the same (``StallReport/fingerprint``) the 1st, 2nd, 4th, 8th … are reported.
+        /// Reports in any minute at most: 1 to 10,000.
+        ///
+        /// What is over it is only counted (``Statistics/heldBack``), and so are repeats: of stalls that are the same
+        /// (``StallReport/fingerprint``) the 1st, 2nd, 4th, 8th … are reported.
         public var maximumReportsPerMinute = 30
         /// What is left of paths in reports.
         public var pathStyle = PathStyle.full
-        /// Sees each report before any sink or hook does, and may change everything in it but what it is known by: version, id,
-        /// kind, state and beginning.
+        /// Sees each report before any sink or hook does, and may change everything in it but what it is known by:
+        /// version, id, kind, state and beginning.
         ///
         /// Runs on the monitor's own thread: while it does, other reports wait.
         public var redact: (@Sendable (inout StallReport) -> Void)?
-        /// Called when a stall has been seen, reported or not. Runs on a thread of the monitor's own.
+        /// Called when a stall has been seen, reported or not.
+        ///
+        /// Runs on a thread of the monitor's own.
         public var onStallBegan: (@Sendable (StallReport) -> Void)?
-        /// Called when a stall is over, reported or not. Runs on a thread of the monitor's own.
+        /// Called when a stall is over, reported or not.
+        ///
+        /// Runs on a thread of the monitor's own.
         public var onStallEnded: (@Sendable (StallReport) -> Void)?
         /// What happens when a stall lasts for many times the threshold; `nil` for nothing.
         public var escalation: Escalation?
@@ -113,6 +125,7 @@ extension StallMonitor {
         /// - Parameters:
         ///   - path: The directory. Processes may share it.
         ///   - quota: How much it may hold; past it, the oldest reports are removed.
+        /// - Returns: The destination.
         public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportDestination {
             ReportDestination(path: path, quota: quota)
         }

@@ -5,13 +5,15 @@ extension StallMonitor {
     public struct Statistics: Sendable, Equatable {
         /// Stalls that are over, reported or not, and those that still lasted when the monitor was stopped.
         public internal(set) var stalls = 0
-        /// How often something over a threshold was not reported, by reason. Repeats and what is over the rate limit are stalls
-        /// all the same; what was held back for another reason was none.
+        /// How often something over a threshold was not reported, by reason.
+        ///
+        /// Repeats and what is over the rate limit are stalls all the same; what was held back for another reason was
+        /// none.
         public internal(set) var heldBack = HeldBackCounts()
         /// Reports that a slow reader of ``StallMonitor/reports`` has missed.
         public internal(set) var reportsDropped = 0
-        /// Reports that a sink has missed because too many were waiting, or because the monitor was stopped before they could be
-        /// written.
+        /// Reports that a sink has missed because too many were waiting, or because the monitor was stopped before they
+        /// could be written.
         public internal(set) var reportsLost = 0
         /// Reports that were removed to stay inside a directory's quota.
         public internal(set) var reportsRemoved = 0
@@ -84,8 +86,8 @@ extension StallMonitor {
             }
         }
 
-        /// The duration that the fraction `quantile` (0 to 1) of all turns stayed below, in microseconds and at most 12.5 % too
-        /// large; `nil` if there was no turn, or if it is over 4.8 hours.
+        /// The duration that the fraction `quantile` (0 to 1) of all turns stayed below, in microseconds and at most
+        /// 12.5 % too large; `nil` if there was no turn, or if it is over 4.8 hours.
         public func latencyMicroseconds(quantile: Double) -> Double? {
             let rank = UInt64((min(max(quantile, 0), 1) * Double(turns)).rounded(.up))
             var seen: UInt64 = 0
@@ -98,8 +100,8 @@ extension StallMonitor {
 
     /// Turns of about the same duration.
     public struct LatencyBucket: Sendable, Equatable, Encodable {
-        /// All of them took less than this, and at least 8/9 of it, unless it is 1.024; `nil` in the bucket for what took over
-        /// 4.8 hours.
+        /// All of them took less than this, and at least 8/9 of it, unless it is 1.024; `nil` in the bucket for what
+        /// took over 4.8 hours.
         public let belowMicroseconds: Double?
         /// How many there were.
         public let turns: UInt64
@@ -108,7 +110,8 @@ extension StallMonitor {
 
 extension StallMonitor.Statistics: Encodable {
     private enum Key: String, CodingKey {
-        case stalls, heldBack, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites, lastWriteError, loops
+        case stalls, heldBack, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,
+            lastWriteError, loops
     }
 
     /// Writes the error as its description.

@@ -64,7 +64,9 @@ public final class StallMonitor: Sendable {
         stop()
     }
 
-    /// Watches one more loop, from its next turn on. May be called before ``start()`` and while the monitor runs.
+    /// Watches one more loop, from its next turn on.
+    ///
+    /// May be called before ``start()`` and while the monitor runs.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop, or another one of the same label,
     ///   ``StallWatchError/Code/invalidConfiguration`` for a threshold out of range, and ``StallWatchError/Code/stopped``
@@ -89,8 +91,9 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen. Does nothing if there is
-    /// none.
+    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen.
+    ///
+    /// Does nothing if there is none.
     public func unwatch(_ label: String) {
         let monitors = state.withLock { state in
             state.identities[label] = nil
@@ -122,7 +125,8 @@ public final class StallMonitor: Sendable {
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw StallWatchError(.alreadyStarted, "the monitor has been started already")
-            case .stopped: throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
+            case .stopped:
+                throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
             case .made: break
             }
             // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
@@ -157,9 +161,9 @@ public final class StallMonitor: Sendable {
 
     /// Stops watching, takes the observers off the loops and writes what is still to be written.
     ///
-    /// Returns when that is done, unless it is called by the monitor's own code, such as a sink; a sink that does not come back
-    /// is left alone after 1 second, a disk after 5. A stall that still lasts is reported as `abandoned`. Calling it again
-    /// does nothing.
+    /// Returns when that is done, unless it is called by the monitor's own code, such as a sink; a sink that does not
+    /// come back is left alone after 1 second, a disk after 5. A stall that still lasts is reported as `abandoned`.
+    /// Calling it again does nothing.
     public func stop() {
         let phase = state.withLock { state in
             defer { state.phase = .stopped }
@@ -184,13 +188,17 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Each stall's report once the stall is over, from now on. The sequence ends when the monitor is stopped.
+    /// Each stall's report once the stall is over, from now on.
+    ///
+    /// The sequence ends when the monitor is stopped.
     ///
     /// Every access gives a sequence of its own. A reader that is slower than the stalls misses the oldest:
     /// ``Statistics/reportsDropped`` counts them. Costs a monitored thread nothing.
     public var reports: AsyncStream<StallReport> { reporter.streams.stream() }
 
-    /// What the monitor has done so far, and how the loops are doing. Costs a monitored thread nothing.
+    /// What the monitor has done so far, and how the loops are doing.
+    ///
+    /// Costs a monitored thread nothing.
     public var statistics: Statistics {
         let state = state.withLock { $0 }
         let end = state.stopped ?? monotonicNow()
@@ -221,16 +229,19 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the turns
-    /// that last are measured anew. Nests. Costs two atomic operations.
+    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the
+    /// turns that last are measured anew.
+    ///
+    /// Nests. Costs two atomic operations.
     public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         watchdog.pauses.begin()
         defer { watchdog.pauses.end(at: monotonicNow()) }
         return try body()
     }
 
-    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit. It ends with
-    /// ``IgnoreScope/end()``, or when the scope is dropped.
+    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit.
+    ///
+    /// It ends with ``IgnoreScope/end()``, or when the scope is dropped.
     public func ignoreScope() -> IgnoreScope {
         watchdog.pauses.begin()
         return IgnoreScope(pauses: watchdog.pauses)

@@ -13,14 +13,18 @@ struct FileStatus {
     /// Device and inode: which file it is, whatever its name.
     let identity: [UInt64]
 
-    /// Follows symbolic links. `nil` if there is no such file; then `errno` says why.
+    /// Follows symbolic links.
+    ///
+    /// `nil` if there is no such file; then `errno` says why.
     init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// A file that is open. `nil` if it cannot be asked; then `errno` says why.
+    /// A file that is open.
+    ///
+    /// `nil` if it cannot be asked; then `errno` says why.
     init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }

@@ -23,8 +23,8 @@ struct LoopWatch {
     /// When the turn that lasts now began.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
 
-    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, or its stall has used up
-    /// its samples and will ring at its end.
+    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, or its stall has used
+    /// up its samples and will ring at its end.
     var mayPark: Bool {
         let began = turnBegan
         return began == nil || began == detector.stall?.turnBegan
@@ -121,7 +121,9 @@ extension LoopWatch {
         services.submit(record)
     }
 
-    /// Lets a stall escalate when it is time, with a sample of that moment. Returns when that will be.
+    /// Lets a stall escalate when it is time, with a sample of that moment.
+    ///
+    /// Returns when that will be.
     private mutating func escalate(at time: UInt64) -> UInt64? {
         guard let stall = detector.stall, stallRecord != nil, let due = escalation else { return nil }
         guard time >= due else { return due }
@@ -150,7 +152,8 @@ extension LoopWatch {
         switch saturation?.look(snapshot, at: time) {
         case .begin(let saturation):
             let target = loop.source.target(of: loop.recorder)
-            var record = StallRecord(saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
+            var record = StallRecord(
+                saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
             var sample = services.sample(target, age: time &- saturation.since)
             sample.isValid = true
             record.samples.append(sample)

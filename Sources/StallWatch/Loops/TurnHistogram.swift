@@ -2,17 +2,17 @@ import Synchronization
 
 /// How long turns took: counts in buckets that grow with the duration, so that memory is constant and the error is too.
 ///
-/// Eight buckets for every power of two: a duration is known to within 12.5 %. Below 1 µs all share one bucket, and above
-/// 4.8 hours all share another. One thread at a time writes, the loop's, so a count goes up by a load and a store, with no lock
-/// and no locked instruction; any thread may read.
+/// Eight buckets for every power of two: a duration is known to within 12.5 %. Below 1 µs all share one bucket, and
+/// above 4.8 hours all share another. One thread at a time writes, the loop's, so a count goes up by a load and a
+/// store, with no lock and no locked instruction; any thread may read.
 ///
 /// `@unchecked Sendable`: the atomics are made before the object is shared and given back when nobody refers to it.
 final class TurnHistogram: @unchecked Sendable {
     /// Sub-buckets of a power of two, as a number of bits.
     private static let precision = 3
-    /// Durations below 2^10 ns, about 1 µs, are not told apart …
+    /// Durations below 2^10 ns, about 1 µs, are not told apart.
     private static let lowestPower = 10
-    /// … nor those from 2^44 ns, about 4.8 hours.
+    /// Neither are those from 2^44 ns, about 4.8 hours.
     private static let highestPower = 44
     /// The first bucket is for what is below the range, the last for what is above.
     static let bucketCount = (highestPower - lowestPower) << precision + 2
@@ -30,7 +30,9 @@ final class TurnHistogram: @unchecked Sendable {
         buckets.deallocate()
     }
 
-    /// Counts a turn of `nanoseconds`. On the loop's thread only.
+    /// Counts a turn of `nanoseconds`.
+    ///
+    /// On the loop's thread only.
     func record(_ nanoseconds: UInt64) {
         // In range: `bucket` gives a number below `bucketCount` for every duration.
         let bucket = buckets + Self.bucket(of: nanoseconds)
@@ -38,11 +40,14 @@ final class TurnHistogram: @unchecked Sendable {
         busy.store(busy.load(ordering: .relaxed) &+ nanoseconds, ordering: .relaxed)
     }
 
-    /// The counts now, and the time that all turns took. Turns that end meanwhile may be in one and not in the other.
+    /// The counts now, and the time that all turns took.
+    ///
+    /// Turns that end meanwhile may be in one and not in the other.
     func snapshot() -> Snapshot {
         let busyNanoseconds = busy.load(ordering: .relaxed)
         return Snapshot(
-            counts: (0..<Self.bucketCount).map { buckets[$0].load(ordering: .relaxed) }, busyNanoseconds: busyNanoseconds
+            counts: (0..<Self.bucketCount).map { buckets[$0].load(ordering: .relaxed) },
+            busyNanoseconds: busyNanoseconds
         )
     }
 

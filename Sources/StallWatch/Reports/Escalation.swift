@@ -16,10 +16,11 @@ public struct Escalation: Sendable {
         Escalation(multiple: multiple, action: .call(body))
     }
 
-    /// Ends the process with abort(3), so that a supervisor starts it again, once a stall has lasted for `multiple` thresholds.
+    /// Ends the process with abort(3), so that a supervisor starts it again, once a stall has lasted for `multiple`
+    /// thresholds.
     ///
-    /// The report is written first. A disk that does not answer delays the end by 5 seconds, a log or another sink by one
-    /// more. The report stays `ongoing`, and the next start makes it `abandoned`.
+    /// The report is written first. A disk that does not answer delays the end by 5 seconds, a log or another sink by
+    /// one more. The report stays `ongoing`, and the next start makes it `abandoned`.
     public static func abort(after multiple: Int) -> Escalation {
         Escalation(multiple: multiple, action: .abort)
     }

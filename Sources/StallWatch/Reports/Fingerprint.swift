@@ -1,7 +1,7 @@
 /// What makes two stalls the same: the path through the app's own functions, and the kind of loop.
 ///
-/// It is made from names, never from addresses or lines, so it is the same under ASLR, in every process, and in a rebuild
-/// that leaves the functions on the path alone. What such a rebuild may change is taken out first:
+/// It is made from names, never from addresses or lines, so it is the same under ASLR, in every process, and in a
+/// rebuild that leaves the functions on the path alone. What such a rebuild may change is taken out first:
 ///
 /// - *Compiler's variants* of a function (specialisations, merged functions, partial applications, C functions split or
 ///   cloned under a suffix such as `.cold` or `.constprop.0`): which there are depends on callers elsewhere.
@@ -10,11 +10,11 @@
 /// - *How deep a recursion was*: a function counts once, where it was seen first.
 /// - *How the loop was reached*: functions outside the turn's callout have not stalled.
 ///
-/// A closure keeps its number within its function: two closures of one function are two places, and their numbers change
-/// only with that function. Overloads share one short name, and so a fingerprint.
+/// A closure keeps its number within its function: two closures of one function are two places, and their numbers
+/// change only with that function. Overloads share one short name, and so a fingerprint.
 ///
-/// Samples of a busy turn differ in their innermost frames. The path is followed inwards for as long as more than half of
-/// the samples agree.
+/// Samples of a busy turn differ in their innermost frames. The path is followed inwards for as long as more than half
+/// of the samples agree.
 struct Fingerprint: Equatable {
     /// A function of the app on a stack.
     struct Place: Equatable {
@@ -52,11 +52,15 @@ struct Fingerprint: Equatable {
         var name = Substring(name)
         let variants = ["specialized ", "merged ", "partial apply for "]
         while let variant = variants.first(where: { name.hasPrefix($0) }) { name = name.dropFirst(variant.count) }
-        let compilersOwn = ["thunk for ", "reabstraction thunk", "dispatch thunk of ", "protocol witness for ", "outlined "]
+        let compilersOwn = [
+            "thunk for ", "reabstraction thunk", "dispatch thunk of ", "protocol witness for ", "outlined ",
+        ]
         guard !compilersOwn.contains(where: { name.hasPrefix($0) }) else { return nil }
         // A C symbol has no dot of its own, and a Swift or C++ name that has one also has a parenthesis or a space.
-        if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."), let dot = name.firstIndex(of: "."),
-            name[dot...].dropFirst().prefix(while: { $0 != "." }).isCloneSuffix {
+        if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
+            let dot = name.firstIndex(of: "."),
+            name[dot...].dropFirst().prefix(while: { $0 != "." }).isCloneSuffix
+        {
             name = name[..<dot]
         }
         return String(name)

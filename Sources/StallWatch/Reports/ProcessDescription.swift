@@ -1,7 +1,9 @@
 import Glibc
 
 extension StallReport {
-    /// The program that stalled. Holds no arguments and no environment.
+    /// The program that stalled.
+    ///
+    /// Holds no arguments and no environment.
     public struct ProcessDescription: Codable, Sendable, Equatable {
         /// The executable's file name.
         public var name: String
@@ -47,7 +49,8 @@ extension StallReport.ProcessDescription {
         )
     }
 
-    /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds): proc(5).
+    /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds):
+    /// proc(5).
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
         guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat,
             let boot = systemStat.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),

@@ -3,9 +3,13 @@ import Glibc
 /// A process, told from every other one: pids are used again, so the start time and the boot are needed too.
 struct ProcessIdentity: Sendable, Hashable {
     var pid: Int32
-    /// Field 22 of /proc/<pid>/stat: clock ticks since the boot. Unlike a time of day it never shifts with the clock.
+    /// Field 22 of /proc/<pid>/stat: clock ticks since the boot.
+    ///
+    /// Unlike a time of day it never shifts with the clock.
     var startTicks: UInt64
-    /// The kernel's id of the boot. Hexadecimal digits and dashes.
+    /// The kernel's id of the boot.
+    ///
+    /// Hexadecimal digits and dashes.
     var bootID: String
 
     /// The calling process; `nil` where /proc is not mounted.

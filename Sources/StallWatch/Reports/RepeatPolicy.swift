@@ -1,10 +1,12 @@
-/// Decides which stalls are reported in full: the 1st, 2nd, 4th, 8th … of each fingerprint, and at most so many a minute.
+/// Decides which stalls are reported in full: the 1st, 2nd, 4th, 8th … of each fingerprint, and at most so many a
+/// minute.
 ///
 /// A pure value: it is told fingerprints and the time. The stalls between are counted in the next report of the same
-/// fingerprint. One that is due while too many reports were made within a minute is made up for by the next of its kind.
+/// fingerprint. One that is due while too many reports were made within a minute is made up for by the next of its
+/// kind.
 struct RepeatPolicy {
-    /// Fingerprints that are remembered; past it, the one that has not come for longest is forgotten, so that its next stall
-    /// is reported as if it were the first.
+    /// Fingerprints that are remembered; past it, the one that has not come for longest is forgotten, so that its next
+    /// stall is reported as if it were the first.
     static let maximumFingerprints = 1024
     private static let minute: UInt64 = 60_000_000_000
 

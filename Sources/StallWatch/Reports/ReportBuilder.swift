@@ -69,8 +69,9 @@ struct ReportBuilder {
         )
     }
 
-    /// The stack that most samples show; of several, the one that was seen first. Samples that another turn may have
-    /// crept into count only where there are no others.
+    /// The stack that most samples show; of several, the one that was seen first.
+    ///
+    /// Samples that another turn may have crept into count only where there are no others.
     static func dominantStack(of samples: [StallReport.Sample]) -> Int? {
         let valid = samples.filter { $0.isValid && $0.stack != nil }
         var counts: [Int: Int] = [:]

@@ -1,6 +1,8 @@
 import Synchronization
 
-/// What the reporter and the sinks have counted. Any thread may add to it; no monitored one does.
+/// What the reporter and the sinks have counted.
+///
+/// Any thread may add to it; no monitored one does.
 final class ReportCounts: Sendable {
     private let statistics = Mutex(StallMonitor.Statistics())
 

@@ -8,7 +8,9 @@ public struct ReportQuota: Sendable, Equatable {
     /// Bytes at most, over all reports; at least 1 MiB.
     public var bytes: Int
 
-    /// Makes a quota. By default 1,000 reports and 128 MiB: a report is some tens of kilobytes.
+    /// Makes a quota.
+    ///
+    /// By default 1,000 reports and 128 MiB: a report is some tens of kilobytes.
     public init(reports: Int = 1_000, bytes: Int = 128 << 20) {
         self.reports = reports
         self.bytes = bytes
@@ -25,14 +27,18 @@ enum OpenReports {
 }
 
 extension ReportDirectory {
-    /// Ends what processes that are gone have left: their temporary files go, and their ongoing reports become abandoned.
+    /// Ends what processes that are gone have left: their temporary files go, and their ongoing reports become
+    /// abandoned.
+    ///
     /// Returns these.
     ///
     /// A process on another host or in another pid namespace looks gone from here. If it is not, its next sample or the
     /// stall's end puts its own state back.
     func recover() -> [StallReport] {
         withLock {
-            for name in names() where isLeftover(name) { unlink(path + "/" + name) }
+            for name in names() where isLeftover(name) || isEmptyReport(name) {
+                unlink(path + "/" + name)
+            }
             return names().filter(Self.isReport).sorted().compactMap { name in
                 guard var report = openReport(name), isGone(report) else { return nil }
                 report.state = .abandoned
@@ -43,8 +49,9 @@ extension ReportDirectory {
         }
     }
 
-    /// Removes the oldest reports until the directory is inside its quota. Those of stalls that still last stay. Returns how
-    /// many were removed.
+    /// Removes the oldest reports until the directory is inside its quota.
+    ///
+    /// Those of stalls that still last stay. Returns how many were removed.
     func enforce(_ quota: ReportQuota) -> Int {
         struct File {
             var name: String
@@ -98,6 +105,11 @@ extension ReportDirectory {
         return process != owner && !process.isAlive
     }
 
+    /// Whether a power failure has left nothing of a report but its name.
+    private func isEmptyReport(_ name: String) -> Bool {
+        Self.isReport(name) && FileStatus(path: path + "/" + name).map { $0.isRegular && $0.size == 0 } ?? false
+    }
+
     private func names() -> [String] {
         guard let directory = opendir(path) else { return [] }
         defer { closedir(directory) }
@@ -112,8 +124,10 @@ extension ReportDirectory {
         return names
     }
 
-    /// Keeps two processes that start at once from both recovering the same reports. Waits half a second at most: the lock
-    /// may be held by a process that is stopped, and a file system may have no locks.
+    /// Keeps two processes that start at once from both recovering the same reports.
+    ///
+    /// Waits half a second at most: the lock may be held by a process that is stopped, and a file system may have no
+    /// locks.
     private func withLock<Result>(_ body: () -> Result) -> Result {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return body() }

@@ -2,9 +2,9 @@ import Glibc
 
 /// A directory with one JSON file a stall.
 ///
-/// A file is replaced as a whole: written beside, flushed to the disk, renamed over the old one. A reader never sees half
-/// a report, and what fails leaves the file as it was. Several processes may share a directory: every file's name has the
-/// random part of its report's id, and temporary files carry the process that writes them.
+/// A file is replaced as a whole: written beside, flushed to the disk, renamed over the old one. A reader never sees
+/// half a report, and what fails leaves the file as it was. Several processes may share a directory: every file's name
+/// has the random part of its report's id, and temporary files carry the process that writes them.
 struct ReportDirectory: Sendable {
     /// The directory's path, as it was given.
     let path: String
@@ -27,7 +27,9 @@ struct ReportDirectory: Sendable {
         unlink(probe)
     }
 
-    /// The name of a report's file. Names sort by time.
+    /// The name of a report's file.
+    ///
+    /// Names sort by time.
     static func fileName(of report: StallReport) -> String {
         let time = report.startedAt.description.filter { $0 != "-" && $0 != ":" }
         return "stall-\(time)-\(report.id.suffix(12)).json"
@@ -38,7 +40,9 @@ struct ReportDirectory: Sendable {
         name.hasPrefix("stall-") && name.hasSuffix(".json")
     }
 
-    /// Writes a report's file, or replaces it. Returns its path.
+    /// Writes a report's file, or replaces it.
+    ///
+    /// Returns its path.
     ///
     /// A directory that has vanished is made again.
     ///
@@ -49,13 +53,15 @@ struct ReportDirectory: Sendable {
         let bytes = report.jsonData()
         do {
             return try write(bytes, name)
-        } catch where error.errno == ENOENT {
+        } catch  where error.errno == ENOENT {
             try makeDirectories(path)
             return try write(bytes, name)
         }
     }
 
-    /// Removes a report's file. That there is none is no error.
+    /// Removes a report's file.
+    ///
+    /// That there is none is no error.
     ///
     /// - Throws: ``StallWatchError/Code/unwritableReports``.
     func remove(_ name: String) throws(StallWatchError) {
@@ -66,8 +72,11 @@ struct ReportDirectory: Sendable {
     private func write(_ bytes: [UInt8], _ name: String) throws(StallWatchError) -> String {
         let file = path + "/" + name
         let temporary = temporaryPath(for: name)
-        try WholeFile.write(bytes, to: temporary)
-        guard rename(temporary, file) == 0 else {
+        // A busy disk may take long to flush. Where there is no older file to lose, the new one is shown at once: the death
+        // of the process cannot take it back, and only a power failure within that time leaves an empty file.
+        let isNew = access(file, F_OK) != 0
+        try WholeFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
+        guard isNew || rename(temporary, file) == 0 else {
             let reason = errno
             unlink(temporary)
             throw StallWatchError(.unwritableReports, "\(file) cannot be replaced", errno: reason)
@@ -83,8 +92,9 @@ struct ReportDirectory: Sendable {
     static let ownerMark = "."
     static let temporarySuffix = ".tmp"
 
-    /// Flushes the directory itself, so that the new name is on the disk too. Where a file system cannot, the report is
-    /// still there for as long as the machine is up.
+    /// Flushes the directory itself, so that the new name is on the disk too.
+    ///
+    /// Where a file system cannot, the report is still there for as long as the machine is up.
     private func flush() {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }

@@ -12,7 +12,9 @@ final class ReportStreams: Sendable {
     }
     private let state = Mutex(State())
 
-    /// A new stream, from now on. It ends when the monitor is stopped.
+    /// A new stream, from now on.
+    ///
+    /// It ends when the monitor is stopped.
     func stream() -> AsyncStream<StallReport> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: StallReport.self, bufferingPolicy: .bufferingNewest(Self.capacity)
@@ -33,7 +35,9 @@ final class ReportStreams: Sendable {
         return stream
     }
 
-    /// Gives a report to every stream. Returns how many reports that pushed out of full ones.
+    /// Gives a report to every stream.
+    ///
+    /// Returns how many reports that pushed out of full ones.
     func yield(_ report: StallReport) -> Int {
         // Outside the lock: a reader that ends takes it.
         let continuations = state.withLock { Array($0.continuations.values) }

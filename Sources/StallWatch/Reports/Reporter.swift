@@ -1,19 +1,20 @@
+internal import CLinux
 import Glibc
 import Synchronization
 
 /// Names what the watchdog found, decides what is reported, and gives it to the sinks, on a thread of its own.
 ///
-/// Symbolication may take long, and while it does, the watchdog has other loops to look after. It leaves the newest state of
-/// each stall in a mailbox and goes on. Each sink then has its own thread.
+/// Symbolication may take long, and while it does, the watchdog has other loops to look after. It leaves the newest
+/// state of each stall in a mailbox and goes on. Each sink then has its own thread.
 ///
-/// A stall's file is there from the threshold on, whatever becomes of the stall: only at its end is it known which other
-/// stalls it repeats. One that is held back loses its file then. If the process dies before, the file stays.
+/// A stall's file is there from the threshold on, whatever becomes of the stall: only at its end is it known which
+/// other stalls it repeats. One that is held back loses its file then. If the process dies before, the file stays.
 final class Reporter: Sendable {
     /// Stalls that may wait to be named; past it, the oldest that is over is dropped, and counted.
     static let mailboxCapacity = 256
-    /// How long a disk may keep the process from aborting, in nanoseconds, …
+    /// How long a disk may keep the process from aborting, or ``StallMonitor/stop()`` from returning, in nanoseconds.
     static let storePatience: UInt64 = 5_000_000_000
-    /// … and how long any other sink may, or keep ``StallMonitor/stop()`` from returning.
+    /// The same for any other sink; also how long a disk may keep a report from the other sinks.
     static let sinkPatience: UInt64 = 1_000_000_000
     /// When naming took longer than this the last time, a report is first written without names.
     static let slowNaming: UInt64 = 20_000_000
@@ -34,6 +35,7 @@ final class Reporter: Sendable {
     }
     private let mailbox = Mutex(Mailbox())
     private let arrival = Semaphore()
+    private let finished = Atomic<Bool>(false)
     private let settings: Settings
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
@@ -69,7 +71,9 @@ final class Reporter: Sendable {
         for worker in stores + others { try worker.start() }
     }
 
-    /// Leaves the newest state of a stall to be reported. Never waits for a disk.
+    /// Leaves the newest state of a stall to be reported.
+    ///
+    /// Never waits for a disk.
     func submit(_ record: StallRecord) {
         let isLost = mailbox.withLock { mailbox in
             if let waiting = mailbox.records.firstIndex(where: { $0.id == record.id }) {
@@ -89,10 +93,15 @@ final class Reporter: Sendable {
         arrival.post()
     }
 
-    /// Tells the log something about the monitor itself. Never waits.
+    /// Tells the log something about the monitor itself.
+    ///
+    /// Never waits.
     func tell(_ message: String, _ metadata: [String: String]) {
         notices.post(.notice(message, metadata))
     }
+
+    /// Whether ``run()`` has handed out everything and is about to return.
+    var isFinished: Bool { finished.load(ordering: .acquiring) }
 
     /// Tells which thread stops the monitor: if it is a sink's, nobody will wait for it.
     func noteStop() {
@@ -126,9 +135,12 @@ final class Reporter: Sendable {
             }
         }
         finishSinks()
+        finished.store(true, ordering: .releasing)
     }
 
-    /// Waits until the sinks have got everything, but not for ever. Harmless the second time.
+    /// Waits until the sinks have got everything, but not for ever.
+    ///
+    /// Harmless the second time.
     func finishSinks() {
         for worker in stores + others { worker.close() }
         for worker in stores { worker.join(until: monotonicNow() &+ Self.storePatience) }
@@ -148,7 +160,11 @@ extension Reporter {
         /// Stalls that last and have been reported as such.
         var open: Set<String> = []
         var escalated: Set<String> = []
-        /// Whether naming a report may take so long that it should not wait for it. The first time, all symbols are read.
+        /// Where each store was when the last stall was over.
+        var storesReached: [SinkWorker.Barrier] = []
+        /// Whether naming a report may take so long that it should not wait for it.
+        ///
+        /// The first time, all symbols are read.
         var isNamingSlow = true
     }
 
@@ -180,7 +196,7 @@ extension Reporter {
         if let reason { counts.add { $0.heldBack[reason] += 1 } }
         report = prepared(report)
         if isNew { give(.began(report)) }
-        give(.ended(report, reason))
+        giveLast(.ended(report, reason), &work)
         guard reason == nil else { return }
         let dropped = streams.yield(report)
         if dropped > 0 { counts.add { $0.reportsDropped += dropped } }
@@ -202,6 +218,24 @@ extension Reporter {
         for worker in stores + others { worker.submit(delivery) }
     }
 
+    /// Gives the last report of a stall to the stores, and to the others once it is on disk: who is told of a report
+    /// finds its file.
+    ///
+    /// A disk that takes too long is not waited for, and not again before it has caught up.
+    private func giveLast(_ delivery: Delivery, _ work: inout Work) {
+        for worker in stores { worker.submit(delivery) }
+        if work.storesReached.allSatisfy(\.isReached) {
+            work.storesReached = stores.map { $0.barrier() }
+            wait(for: work.storesReached, Self.sinkPatience)
+        }
+        for worker in others { worker.submit(delivery) }
+    }
+
+    private func wait(for barriers: [SinkWorker.Barrier], _ patience: UInt64) {
+        let deadline = monotonicNow() &+ patience
+        for barrier in barriers { barrier.wait(until: deadline) }
+    }
+
     private func escalate(_ report: StallReport) {
         switch settings.escalation {
         case nil:
@@ -210,10 +244,10 @@ extension Reporter {
             give(.escalated(report))
         case .abort:
             notices.post(.notice("the process is aborted because it does not come back", ["reason": report.summary]))
-            let deadline = monotonicNow() &+ Self.storePatience
-            for worker in stores { worker.flush(until: deadline) }
-            let patience = monotonicNow() &+ Self.sinkPatience
-            for worker in others { worker.flush(until: patience) }
+            wait(for: stores.map { $0.barrier() }, Self.storePatience)
+            wait(for: others.map { $0.barrier() }, Self.sinkPatience)
+            // With every signal blocked, as here, the Swift runtime's crash handler makes a SIGSEGV of it (measured).
+            _ = clinux_unblock_all_signals()
             abort()
         }
     }

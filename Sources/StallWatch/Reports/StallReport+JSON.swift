@@ -24,7 +24,9 @@ extension StallReport {
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }
 
-    /// Reads a report from JSON. Fields and words that this version does not know are passed over.
+    /// Reads a report from JSON.
+    ///
+    /// Fields and words that this version does not know are passed over.
     ///
     /// - Parameter jsonData: UTF-8, ``maximumBytes`` at most.
     /// - Throws: ``StallWatchError/Code/unreadableReport``, with the place of the first fault: what is not JSON, a field that
@@ -32,7 +34,8 @@ extension StallReport {
     public init(jsonData: [UInt8]) throws(StallWatchError) {
         guard jsonData.count <= Self.maximumBytes else {
             throw StallWatchError(
-                .unreadableReport, "this is not a stall report: it has \(jsonData.count) bytes, and \(Self.maximumBytes) is "
+                .unreadableReport,
+                "this is not a stall report: it has \(jsonData.count) bytes, and \(Self.maximumBytes) is "
                     + "the most that one may have"
             )
         }

@@ -5,7 +5,9 @@ public struct PathStyle: Sendable, Equatable {
 
     /// Paths as they are.
     public static let full = PathStyle(value: .full)
-    /// File names only. Build IDs still tell which file it was.
+    /// File names only.
+    ///
+    /// Build IDs still tell which file it was.
     public static let fileNames = PathStyle(value: .fileNames)
 }
 
@@ -17,7 +19,9 @@ extension StallReport {
         for index in images.indices { images[index].path = images[index].name }
     }
 
-    /// Lets the app change the report. What other parts go by stays: id, state, times, and indices that lead somewhere.
+    /// Lets the app change the report.
+    ///
+    /// What other parts go by stays: id, state, times, and indices that lead somewhere.
     ///
     /// - Returns: What the app has broken; the report is then without its stacks.
     mutating func redact(with body: @Sendable (inout StallReport) -> Void) -> String? {

@@ -53,7 +53,9 @@ extension StallReport {
     public struct Frame: Codable, Sendable, Hashable {
         /// Index into ``StallReport/images``; `nil` when the address is in none.
         public var image: Int?
-        /// The address as a virtual address of the image's file; without an image, the address itself. Hexadecimal.
+        /// The address as a virtual address of the image's file; without an image, the address itself.
+        ///
+        /// Hexadecimal.
         public var offset: String
         /// The function's name as it was written.
         public var function: String?
@@ -73,7 +75,9 @@ extension StallReport {
         public var path: String
         /// The build ID in hexadecimal; `nil` if the file has none.
         public var buildID: String?
-        /// The address that the file's virtual address 0 had. Hexadecimal.
+        /// The address that the file's virtual address 0 had.
+        ///
+        /// Hexadecimal.
         public var baseAddress: String
     }
 

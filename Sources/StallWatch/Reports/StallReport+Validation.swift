@@ -1,23 +1,27 @@
 extension StallReport {
-    /// The largest report that is read, in bytes of JSON: 16 MiB. A report with twenty different stacks of 512 frames each
-    /// takes about 6.
+    /// The largest report that is read, in bytes of JSON: 16 MiB.
+    ///
+    /// A report with twenty different stacks of 512 frames each takes about 6.
     public static let maximumBytes = 16 << 20
 
     /// What is wrong with a report that a decoder has accepted; `nil` when nothing is.
     ///
-    /// Every index has to lead somewhere and every duration has to be one, so that whoever has a report can use it without
-    /// checking again.
+    /// Every index has to lead somewhere and every duration has to be one, so that whoever has a report can use it
+    /// without checking again.
     var fault: String? {
         guard schemaVersion >= 1 else { return "schemaVersion is \(schemaVersion)" }
         let times = [
-            durationMilliseconds, thresholdMilliseconds, startUncertaintyMilliseconds ?? 0, monitor.watchdogLateMilliseconds,
+            durationMilliseconds, thresholdMilliseconds, startUncertaintyMilliseconds ?? 0,
+            monitor.watchdogLateMilliseconds,
         ]
         guard times.allSatisfy(\.isDuration) else { return "a duration is negative or not finite" }
         guard repeats >= 0, loop.nesting >= 0, omittedThreads ?? 0 >= 0, monitor.heldBack.isValid else {
             return "a count is negative"
         }
         for (index, sample) in samples.enumerated() {
-            guard sample.stack.map(stacks.indices.contains) ?? true else { return "samples[\(index)].stack leads nowhere" }
+            guard sample.stack.map(stacks.indices.contains) ?? true else {
+                return "samples[\(index)].stack leads nowhere"
+            }
             guard [sample.atMilliseconds, sample.heldMicroseconds, sample.captureMicroseconds].allSatisfy(\.isDuration)
             else { return "samples[\(index)] has a time that is negative or not finite" }
             guard (sample.workers ?? []).allSatisfy({ $0.stack.map(stacks.indices.contains) ?? true }) else {

@@ -2,7 +2,9 @@
 // adds is kept as it is by an older reader, where an enum would refuse the whole report.
 
 extension StallReport {
-    /// What kind of lateness a report is about. More kinds may come.
+    /// What kind of lateness a report is about.
+    ///
+    /// More kinds may come.
     public struct Kind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
@@ -17,7 +19,9 @@ extension StallReport {
         public static let starvation = Kind(rawValue: "starvation")
     }
 
-    /// Where a stall was when its report was last written. More states may come.
+    /// Where a stall was when its report was last written.
+    ///
+    /// More states may come.
     public struct State: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
@@ -28,11 +32,15 @@ extension StallReport {
         public static let ongoing = State(rawValue: "ongoing")
         /// It was over: the duration is final.
         public static let ended = State(rawValue: "ended")
-        /// Nobody saw its end: the process died or the monitor was stopped before. The duration is the last one seen.
+        /// Nobody saw its end: the process died or the monitor was stopped before.
+        ///
+        /// The duration is the last one seen.
         public static let abandoned = State(rawValue: "abandoned")
     }
 
-    /// What a turn of a run loop calls out to. More callouts may come.
+    /// What a turn of a run loop calls out to.
+    ///
+    /// More callouts may come.
     public struct Callout: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
@@ -55,7 +63,9 @@ extension StallReport {
         public static let outside = Callout(rawValue: "outside")
     }
 
-    /// What kind of loop it is. More kinds may come.
+    /// What kind of loop it is.
+    ///
+    /// More kinds may come.
     public struct LoopKind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
@@ -78,7 +88,9 @@ extension StallReport {
         public static let probe = LoopKind(rawValue: "probe")
     }
 
-    /// What a thread was doing when it was captured. More states may come.
+    /// What a thread was doing when it was captured.
+    ///
+    /// More states may come.
     public struct ThreadState: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
@@ -93,7 +105,9 @@ extension StallReport {
         public static let uninterruptible = ThreadState(rawValue: "uninterruptible")
     }
 
-    /// How a stack was taken. More methods may come.
+    /// How a stack was taken.
+    ///
+    /// More methods may come.
     public struct CaptureMethod: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
@@ -108,7 +122,9 @@ extension StallReport {
         public static let signal = CaptureMethod(rawValue: "signal")
     }
 
-    /// What a frame is. More kinds may come.
+    /// What a frame is.
+    ///
+    /// More kinds may come.
     public struct FrameKind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String

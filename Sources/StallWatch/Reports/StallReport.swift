@@ -3,12 +3,13 @@
 /// Durations are milliseconds, addresses and offsets are hexadecimal strings, times are UTC. Stacks, frames and images
 /// are stored once and referred to by index. A field that is `nil` was not known, and is left out of the JSON.
 ///
-/// `Schemas/stall-report.schema.json` describes the JSON for other programs. Within one ``schemaVersion`` fields and words
-/// may be added, so a reader passes over fields that it does not know and expects words that it does not know; a field
-/// that goes away or changes its meaning makes a new version, which older readers refuse.
+/// `Schemas/stall-report.schema.json` describes the JSON for other programs. Within one ``schemaVersion`` fields and
+/// words may be added, so a reader passes over fields that it does not know and expects words that it does not know; a
+/// field that goes away or changes its meaning makes a new version, which older readers refuse.
 public struct StallReport: Codable, Sendable, Equatable, Identifiable {
-    /// The version of the shape that this library writes. It grows when a field changes its meaning or goes away; new
-    /// fields may come without it.
+    /// The version of the shape that this library writes.
+    ///
+    /// It grows when a field changes its meaning or goes away; new fields may come without it.
     public static let currentSchemaVersion = 1
 
     /// The version of the report's shape.
@@ -31,13 +32,18 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var metadata: [String: String]
     /// The loop and the turn.
     public var loop: LoopDescription
-    /// By how much the stall may have begun earlier. Only for loops that are watched by heartbeat.
+    /// By how much the stall may have begun earlier.
+    ///
+    /// Only for loops that are watched by heartbeat.
     public var startUncertaintyMilliseconds: Double?
-    /// Turns that passed while the loop did not come to wait. Only for a saturation.
+    /// Turns that passed while the loop did not come to wait.
+    ///
+    /// Only for a saturation.
     public var turns: UInt64?
     /// What the turn was running.
     public var callout: Callout?
     /// What makes two stalls the same: 16 hexadecimal digits made from the names of the app's functions on the stack.
+    ///
     /// `nil` until these have been looked up.
     public var fingerprint: String?
     /// Stalls with the same fingerprint that came since the last one that was reported, and were only counted.
@@ -115,6 +121,8 @@ extension StallReport {
         return text
     }
 
-    /// The name of the report's file in the report directory. Names sort by the time at which the stall began.
+    /// The name of the report's file in the report directory.
+    ///
+    /// Names sort by the time at which the stall began.
     public var fileName: String { ReportDirectory.fileName(of: self) }
 }

@@ -2,10 +2,18 @@ import Glibc
 
 /// Files that are there as a whole or not at all.
 enum WholeFile {
-    /// Writes a new file and flushes it to the disk. What fails is taken away again. Only the owner may read it.
+    /// Writes a new file and flushes it to the disk.
     ///
+    /// What fails is taken away again. Only the owner may read it.
+    ///
+    /// - Parameters:
+    ///   - bytes: The file's contents.
+    ///   - path: The file.
+    ///   - shown: Called when all is written and not yet flushed; returns 0 or an error number.
     /// - Throws: ``StallWatchError/Code/unwritableReports``.
-    static func write(_ bytes: [UInt8], to path: String) throws(StallWatchError) {
+    static func write(
+        _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
+    ) throws(StallWatchError) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw StallWatchError(
@@ -14,6 +22,7 @@ enum WholeFile {
             )
         }
         var failure = append(bytes, to: descriptor)
+        if failure == 0 { failure = shown() }
         if failure == 0, fsync(descriptor) != 0 { failure = errno }
         // Errors of a delayed write may only show here (close(2)).
         if close(descriptor) != 0, failure == 0 { failure = errno }
@@ -39,7 +48,9 @@ enum WholeFile {
         }
     }
 
-    /// Writes all of `bytes` to an open file. Returns 0 or an error number.
+    /// Writes all of `bytes` to an open file.
+    ///
+    /// Returns 0 or an error number.
     static func append(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         bytes.withUnsafeBytes { buffer in
             var done = 0
@@ -58,7 +69,9 @@ enum WholeFile {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        guard let status = FileStatus(descriptor: descriptor), status.isRegular, status.size <= limit else { return nil }
+        guard let status = FileStatus(descriptor: descriptor), status.isRegular, status.size <= limit else {
+            return nil
+        }
         return read(descriptor, from: 0, count: status.size)
     }
 

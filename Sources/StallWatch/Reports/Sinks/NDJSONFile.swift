@@ -1,9 +1,9 @@
 import Glibc
 
-/// A file with one report a line, and older ones of its kind beside it: `stalls.ndjson`, `stalls.ndjson.1` …
+/// A file with one report a line, and older ones of its kind beside it, such as `stalls.ndjson.1`.
 ///
-/// Several processes may write the same file: each line goes in under a lock and at the end, and whoever fills the file moves it
-/// on.
+/// Several processes may write the same file: each line goes in under a lock and at the end, and whoever fills the file
+/// moves it on.
 final class NDJSONFile: Sink {
     private let path: String
     private let maximumBytes: Int
@@ -26,7 +26,7 @@ final class NDJSONFile: Sink {
         case .ended(let report, nil), .recovered(let report):
             do {
                 try append(report.jsonLine())
-            } catch where error.errno == ENOENT {
+            } catch  where error.errno == ENOENT {
                 try check()
                 try append(report.jsonLine())
             }
@@ -65,7 +65,8 @@ final class NDJSONFile: Sink {
             guard descriptor >= 0 else { throw failure(errno) }
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK {
                 // Another process may have moved the file on before the lock was there.
-                if let opened = FileStatus(descriptor: descriptor), opened.identity == FileStatus(path: path)?.identity {
+                if let opened = FileStatus(descriptor: descriptor), opened.identity == FileStatus(path: path)?.identity
+                {
                     return descriptor
                 }
                 close(descriptor)
@@ -84,14 +85,17 @@ final class NDJSONFile: Sink {
 
     private func rotate() throws(StallWatchError) {
         for number in stride(from: keep - 1, through: 1, by: -1) {
-            guard rename("\(path).\(number)", "\(path).\(number + 1)") == 0 || errno == ENOENT else { throw failure(errno) }
+            guard rename("\(path).\(number)", "\(path).\(number + 1)") == 0 || errno == ENOENT else {
+                throw failure(errno)
+            }
         }
         guard (keep > 0 ? rename(path, "\(path).1") : unlink(path)) == 0 else { throw failure(errno) }
     }
 
     private func failure(_ error: Int32) -> StallWatchError {
         StallWatchError(
-            .unwritableReports, "\(path) cannot be written: make it writable, free some space or name another file", errno: error
+            .unwritableReports, "\(path) cannot be written: make it writable, free some space or name another file",
+            errno: error
         )
     }
 }

@@ -2,16 +2,17 @@ public import Logging
 
 /// One of the places that a monitor's reports go to.
 ///
-/// Each sink has a thread of its own: one that is slow, fails or never comes back harms neither the monitor nor the other
-/// sinks. It misses the oldest of what waits for it once 64 reports do, which ``StallMonitor/Statistics/reportsLost``
-/// counts. Nothing of a sink ever runs on a monitored thread.
+/// Each sink has a thread of its own: one that is slow, fails or never comes back harms neither the monitor nor the
+/// other sinks. It misses the oldest of what waits for it once 64 reports do, which
+/// ``StallMonitor/Statistics/reportsLost`` counts. Nothing of a sink ever runs on a monitored thread.
 ///
-/// Sinks get a report when its stall is over, unless it is held back as a repeat; and at the start, the reports that an earlier
-/// process left in the directory.
+/// Sinks get a report when its stall is over, unless it is held back as a repeat; and at the start, the reports that an
+/// earlier process left in the directory.
 public struct ReportSink: Sendable {
     /// What is needed to make it; may check that it can work.
-    let describe: @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
-        -> SinkDescription
+    let describe:
+        @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
+            -> SinkDescription
 
     /// One JSON file a stall in the directory at `path`, from the threshold on; made where it is missing.
     ///
@@ -20,6 +21,7 @@ public struct ReportSink: Sendable {
     /// - Parameters:
     ///   - path: The directory. Processes may share it.
     ///   - quota: How much it may hold; past it, the oldest reports are removed, but never those of stalls that still last.
+    /// - Returns: The sink.
     public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportSink {
         ReportSink { counts, recovered throws(StallWatchError) in
             guard quota.reports >= 1, quota.bytes >= 1 << 20 else {
@@ -28,7 +30,9 @@ public struct ReportSink: Sendable {
                 )
             }
             let directory = try ReportDirectory(path: path)
-            return SinkDescription(name: "stallwatch-dir", interest: [.began, .updated, .ended, .heldBack], isStore: true) {
+            return SinkDescription(
+                name: "stallwatch-dir", interest: [.began, .updated, .ended, .heldBack], isStore: true
+            ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
             }
         }
@@ -41,11 +45,13 @@ public struct ReportSink: Sendable {
     ///   - maximumBytes: When the next line would make the file larger, it is moved to `path.1`, and that to `path.2` …
     ///     1 MiB at least.
     ///   - keep: How many moved files are kept: 0 to 1,000.
+    /// - Returns: The sink.
     public static func ndjson(path: String, maximumBytes: Int = 64 << 20, keep: Int = 3) -> ReportSink {
         ReportSink { _, _ throws(StallWatchError) in
             guard maximumBytes >= 1 << 20, (0...1_000).contains(keep) else {
                 throw StallWatchError(
-                    .invalidConfiguration, "the limits of \(path) are out of range: allow 1 MiB at least, and keep 0 to 1,000 files"
+                    .invalidConfiguration,
+                    "the limits of \(path) are out of range: allow 1 MiB at least, and keep 0 to 1,000 files"
                 )
             }
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
@@ -56,7 +62,9 @@ public struct ReportSink: Sendable {
         }
     }
 
-    /// A closure of the app. It may block, throw (``StallMonitor/Statistics/failedWrites`` counts it) and stop the monitor.
+    /// A closure of the app.
+    ///
+    /// It may block, throw (``StallMonitor/Statistics/failedWrites`` counts it) and stop the monitor.
     public static func closure(_ body: @escaping @Sendable (StallReport) throws -> Void) -> ReportSink {
         ReportSink { _, _ in
             SinkDescription(name: "stallwatch-app", interest: .finished) { ClosureSink(body) }
@@ -73,7 +81,9 @@ public struct ReportSink: Sendable {
     /// The app's hooks.
     static func hooks(_ hooks: HookSink.Hooks) -> ReportSink {
         ReportSink { _, _ in
-            SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .heldBack, .escalated]) { HookSink(hooks) }
+            SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .heldBack, .escalated]) {
+                HookSink(hooks)
+            }
         }
     }
 }

@@ -4,7 +4,9 @@ enum Delivery: Sendable {
     case began(StallReport)
     /// An ongoing stall's report, with one more sample.
     case updated(StallReport)
-    /// A stall is over, or nobody will see its end. With a reason, it is not to be reported, only counted.
+    /// A stall is over, or nobody will see its end.
+    ///
+    /// With a reason, it is not to be reported, only counted.
     case ended(StallReport, HeldBackReason?)
     /// A report that an earlier process has left, now `abandoned`.
     case recovered(StallReport)
@@ -17,7 +19,8 @@ enum Delivery: Sendable {
     var id: String? {
         switch self {
         case .began(let report), .updated(let report), .ended(let report, _), .recovered(let report),
-            .escalated(let report): report.id
+            .escalated(let report):
+            report.id
         case .notice: nil
         }
     }
@@ -50,12 +53,16 @@ enum Delivery: Sendable {
     }
 }
 
-/// Where reports go. Made and used by one thread, the sink's own.
+/// Where reports go.
+///
+/// Made and used by one thread, the sink's own.
 protocol Sink: AnyObject {
     /// Called once, before anything is delivered.
     func start()
 
-    /// Takes one delivery. May take its time.
+    /// Takes one delivery.
+    ///
+    /// May take its time.
     func take(_ delivery: Delivery) throws(StallWatchError)
 
     /// Called once, after the last delivery.
@@ -74,6 +81,7 @@ struct SinkDescription: Sendable {
     /// What the sink wants to be given.
     var interest: Delivery.Interest
     /// Whether a delivery that failed is tried again, and a newer one for the same report takes an older one's place.
+    ///
     /// Right for files, where the newest state is all that counts; wrong for code that may have done half its work.
     var isStore = false
     /// Makes the sink, on its own thread.

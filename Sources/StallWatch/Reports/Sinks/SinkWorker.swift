@@ -8,10 +8,27 @@ final class SinkWorker: Sendable {
     /// Deliveries that wait for a slow sink; past it, the oldest is dropped.
     static let capacity = 64
 
+    /// Reached when everything that was submitted before it has been given to the sink.
+    final class Barrier: Sendable {
+        private let reached = Atomic<Bool>(false)
+        private let semaphore = Semaphore()
+
+        var isReached: Bool { reached.load(ordering: .acquiring) }
+
+        fileprivate func reach() {
+            reached.store(true, ordering: .releasing)
+            semaphore.post()
+        }
+
+        /// Waits until it is reached, or until `deadline` (monotonic nanoseconds).
+        func wait(until deadline: UInt64) {
+            while !isReached, monotonicNow() < deadline { semaphore.wait(until: deadline) }
+        }
+    }
+
     private enum Item: Sendable {
         case delivery(Delivery)
-        /// Posted when everything before it has been given to the sink.
-        case barrier(Semaphore)
+        case barrier(Barrier)
     }
     private struct Box {
         var items: [Item] = []
@@ -40,7 +57,9 @@ final class SinkWorker: Sendable {
         box.withLock { $0.thread = thread }
     }
 
-    /// Leaves something for the sink, if it is interested. Never waits.
+    /// Leaves something for the sink, if it is interested.
+    ///
+    /// Never waits.
     func submit(_ delivery: Delivery) {
         guard description.interest.contains(delivery.interest) else { return }
         let isLost = box.withLock { box in
@@ -63,12 +82,12 @@ final class SinkWorker: Sendable {
         arrival.post()
     }
 
-    /// Waits until the sink has got everything that was submitted before, or until `deadline` (monotonic nanoseconds).
-    func flush(until deadline: UInt64) {
-        let barrier = Semaphore()
+    /// A barrier behind everything that has been submitted.
+    func barrier() -> Barrier {
+        let barrier = Barrier()
         box.withLock { $0.items.append(.barrier(barrier)) }
         arrival.post()
-        barrier.wait(until: deadline)
+        return barrier
     }
 
     /// Lets the thread end when the sink has got everything.
@@ -84,7 +103,8 @@ final class SinkWorker: Sendable {
         }
     }
 
-    /// Waits for the closed sink's thread until `deadline`; after that, the thread ends by itself when its sink lets it.
+    /// Waits for the closed sink's thread until `deadline`; after that, the thread ends by itself when its sink lets
+    /// it.
     func join(until deadline: UInt64) {
         // Taken away, so that a second call finds nothing: a thread is joined once.
         let (joining, isAbandoned) = box.withLock { box in
@@ -114,7 +134,7 @@ extension SinkWorker {
             for item in items {
                 switch item {
                 case .delivery(let delivery): give(delivery, to: sink, &retries)
-                case .barrier(let barrier): barrier.post()
+                case .barrier(let barrier): barrier.reach()
                 }
             }
             // When the monitor is stopped, what waits has one more chance.
@@ -190,7 +210,9 @@ struct Retries {
         backoff.mayTry(at: now) && !deliveries.contains { $0.id == delivery.id }
     }
 
-    /// Keeps a delivery for later, in the place of an older state of the same report. Returns how many were dropped.
+    /// Keeps a delivery for later, in the place of an older state of the same report.
+    ///
+    /// Returns how many were dropped.
     mutating func keep(_ delivery: Delivery) -> Int {
         if let older = deliveries.firstIndex(where: { $0.id == delivery.id }) {
             deliveries[older] = delivery
