@@ -28,8 +28,9 @@ demo: install ## Stall real loops in every way and check each report, in stalls/
 test: ## Build and run all tests
 	@scripts/install-dependencies.sh test
 	Tests/ScriptTests/install-dependencies-tests.sh
-	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build --disable-xctest
+	@python3 -c 'import jsonschema' 2>/dev/null || scripts/install-dependencies.sh test
+	$(SWIFT) build --build-tests --enable-all-traits
+	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest
 
 .PHONY: bench
 bench: install ## Measure what StallWatch costs beside the alternatives

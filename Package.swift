@@ -14,9 +14,15 @@ let package = Package(
         .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
         .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
     ],
+    traits: [
+        .trait(name: "Metrics", description: "A sink for swift-metrics"),
+        .trait(name: "ServiceLifecycle", description: "StallMonitor as a service of swift-service-lifecycle"),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
     ],
     targets: [
         // GNU functions and runtime entry points that Swift's own modules do not show.
@@ -28,7 +34,14 @@ let package = Package(
         .target(name: "CSymbols"),
         .target(
             name: "StallWatch",
-            dependencies: ["CLinux", "CSymbols", "CUnwind", .product(name: "Logging", package: "swift-log")],
+            dependencies: [
+                "CLinux", "CSymbols", "CUnwind", .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])
+                ),
+            ],
             swiftSettings: settings
         ),
         // The header for loops in C and C++. What it declares is in StallWatch.
@@ -45,19 +58,33 @@ let package = Package(
         ),
         // Threads in every state that the capture engine has to get right, in C. Part of the tests.
         .target(name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport"),
+        // A small app whose stalls tests can kill, starve of disk or abort.
+        .executableTarget(
+            name: "stallwatch-test-host", dependencies: ["StallWatch"], path: "Tests/Support/TestHost",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "CUnwindTests",
             dependencies: ["CUnwind", "CUnwindTestSupport"],
             swiftSettings: settings
         ),
         .testTarget(
-            name: "StallWatchIntegrationTests",
-            dependencies: ["CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo"],
+            name: "StallWatchTests",
+            dependencies: [
+                "StallWatch",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "InMemoryLogging", package: "swift-log"),
+                .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+                .product(
+                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])
+                ),
+            ],
             swiftSettings: settings
         ),
         .testTarget(
-            name: "StallWatchTests",
-            dependencies: ["StallWatch", .product(name: "Logging", package: "swift-log")],
+            name: "StallWatchIntegrationTests",
+            dependencies: ["CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo", "stallwatch-test-host"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -16,11 +16,12 @@ declare -rA purpose=(
     [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
     [libdw-dev]='libdw (elfutils) with its headers: it reads debug information; only its library is loaded, when there is one'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
+    [python3-jsonschema]='jsonschema for Python 3: it checks reports against the published schema'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
 build) packages=(libunwind-dev libdw-dev) ;;
-test) packages=(libunwind-dev libdw-dev gdb) ;;
+test) packages=(libunwind-dev libdw-dev gdb python3-jsonschema) ;;
 lint) packages=(clang-format) ;;
 *)
     echo "usage: $0 build|test|lint" >&2

@@ -25,6 +25,12 @@ int clinux_block_all_signals(void) {
   return pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
+int clinux_unblock_all_signals(void) {
+  sigset_t all;
+  sigfillset(&all);
+  return pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+}
+
 int clinux_semaphore_wait_until(sem_t *semaphore, uint64_t deadline) {
   if (deadline == UINT64_MAX) {
     return sem_wait(semaphore) == 0 ? 0 : errno;

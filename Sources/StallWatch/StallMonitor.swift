@@ -1,4 +1,3 @@
-internal import Logging
 import Synchronization
 
 #if !os(Linux)
@@ -29,6 +28,11 @@ public final class StallMonitor: Sendable {
         var phase = Phase.made
         var loops: [String: [LoopMonitor]] = [:]
         var identities: [String: ObjectIdentifier] = [:]
+        /// Since when each loop has been watched, in monotonic nanoseconds.
+        var watchedSince: [String: UInt64] = [:]
+        /// When the monitor was started and stopped, in monotonic nanoseconds.
+        var started: UInt64?
+        var stopped: UInt64?
     }
     private let state = Mutex(State())
     private let watchdog: Watchdog
@@ -43,16 +47,19 @@ public final class StallMonitor: Sendable {
     public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
         self.configuration = configuration
         _ = try Configuration.nanoseconds(configuration.threshold)
-        let rules = try configuration.rules()
-        var directory: ReportDirectory?
-        if let path = configuration.reports.path { directory = try ReportDirectory(path: path) }
         let metadata = configuration.metadata
-        reporter = Reporter(directory: directory, logger: configuration.logger) {
+        var settings = Reporter.Settings {
             ReportBuilder(
                 process: .current(), metadata: metadata, inApp: configuration.inApp,
                 symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp)
             )
         }
+        settings.reportsPerMinute = try configuration.validReportsPerMinute()
+        settings.pathStyle = configuration.pathStyle
+        settings.redact = configuration.redact
+        settings.escalation = configuration.escalation?.action
+        let rules = try configuration.rules()
+        reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
         watchdog = Watchdog(rules: rules, submit: reporter.submit)
     }
 
@@ -60,7 +67,9 @@ public final class StallMonitor: Sendable {
         stop()
     }
 
-    /// Watches one more loop, from its next turn on. May be called before ``start()`` and while the monitor runs.
+    /// Watches one more loop, from its next turn on.
+    ///
+    /// May be called before ``start()`` and while the monitor runs.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop, or another one of the same label,
     ///   ``StallWatchError/Code/invalidConfiguration`` for a threshold out of range, and ``StallWatchError/Code/stopped``
@@ -80,12 +89,14 @@ public final class StallMonitor: Sendable {
             let monitors = try loop.makeMonitors(threshold: threshold, alarm: watchdog.alarm)
             state.loops[loop.label] = monitors
             state.identities[loop.label] = loop.identity
+            state.watchedSince[loop.label] = monotonicNow()
             watchdog.add(monitors)
         }
     }
 
-    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen. Does nothing if there is
-    /// none.
+    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen.
+    ///
+    /// Does nothing if there is none.
     public func unwatch(_ label: String) {
         let monitors = state.withLock { state in
             state.identities[label] = nil
@@ -117,42 +128,49 @@ public final class StallMonitor: Sendable {
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw StallWatchError(.alreadyStarted, "the monitor has been started already")
-            case .stopped: throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
+            case .stopped:
+                throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
             case .made: break
             }
             // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
             let capture = ThreadCapture(engine: try CUnwindEngine())
-            configuration.logger?.info(
-                "stall monitor started",
-                metadata: [
-                    "threshold": "\(configuration.threshold)",
-                    "captureMethods": "\(capture.methods.map(\.rawValue).joined(separator: ", "))",
-                ]
-            )
+            let methods = capture.methods.map(\.rawValue).joined(separator: ", ")
             let capturer = SendOnce(capture)
-            let reporterThread = try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
             do throws(StallWatchError) {
-                let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [watchdog, reporter] in
-                    capturer.take().map(watchdog.run)
+                try reporter.startSinks()
+                let reporterThread = try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
+                do throws(StallWatchError) {
+                    let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [watchdog, reporter] in
+                        capturer.take().map(watchdog.run)
+                        reporter.close()
+                    }
+                    state.phase = .running(watchdog: watchdogThread, reporter: reporterThread)
+                } catch {
                     reporter.close()
+                    reporterThread.join()
+                    throw error
                 }
-                state.phase = .running(watchdog: watchdogThread, reporter: reporterThread)
             } catch {
-                reporter.close()
-                reporterThread.join()
+                reporter.finishSinks()
                 state.phase = .stopped
                 throw error
             }
+            state.started = monotonicNow()
+            reporter.tell(
+                "stall monitor started", ["threshold": "\(configuration.threshold)", "captureMethods": methods]
+            )
         }
     }
 
     /// Stops watching, takes the observers off the loops and writes what is still to be written.
     ///
-    /// Returns when that is done, unless it is called by the monitor's own code, such as a log handler. A stall that still
-    /// lasts stays on disk as `ongoing`. Calling it again does nothing.
+    /// Returns when that is done, unless it is called by the monitor's own code, such as a sink; a sink that does not
+    /// come back is left alone after 1 second, a disk after 5. A stall that still lasts is reported as `abandoned`.
+    /// Calling it again does nothing.
     public func stop() {
         let phase = state.withLock { state in
             defer { state.phase = .stopped }
+            if case .running = state.phase { state.stopped = monotonicNow() }
             return state.phase
         }
         switch phase {
@@ -161,38 +179,72 @@ public final class StallMonitor: Sendable {
         case .made:
             // Nothing runs yet: the observers are all there is to take away.
             for loop in state.withLock({ $0.loops.values.joined() }) { loop.source.remove() }
-            reporter.streams.finish()
+            reporter.discard()
         case .running(let watchdogThread, let reporterThread):
+            // A sink may be what stops the monitor: nobody may wait for it.
+            reporter.noteStop()
             watchdog.stop()
             for thread in [watchdogThread, reporterThread] {
                 if thread.isCurrent { thread.detach() } else { thread.join() }
             }
+            writeStatistics()
         }
     }
 
-    /// Each stall's report once the stall is over, from now on. The sequence ends when the monitor is stopped.
+    /// Each stall's report once the stall is over, from now on.
+    ///
+    /// The sequence ends when the monitor is stopped.
     ///
     /// Every access gives a sequence of its own. A reader that is slower than the stalls misses the oldest:
     /// ``Statistics/reportsDropped`` counts them. Costs a monitored thread nothing.
     public var reports: AsyncStream<StallReport> { reporter.streams.stream() }
 
-    /// What the monitor has done so far.
+    /// What the monitor has done so far, and how the loops are doing.
+    ///
+    /// Costs a monitored thread nothing.
     public var statistics: Statistics {
-        var statistics = reporter.statistics
-        statistics.heldBack = watchdog.heldBack.current
+        let state = state.withLock { $0 }
+        let end = state.stopped ?? monotonicNow()
+        var statistics = reporter.counts.current
+        statistics.heldBack.add(watchdog.heldBack.current)
+        statistics.loops = state.loops.map { label, monitors in
+            let since = max(state.started ?? end, state.watchedSince[label] ?? end)
+            return LoopStatistics(
+                label: label, watchedNanoseconds: end &- min(since, end),
+                turns: TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() }),
+                stalls: statistics.stallsByLoop[label]
+            )
+        }
+        .sorted { $0.label < $1.label }
         return statistics
     }
 
-    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the turns
-    /// that last are measured anew. Nests. Costs two atomic operations.
+    /// The statistics' last state, for whoever keeps them.
+    private func writeStatistics() {
+        guard let path = configuration.statisticsPath else { return }
+        do {
+            try WholeFile.replace(path, with: statistics.jsonData())
+        } catch {
+            reporter.counts.add { counts in
+                counts.failedWrites += 1
+                counts.lastWriteError = error
+            }
+        }
+    }
+
+    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the
+    /// turns that last are measured anew.
+    ///
+    /// Nests. Costs two atomic operations.
     public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         watchdog.pauses.begin()
         defer { watchdog.pauses.end(at: monotonicNow()) }
         return try body()
     }
 
-    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit. It ends with
-    /// ``IgnoreScope/end()``, or when the scope is dropped.
+    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit.
+    ///
+    /// It ends with ``IgnoreScope/end()``, or when the scope is dropped.
     public func ignoreScope() -> IgnoreScope {
         watchdog.pauses.begin()
         return IgnoreScope(pauses: watchdog.pauses)

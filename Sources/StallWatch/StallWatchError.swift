@@ -2,11 +2,13 @@ import Glibc
 
 /// What went wrong, in a sentence that can be acted on.
 public struct StallWatchError: Error, Sendable, Equatable {
-    /// The kind of error. More kinds may come, so a `switch` over them needs a `default`.
+    /// The kind of error.
+    ///
+    /// More kinds may come, so a `switch` over them needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case invalidConfiguration, alreadyWatched, alreadyStarted, stopped, unwritableReports, unreadableImage
-            case unreadableReport, systemFailure
+            case unreadableReport, failedSink, systemFailure
         }
         private let value: Value
         private init(_ value: Value) { self.value = value }
@@ -21,10 +23,16 @@ public struct StallWatchError: Error, Sendable, Equatable {
         public static let stopped = Code(.stopped)
         /// Reports cannot be written where they are asked to be.
         public static let unwritableReports = Code(.unwritableReports)
-        /// An ELF file cannot be read. Never thrown by the monitor: the frame just has no name.
+        /// An ELF file cannot be read.
+        ///
+        /// Never thrown by the monitor: the frame just has no name.
         public static let unreadableImage = Code(.unreadableImage)
         /// A file is not a stall report, or not one that this version can read.
         public static let unreadableReport = Code(.unreadableReport)
+        /// A sink of the app threw an error.
+        ///
+        /// Never thrown by the monitor: ``StallMonitor/Statistics/lastWriteError`` has it.
+        public static let failedSink = Code(.failedSink)
         /// The system refused something that is needed, such as a thread.
         public static let systemFailure = Code(.systemFailure)
 

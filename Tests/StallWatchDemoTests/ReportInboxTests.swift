@@ -33,7 +33,7 @@ import Testing
     /// The least that is a report.
     private static let json = """
         {"schemaVersion": 1, "id": "ID", "kind": "stall", "state": "ended", "startedAt": "2026-11-21T08:00:00.123456Z",
-         "durationMilliseconds": 812.4, "thresholdMilliseconds": 250, "metadata": {}, "samples": [], "stacks": [],
+         "durationMilliseconds": 812.4, "repeats": 0, "thresholdMilliseconds": 250, "metadata": {}, "samples": [], "stacks": [],
          "frames": [], "images": [],
          "process": {"name": "notes", "pid": 4700, "executable": "/opt/notes", "architecture": "x86_64",
                      "kernel": "6.18", "hostname": "web-3"},

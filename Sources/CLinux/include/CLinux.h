@@ -26,6 +26,9 @@ void clinux_name_this_thread(const char *_Nonnull name);
 /// Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_block_all_signals(void);
 
+/// Unblocks every signal in the calling thread. Returns 0 or an error number. Async-signal-safe: yes.
+int clinux_unblock_all_signals(void);
+
 /// Waits for `semaphore` until CLOCK_MONOTONIC reaches `deadline` nanoseconds; UINT64_MAX waits without end.
 /// Returns 0 when it was posted, else ETIMEDOUT or EINTR. Async-signal-safe: no.
 int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);

@@ -47,6 +47,8 @@ final class CUnwindEngine: CaptureEngine {
     }
 
     func look(at thread: Int32) throws(CaptureFailure) -> ThreadLook {
+        // Before the capture, which takes no linker's lock and knows only the images of the last refresh.
+        cunwind_engine_refresh_images(engine)
         let handle = try open(thread)
         var look = cunwind_thread_look()
         guard cunwind_thread_look_at(handle, &look) == CUNWIND_OK else {

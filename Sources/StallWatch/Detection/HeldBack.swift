@@ -11,6 +11,10 @@ public enum HeldBackReason: String, Codable, Sendable, CaseIterable {
     case paused
     /// The thread that ran the loop had ended.
     case threadEnded
+    /// It was the same as one that was reported, and not the 1st, 2nd, 4th, 8th … of its kind.
+    case repeated
+    /// Too many reports had been made within a minute.
+    case rateLimit
 }
 
 /// How often each reason held something back.
@@ -19,6 +23,13 @@ public struct HeldBackCounts: Codable, Sendable, Equatable {
     private var counts: [String: Int] = [:]
 
     init() {}
+
+    mutating func add(_ other: HeldBackCounts) {
+        counts.merge(other.counts) { $0 + $1 }
+    }
+
+    /// Whether no count is negative.
+    var isValid: Bool { counts.values.allSatisfy { $0 >= 0 } }
 
     /// The count of one reason.
     public subscript(reason: HeldBackReason) -> Int {

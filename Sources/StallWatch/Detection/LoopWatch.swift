@@ -5,6 +5,8 @@ struct LoopWatch {
     private var saturation: SaturationDetector?
     private var stallRecord: StallRecord?
     private var saturationRecord: StallRecord?
+    /// When the stall escalates; `nil` when it has, or never does.
+    private var escalation: UInt64?
     /// The turn that has been counted as held back, so that no turn is counted twice.
     private var heldBackTurn: UInt64 = 0
     private unowned let services: WatchServices
@@ -21,8 +23,8 @@ struct LoopWatch {
     /// When the turn that lasts now began.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
 
-    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, or its stall has used up
-    /// its samples and will ring at its end.
+    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, or its stall has used
+    /// up its samples and will ring at its end.
     var mayPark: Bool {
         let began = turnBegan
         return began == nil || began == detector.stall?.turnBegan
@@ -45,21 +47,23 @@ struct LoopWatch {
             holdBack(began, reason)
         }
         watchSaturation(snapshot, at: time)
-        return min(decision.nextLook ?? .max, nextBeat ?? .max)
+        return min(decision.nextLook ?? .max, nextBeat ?? .max, escalate(at: time) ?? .max)
     }
 
-    /// The monitor stops: what still lasts is left as it was last seen.
+    /// The monitor stops: nobody will see the end of what still lasts.
     mutating func leave(at time: UInt64) {
         loop.source.remove()
         if let stall = detector.stall {
             if let ended = loop.recorder.stalledTurnEnd(stall.turnBegan) {
                 end(stall, at: ended)
             } else if var record = stallRecord {
+                record.state = .abandoned
                 record.duration = time &- stall.start
                 services.submit(record)
             }
         }
         if var record = saturationRecord, let saturation = saturation?.current {
+            record.state = .abandoned
             record.duration = time &- saturation.since
             services.submit(record)
         }
@@ -76,15 +80,16 @@ extension LoopWatch {
             return holdBack(stall.turnBegan, .debugger)
         }
         stallRecord = StallRecord(stall, of: loop, target, at: time)
+        escalation = services.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         let ended = loop.recorder.markStalled(stall.turnBegan)
         sample(stall, isOver: ended != nil)
     }
 
-    private mutating func sample(_ stall: StallDetector.Stall, isOver: Bool = false) {
+    private mutating func sample(_ stall: StallDetector.Stall, isOver: Bool = false, escalates: Bool = false) {
         guard var record = stallRecord else { return }
         let target = loop.source.target(of: loop.recorder)
         var sample = services.sample(target, age: services.now() &- stall.start)
-        if case .failure(let error) = sample.stack, error.isThreadGone, record.samples.isEmpty {
+        if sample.isThreadGone, record.samples.isEmpty {
             // Nobody runs the loop any more, so nobody waits for it.
             loop.recorder.clearStalled()
             stallRecord = nil
@@ -92,6 +97,8 @@ extension LoopWatch {
             return holdBack(stall.turnBegan, .threadEnded)
         }
         sample.isValid = !isOver && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
+        // For a thread that is gone nobody waits: no reason to do anything about it.
+        if escalates { record.isEscalated = !sample.isThreadGone }
         record.samples.append(sample)
         record.duration = max(record.duration, services.now() &- stall.start)
         record.captureMethods = services.capturer.methods
@@ -114,6 +121,23 @@ extension LoopWatch {
         services.submit(record)
     }
 
+    /// Lets a stall escalate when it is time, with a sample of that moment.
+    ///
+    /// Returns when that will be.
+    private mutating func escalate(at time: UInt64) -> UInt64? {
+        guard let stall = detector.stall, stallRecord != nil, let due = escalation else { return nil }
+        guard time >= due else { return due }
+        // Whoever is this late itself was stopped, and so was the loop: it gets one more threshold to come back.
+        guard time &- due <= loop.threshold else {
+            escalation = time &+ loop.threshold
+            return escalation
+        }
+        escalation = nil
+        guard loop.recorder.stalledTurnEnd(stall.turnBegan) == nil else { return nil }
+        sample(stall, escalates: true)
+        return nil
+    }
+
     private mutating func holdBack(_ turn: UInt64, _ reason: HeldBackReason) {
         guard turn != heldBackTurn else { return }
         heldBackTurn = turn
@@ -128,7 +152,8 @@ extension LoopWatch {
         switch saturation?.look(snapshot, at: time) {
         case .begin(let saturation):
             let target = loop.source.target(of: loop.recorder)
-            var record = StallRecord(saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
+            var record = StallRecord(
+                saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
             var sample = services.sample(target, age: time &- saturation.since)
             sample.isValid = true
             record.samples.append(sample)

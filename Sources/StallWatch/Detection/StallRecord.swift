@@ -11,6 +11,11 @@ struct StallRecord: Sendable {
         var workers: [OtherThread] = []
         /// The images that were mapped then.
         var images = ImageList()
+
+        /// Whether there is no stack because there is no thread any more.
+        var isThreadGone: Bool {
+            if case .failure(let error) = stack { error.isThreadGone } else { false }
+        }
     }
 
     /// The stack of a thread that is not the loop's.
@@ -49,6 +54,8 @@ struct StallRecord: Sendable {
     var otherImages = ImageList()
     /// How threads can be captured here.
     var captureMethods: [CapturedStack.Method] = []
+    /// Whether it has lasted for as long as the app does not want to wait.
+    var isEscalated = false
 }
 
 extension StallRecord {

@@ -11,6 +11,8 @@ final class WatchServices {
     let ignoresDebugged: Bool
     /// How long a loop may go without waiting, in nanoseconds; `nil` for as long as it likes.
     let saturationThreshold: UInt64?
+    /// After how many thresholds a stall escalates; `nil` for never.
+    let escalationMultiple: Int?
     /// The monitor's own threads, which are in no report.
     let ownThreads: Set<Int32>
 
@@ -25,6 +27,7 @@ final class WatchServices {
         capturesAllThreads = rules.capturesAllThreads
         ignoresDebugged = rules.ignoresDebugged
         saturationThreshold = rules.saturationThreshold
+        escalationMultiple = rules.escalationMultiple
         ownThreads = [clinux_gettid()]
     }
 
@@ -65,6 +68,8 @@ struct WatchRules: Sendable, Equatable {
     var capturesAllThreads = false
     var ignoresDebugged = true
     var saturationThreshold: UInt64?
+    /// After how many thresholds a stall escalates; `nil` for never.
+    var escalationMultiple: Int?
 }
 
 /// Counts what is held back; written by the watchdog, read by anybody.

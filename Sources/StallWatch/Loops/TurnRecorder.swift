@@ -40,6 +40,9 @@ final class TurnRecorder: Sendable {
     /// this time, in nanoseconds, has not waited; what it does in a longer gap is not known, and counts as a wait.
     static let longestReentry: UInt64 = 1_000_000
 
+    /// How long the turns took that are over.
+    let histogram = TurnHistogram()
+
     private let alarm: WatchdogAlarm
     private let watchGaps: Bool
 
@@ -123,6 +126,7 @@ extension TurnRecorder {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }
         ended.store(now, ordering: .relaxed)
+        histogram.record(now &- current)
         // In one total order with `markStalled`: either this sees the mark, or the watchdog sees that the turn is over.
         began.store(0, ordering: .sequentiallyConsistent)
         guard stalled.load(ordering: .sequentiallyConsistent) == current else { return }

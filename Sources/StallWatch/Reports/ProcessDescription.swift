@@ -11,7 +11,9 @@ extension StallReport {
         public var pid: Int32
         /// When the process was started, to 1/100 s.
         public var startedAt: Timestamp?
-        /// The executable's path.
+        /// The same in clock ticks since the boot, which never shifts when the clock is set.
+        public var startTicks: UInt64?
+        /// The executable's path; empty when it cannot be found out.
         public var executable: String
         /// The machine's architecture, such as `x86_64`.
         public var architecture: String
@@ -31,11 +33,13 @@ extension StallReport.ProcessDescription {
     static func current() -> Self {
         var system = utsname()
         uname(&system)
-        let executable = readLink("/proc/self/exe") ?? CommandLine.arguments.first ?? ""
+        let executable = readLink("/proc/self/exe") ?? ""
+        let stat = readSmallFile("/proc/self/stat")
         return Self(
             name: executable.split(separator: "/").last.map(String.init) ?? executable,
             pid: getpid(),
-            startedAt: startTime(stat: readSmallFile("/proc/self/stat"), systemStat: readSmallFile("/proc/stat")),
+            startedAt: startTime(stat: stat, systemStat: readSmallFile("/proc/stat")),
+            startTicks: stat.flatMap(ProcessStat.init)?.startTicks,
             executable: executable,
             architecture: string(system.machine),
             operatingSystem: readSmallFile("/etc/os-release").flatMap(prettyName),
@@ -45,18 +49,17 @@ extension StallReport.ProcessDescription {
         )
     }
 
-    /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds): proc(5).
+    /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds):
+    /// proc(5).
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
-        // The command's name is in parentheses and may have any character in it: count from the last one.
-        guard let stat, let afterName = stat.lastIndex(of: ")").map({ stat[stat.index(after: $0)...] }),
-            let systemStat,
+        guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat,
             let boot = systemStat.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),
-            let bootSeconds = Int64(boot.dropFirst("btime ".count))
+            let bootSeconds = Int64(boot.dropFirst("btime ".count)), bootSeconds < 1 << 40, ticks < 1 << 50
         else { return nil }
-        let fields = afterName.split(separator: " ")
-        let ticksPerSecond = Int64(sysconf(Int32(_SC_CLK_TCK)))
-        guard fields.count > 19, let ticks = Int64(fields[19]), ticksPerSecond > 0 else { return nil }
-        return Timestamp(microsecondsSince1970: bootSeconds * 1_000_000 + ticks * 1_000_000 / ticksPerSecond)
+        let ticksPerSecond = sysconf(Int32(_SC_CLK_TCK))
+        guard ticksPerSecond > 0 else { return nil }
+        let sinceBoot = Int64(Double(ticks) / Double(ticksPerSecond) * 1_000_000)
+        return Timestamp(microsecondsSince1970: bootSeconds * 1_000_000 + sinceBoot)
     }
 
     private static func prettyName(_ release: String) -> String? {

@@ -12,7 +12,8 @@ struct ReportBuilder {
         symbolication.symbolicate(unnamedReport(of: record), whenLate: whenLate)
     }
 
-    private func unnamedReport(of record: StallRecord) -> StallReport {
+    /// The report without any function's name: what can be written at once.
+    func unnamedReport(of record: StallRecord) -> StallReport {
         var tables = ReportTables(inApp: inApp)
         let samples = record.samples.map { sample in
             let workers = WorkerGroups.group(sample, &tables, symbolication.symbolicator)
@@ -44,6 +45,8 @@ struct ReportBuilder {
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             turns: record.turns,
             callout: record.isGap ? .outside : nil,
+            fingerprint: nil,
+            repeats: 0,
             culprit: nil,
             samples: samples,
             otherThreads: otherThreads.isEmpty ? nil : otherThreads,

@@ -2,11 +2,14 @@ import Glibc
 
 /// A directory with one JSON file a stall.
 ///
-/// A file is replaced as a whole: written beside, flushed to the disk, renamed over the old one. A reader never sees half
-/// a report, and what fails leaves the file as it was.
+/// A file is replaced as a whole: written beside, flushed to the disk, renamed over the old one. A reader never sees
+/// half a report, and what fails leaves the file as it was. Several processes may share a directory: every file's name
+/// has the random part of its report's id, and temporary files carry the process that writes them.
 struct ReportDirectory: Sendable {
     /// The directory's path, as it was given.
     let path: String
+    /// What this process's temporary files are called by.
+    let owner: ProcessIdentity
 
     /// Makes the directory (and those above it) where it is missing, and checks that files can be made in it.
     ///
@@ -16,9 +19,11 @@ struct ReportDirectory: Sendable {
             throw StallWatchError(.unwritableReports, "the report directory's path is empty: name a directory")
         }
         self.path = path
-        try Self.makeDirectories(path)
-        let probe = path + "/.stallwatch-\(getpid()).tmp"
-        try Self.write([], to: probe)
+        // Without /proc nothing tells whether another process lives, so no other one's files are touched.
+        owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
+        try makeDirectories(path)
+        let probe = temporaryPath(for: "stall-probe")
+        try WholeFile.write([], to: probe)
         unlink(probe)
     }
 
@@ -30,90 +35,92 @@ struct ReportDirectory: Sendable {
         return "stall-\(time)-\(report.id.suffix(12)).json"
     }
 
+    /// Whether a file in the directory is a report's.
+    static func isReport(_ name: String) -> Bool {
+        name.hasPrefix("stall-") && name.hasSuffix(".json")
+    }
+
     /// Writes a report's file, or replaces it.
     ///
     /// Returns its path.
     ///
+    /// A directory that has vanished is made again.
+    ///
     /// - Throws: ``StallWatchError/Code/unwritableReports``; then nothing has changed.
     @discardableResult
     func write(_ report: StallReport) throws(StallWatchError) -> String {
-        let file = path + "/" + Self.fileName(of: report)
-        let temporary = path + "/." + Self.fileName(of: report) + ".tmp"
-        try Self.write(report.jsonData(), to: temporary)
-        guard rename(temporary, file) == 0 else {
+        let name = Self.fileName(of: report)
+        let bytes = report.jsonData()
+        do {
+            return try write(bytes, name)
+        } catch  where error.errno == ENOENT {
+            try makeDirectories(path)
+            return try write(bytes, name)
+        }
+    }
+
+    /// Removes a report's file.
+    ///
+    /// That there is none is no error.
+    ///
+    /// - Throws: ``StallWatchError/Code/unwritableReports``.
+    func remove(_ name: String) throws(StallWatchError) {
+        guard unlink(path + "/" + name) != 0, errno != ENOENT, errno != ENOTDIR else { return }
+        throw StallWatchError(.unwritableReports, "\(path)/\(name) cannot be removed", errno: errno)
+    }
+
+    private func write(_ bytes: [UInt8], _ name: String) throws(StallWatchError) -> String {
+        let file = path + "/" + name
+        let temporary = temporaryPath(for: name)
+        // A busy disk may take long to flush. Where there is no older file to lose, the new one is shown at once: the death
+        // of the process cannot take it back, and only a power failure within that time leaves an empty file.
+        let isNew = access(file, F_OK) != 0
+        try WholeFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
+        guard isNew || rename(temporary, file) == 0 else {
             let reason = errno
             unlink(temporary)
             throw StallWatchError(.unwritableReports, "\(file) cannot be replaced", errno: reason)
         }
-        Self.flushDirectory(path)
+        flush()
         return file
     }
 
-    private static func makeDirectories(_ path: String) throws(StallWatchError) {
-        var status = stat()
-        if stat(path, &status) == 0 {
-            guard status.st_mode & S_IFMT == S_IFDIR else {
-                throw StallWatchError(
-                    .unwritableReports, "\(path) is a file: name a directory for the reports, or move the file away"
-                )
-            }
-            return
-        }
-        if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
-            try makeDirectories(String(path[..<slash]))
-        }
-        // Reports tell of paths and functions: for their owner only.
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-            throw StallWatchError(
-                .unwritableReports,
-                "the report directory \(path) cannot be made: name another one, or make it writable", errno: errno
-            )
-        }
+    private func temporaryPath(for name: String) -> String {
+        "\(path)/.\(name)\(Self.ownerMark)\(owner)\(Self.temporarySuffix)"
     }
 
-    /// Writes a whole file and flushes it to the disk.
-    ///
-    /// What fails is taken away again.
-    private static func write(_ bytes: [UInt8], to path: String) throws(StallWatchError) {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else {
-            throw StallWatchError(
-                .unwritableReports, "\(path) cannot be made: make the directory writable or name another one",
-                errno: errno
-            )
-        }
-        var failure: Int32 = 0
-        bytes.withUnsafeBytes { buffer in
-            var done = 0
-            while done < buffer.count, let base = buffer.baseAddress {
-                let count = Glibc.write(descriptor, base + done, buffer.count - done)
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else {
-                    failure = count < 0 ? errno : EIO
-                    return
-                }
-                done += count
-            }
-        }
-        if failure == 0, fsync(descriptor) != 0 { failure = errno }
-        // Errors of a delayed write may only show here (close(2)).
-        if close(descriptor) != 0, failure == 0 { failure = errno }
-        guard failure == 0 else {
-            unlink(path)
-            throw StallWatchError(
-                .unwritableReports, "\(path) cannot be written: free some space or name another directory",
-                errno: failure
-            )
-        }
-    }
+    static let ownerMark = "."
+    static let temporarySuffix = ".tmp"
 
     /// Flushes the directory itself, so that the new name is on the disk too.
     ///
     /// Where a file system cannot, the report is still there for as long as the machine is up.
-    private static func flushDirectory(_ path: String) {
+    private func flush() {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         fsync(descriptor)
         close(descriptor)
+    }
+}
+
+/// Makes a directory, and those above it, where they are missing; for their owner only, as reports tell of paths and
+/// functions.
+func makeDirectories(_ path: String) throws(StallWatchError) {
+    if let status = FileStatus(path: path) {
+        guard status.isDirectory else {
+            throw StallWatchError(
+                .unwritableReports, "\(path) is a file: name a directory for the reports, or move the file away"
+            )
+        }
+        return
+    }
+    if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
+        try makeDirectories(String(path[..<slash]))
+    }
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+        throw StallWatchError(
+            .unwritableReports,
+            "the report directory \(path) cannot be made: name another one, or make it writable", errno: errno
+        )
     }
 }

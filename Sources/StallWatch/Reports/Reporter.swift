@@ -1,13 +1,33 @@
-internal import Logging
+internal import CLinux
+import Glibc
 import Synchronization
 
-/// Names, writes and hands out what the watchdog found, on a thread of its own.
+/// Names what the watchdog found, decides what is reported, and gives it to the sinks, on a thread of its own.
 ///
-/// Symbolication and disks may take long, and while they do, the watchdog has other loops to look after. It leaves the
-/// newest state of each stall in a mailbox and goes on.
+/// Symbolication may take long, and while it does, the watchdog has other loops to look after. It leaves the newest
+/// state of each stall in a mailbox and goes on. Each sink then has its own thread.
+///
+/// A stall's file is there from the threshold on, whatever becomes of the stall: only at its end is it known which
+/// other stalls it repeats. One that is held back loses its file then. If the process dies before, the file stays.
 final class Reporter: Sendable {
-    /// Stalls that may wait to be written; past it, the oldest that is over is dropped, and counted.
+    /// Stalls that may wait to be named; past it, the oldest that is over is dropped, and counted.
     static let mailboxCapacity = 256
+    /// How long a disk may keep the process from aborting, or ``StallMonitor/stop()`` from returning, in nanoseconds.
+    static let storePatience: UInt64 = 5_000_000_000
+    /// The same for any other sink; also how long a disk may keep a report from the other sinks.
+    static let sinkPatience: UInt64 = 1_000_000_000
+    /// When naming took longer than this the last time, a report is first written without names.
+    static let slowNaming: UInt64 = 20_000_000
+
+    /// How reports are made.
+    struct Settings: Sendable {
+        /// Called once, on the reporter's thread.
+        var builder: @Sendable () -> ReportBuilder
+        var reportsPerMinute = 30
+        var pathStyle = PathStyle.full
+        var redact: (@Sendable (inout StallReport) -> Void)?
+        var escalation: Escalation.Action?
+    }
 
     private struct Mailbox {
         var records: [StallRecord] = []
@@ -15,20 +35,41 @@ final class Reporter: Sendable {
     }
     private let mailbox = Mutex(Mailbox())
     private let arrival = Semaphore()
-    private let counts = Mutex(StallMonitor.Statistics())
-    private let builder: @Sendable () -> ReportBuilder
-    private let directory: ReportDirectory?
-    private let logger: Logger?
+    private let finished = Atomic<Bool>(false)
+    private let settings: Settings
+    private let stores: [SinkWorker]
+    private let others: [SinkWorker]
+    private let notices: NoticeBoard
+    let counts: ReportCounts
     let streams = ReportStreams()
 
-    init(directory: ReportDirectory?, logger: Logger?, builder: @escaping @Sendable () -> ReportBuilder) {
-        self.directory = directory
-        self.logger = logger
-        self.builder = builder
+    /// - Throws: What a sink says that cannot work.
+    init(settings: Settings, sinks: [ReportSink], counts: ReportCounts = ReportCounts()) throws(StallWatchError) {
+        self.settings = settings
+        self.counts = counts
+        let notices = NoticeBoard()
+        self.notices = notices
+        var stores: [SinkWorker] = []
+        var others: [SinkWorker] = []
+        for sink in sinks {
+            let description = try sink.describe(counts) { notices.post(.recovered($0)) }
+            let worker = SinkWorker(description, counts: counts, notice: notices.post)
+            if description.isStore { stores.append(worker) } else { others.append(worker) }
+        }
+        self.stores = stores
+        self.others = others
+        let all = stores + others
+        let streams = streams
+        notices.open { delivery in
+            for worker in all { worker.submit(delivery) }
+            if case .recovered(let report) = delivery { _ = streams.yield(report) }
+        }
     }
 
-    /// What has been reported so far.
-    var statistics: StallMonitor.Statistics { counts.withLock { $0 } }
+    /// Starts the sinks' threads.
+    func startSinks() throws(StallWatchError) {
+        for worker in stores + others { try worker.start() }
+    }
 
     /// Leaves the newest state of a stall to be reported.
     ///
@@ -41,11 +82,30 @@ final class Reporter: Sendable {
             }
             mailbox.records.append(record)
             guard mailbox.records.count > Self.mailboxCapacity else { return false }
-            mailbox.records.remove(at: mailbox.records.firstIndex { $0.state == .ended } ?? 0)
+            mailbox.records.remove(at: mailbox.records.firstIndex { $0.state != .ongoing } ?? 0)
             return true
         }
-        if isLost { counts.withLock { $0.reportsLost += 1 } }
+        counts.add { counts in
+            if isLost { counts.reportsLost += 1 }
+            // Counted here, so that what is lost further on is counted all the same.
+            if record.state != .ongoing { counts.add(stallOf: record.duration, on: record.loop.label) }
+        }
         arrival.post()
+    }
+
+    /// Tells the log something about the monitor itself.
+    ///
+    /// Never waits.
+    func tell(_ message: String, _ metadata: [String: String]) {
+        notices.post(.notice(message, metadata))
+    }
+
+    /// Whether ``run()`` has handed out everything and is about to return.
+    var isFinished: Bool { finished.load(ordering: .acquiring) }
+
+    /// Tells which thread stops the monitor: if it is a sink's, nobody will wait for it.
+    func noteStop() {
+        for worker in stores + others { worker.abandonIfCurrent() }
     }
 
     /// Lets ``run()`` return once everything submitted has been reported.
@@ -54,46 +114,162 @@ final class Reporter: Sendable {
         arrival.post()
     }
 
-    /// The thread's work: reports what is submitted, until it is closed.
+    /// Ends what was made for a run that will not come.
+    func discard() {
+        streams.finish()
+        notices.close()
+    }
+
+    /// The thread's work: reports what is submitted, until it is closed; then waits for the sinks, but not for ever.
     func run() {
-        let builder = builder()
+        var work = Work(builder: settings.builder(), policy: RepeatPolicy(reportsPerMinute: settings.reportsPerMinute))
         while true {
             let (records, isClosed) = mailbox.withLock { mailbox in
                 defer { mailbox.records.removeAll() }
                 return (mailbox.records, mailbox.isClosed)
             }
-            for record in records { deliver(builder.report(of: record, whenLate: write)) }
+            for record in records { report(record, &work) }
             if records.isEmpty {
                 if isClosed { break }
-                builder.symbolication.symbolicator.releaseMemory()
+                work.builder.symbolication.symbolicator.releaseMemory()
                 arrival.wait()
             }
         }
-        streams.finish()
+        finishSinks()
+        finished.store(true, ordering: .releasing)
     }
 
-    private func deliver(_ report: StallReport) {
-        write(report)
-        guard report.state == .ended else { return }
-        counts.withLock { $0.stalls += 1 }
-        logger?.info("\(report.summary)", metadata: ["report": "\(report.id)"])
+    /// Waits until the sinks have got everything, but not for ever.
+    ///
+    /// Harmless the second time.
+    func finishSinks() {
+        for worker in stores + others { worker.close() }
+        for worker in stores { worker.join(until: monotonicNow() &+ Self.storePatience) }
+        let deadline = monotonicNow() &+ Self.sinkPatience
+        for worker in others { worker.join(until: deadline) }
+        discard()
+    }
+}
+
+// MARK: - On the reporter's thread
+
+extension Reporter {
+    /// What only the reporter's thread knows.
+    private struct Work {
+        let builder: ReportBuilder
+        var policy: RepeatPolicy
+        /// Stalls that last and have been reported as such.
+        var open: Set<String> = []
+        var escalated: Set<String> = []
+        /// Where each store was when the last stall was over.
+        var storesReached: [SinkWorker.Barrier] = []
+        /// Whether naming a report may take so long that it should not wait for it.
+        ///
+        /// The first time, all symbols are read.
+        var isNamingSlow = true
+    }
+
+    private func report(_ record: StallRecord, _ work: inout Work) {
+        let isNew = work.open.insert(record.id).inserted
+        if isNew, record.state == .ongoing, work.isNamingSlow {
+            give(.updated(prepared(work.builder.unnamedReport(of: record))))
+        }
+        let begun = monotonicNow()
+        var report = work.builder.report(of: record) { unfinished in
+            if record.state == .ongoing { give(.updated(prepared(unfinished))) }
+        }
+        let fingerprint = Fingerprint(report).text
+        work.isNamingSlow = monotonicNow() &- begun > Self.slowNaming
+        report.fingerprint = fingerprint
+        report.repeats = work.policy.repeats(of: fingerprint)
+
+        guard record.state != .ongoing else {
+            report = prepared(report)
+            give(isNew ? .began(report) : .updated(report))
+            if record.isEscalated, work.escalated.insert(record.id).inserted { escalate(report) }
+            return
+        }
+        work.open.remove(record.id)
+        work.escalated.remove(record.id)
+        var reason: HeldBackReason?
+        switch work.policy.judge(fingerprint, at: monotonicNow()) {
+        case .report(let repeats): report.repeats = repeats
+        case .heldBack(let held): reason = held
+        }
+        if let reason { counts.add { $0.heldBack[reason] += 1 } }
+        report = prepared(report)
+        if isNew { give(.began(report)) }
+        giveLast(.ended(report, reason), &work)
+        guard reason == nil else { return }
         let dropped = streams.yield(report)
-        if dropped > 0 { counts.withLock { $0.reportsDropped += dropped } }
+        if dropped > 0 { counts.add { $0.reportsDropped += dropped } }
     }
 
-    private func write(_ report: StallReport) {
-        var failure: StallWatchError?
-        do {
-            try directory?.write(report)
-        } catch {
-            failure = error
+    /// The report as the sinks are to see it.
+    private func prepared(_ report: StallReport) -> StallReport {
+        var report = report
+        let heldBack = counts.current.heldBack
+        for reason in [HeldBackReason.repeated, .rateLimit] { report.monitor.heldBack[reason] = heldBack[reason] }
+        report.shortenPaths(settings.pathStyle)
+        if let redact = settings.redact, let fault = report.redact(with: redact) {
+            notices.post(.notice("redacting made a stall report unusable: only its times were kept", ["reason": fault]))
         }
-        guard let failure else { return }
-        let isNews = counts.withLock { counts in
-            counts.failedWrites += 1
-            defer { counts.lastWriteError = failure }
-            return counts.lastWriteError?.errno != failure.errno
+        return report
+    }
+
+    private func give(_ delivery: Delivery) {
+        for worker in stores + others { worker.submit(delivery) }
+    }
+
+    /// Gives the last report of a stall to the stores, and to the others once it is on disk: who is told of a report
+    /// finds its file.
+    ///
+    /// A disk that takes too long is not waited for, and not again before it has caught up.
+    private func giveLast(_ delivery: Delivery, _ work: inout Work) {
+        for worker in stores { worker.submit(delivery) }
+        if work.storesReached.allSatisfy(\.isReached) {
+            work.storesReached = stores.map { $0.barrier() }
+            wait(for: work.storesReached, Self.sinkPatience)
         }
-        if isNews { logger?.info("a stall report was not written", metadata: ["reason": "\(failure)"]) }
+        for worker in others { worker.submit(delivery) }
+    }
+
+    private func wait(for barriers: [SinkWorker.Barrier], _ patience: UInt64) {
+        let deadline = monotonicNow() &+ patience
+        for barrier in barriers { barrier.wait(until: deadline) }
+    }
+
+    private func escalate(_ report: StallReport) {
+        switch settings.escalation {
+        case nil:
+            break
+        case .call:
+            give(.escalated(report))
+        case .abort:
+            notices.post(.notice("the process is aborted because it does not come back", ["reason": report.summary]))
+            wait(for: stores.map { $0.barrier() }, Self.storePatience)
+            wait(for: others.map { $0.barrier() }, Self.sinkPatience)
+            // With every signal blocked, as here, the Swift runtime's crash handler makes a SIGSEGV of it (measured).
+            _ = clinux_unblock_all_signals()
+            abort()
+        }
+    }
+}
+
+/// Lets sinks send something to the other sinks, which are made after them.
+private final class NoticeBoard: Sendable {
+    private let receiver = Mutex<(@Sendable (Delivery) -> Void)?>(nil)
+
+    func open(_ receiver: @escaping @Sendable (Delivery) -> Void) {
+        self.receiver.withLock { $0 = receiver }
+    }
+
+    func post(_ delivery: Delivery) {
+        receiver.withLock { $0 }?(delivery)
+    }
+
+    /// Gives the receiver back, and the sinks with it: they refer to this board.
+    func close() {
+        receiver.withLock { $0 = nil }
     }
 }

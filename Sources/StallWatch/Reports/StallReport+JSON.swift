@@ -5,34 +5,64 @@ extension StallReport {
     public func jsonData() -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return Self.encode(self, encoder)
+    }
+
+    /// The report as one line of JSON, with a line feed at the end.
+    func jsonLine() -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Self.encode(self, encoder)
+    }
+
+    private static func encode(_ report: StallReport, _ encoder: JSONEncoder) -> [UInt8] {
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan"
         )
         // Every stored type is a string, a number, a Boolean, or made of those: with the strategy above, none can fail.
-        guard let data = try? encoder.encode(self) else { return [] }
+        guard let data = try? encoder.encode(report) else { return [] }
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }
 
     /// Reads a report from JSON.
     ///
-    /// Fields that this version does not know are passed over.
+    /// Fields and words that this version does not know are passed over.
     ///
-    /// - Throws: ``StallWatchError/Code/unreadableReport``, with the place of the first fault.
+    /// - Parameter jsonData: UTF-8, ``maximumBytes`` at most.
+    /// - Throws: ``StallWatchError/Code/unreadableReport``, with the place of the first fault: what is not JSON, a field that
+    ///   is missing, an index that leads nowhere, or a newer ``schemaVersion``.
     public init(jsonData: [UInt8]) throws(StallWatchError) {
+        guard jsonData.count <= Self.maximumBytes else {
+            throw StallWatchError(
+                .unreadableReport,
+                "this is not a stall report: it has \(jsonData.count) bytes, and \(Self.maximumBytes) is "
+                    + "the most that one may have"
+            )
+        }
         do {
             self = try JSONDecoder().decode(StallReport.self, from: Data(jsonData))
         } catch let error as DecodingError {
+            // What a newer version has changed may be what could not be read.
+            if let version = try? JSONDecoder().decode(Version.self, from: Data(jsonData)) { try version.check() }
             throw StallWatchError(.unreadableReport, "this is not a stall report: \(error.place)")
         } catch {
             throw StallWatchError(.unreadableReport, "this is not a stall report: \(error)")
         }
-        guard schemaVersion <= Self.currentSchemaVersion else {
-            throw StallWatchError(
-                .unreadableReport,
-                "the report has schema version \(schemaVersion), and this version reads up to "
-                    + "\(Self.currentSchemaVersion): use a newer StallWatch"
-            )
-        }
+        try Version(schemaVersion: schemaVersion).check()
+        if let fault { throw StallWatchError(.unreadableReport, "this is not a stall report: \(fault)") }
+    }
+}
+
+private struct Version: Decodable {
+    var schemaVersion: Int
+
+    func check() throws(StallWatchError) {
+        guard schemaVersion > StallReport.currentSchemaVersion else { return }
+        throw StallWatchError(
+            .unreadableReport,
+            "the report has schema version \(schemaVersion), and this version reads up to "
+                + "\(StallReport.currentSchemaVersion): use a newer StallWatch"
+        )
     }
 }
 

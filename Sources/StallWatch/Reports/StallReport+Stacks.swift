@@ -47,26 +47,6 @@ extension StallReport {
         public var heldMicroseconds: Double
     }
 
-    /// What a thread was doing when it was captured.
-    public enum ThreadState: String, Codable, Sendable {
-        /// On CPU, or waiting for one.
-        case running
-        /// In a system call or a page fault that waits.
-        case blocked
-        /// The same, and no signal can end the wait.
-        case uninterruptible
-    }
-
-    /// How a stack was taken.
-    public enum CaptureMethod: String, Codable, Sendable {
-        /// The thread was blocked, and was read without being touched.
-        case read
-        /// The thread was stopped with ptrace(2) while its stack was copied.
-        case stop
-        /// A signal handler on the thread copied its stack.
-        case signal
-    }
-
     /// One frame of a stack.
     ///
     /// (build ID of the image, offset) names the place for ever, whatever addresses the process had.
@@ -99,14 +79,6 @@ extension StallReport {
         public var kind: FrameKind
         /// True for the last async caller of a task: frames after it do not wait for this task.
         public var isTaskStart: Bool?
-    }
-
-    /// What a frame is.
-    public enum FrameKind: String, Codable, Sendable {
-        /// A function that is on the thread's stack.
-        case code
-        /// An async function that waits for the one before it: it is in a suspended task's memory, not on a stack.
-        case asyncCaller
     }
 
     /// An ELF file that was mapped into the process.

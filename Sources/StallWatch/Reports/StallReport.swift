@@ -2,6 +2,10 @@
 ///
 /// Durations are milliseconds, addresses and offsets are hexadecimal strings, times are UTC. Stacks, frames and images
 /// are stored once and referred to by index. A field that is `nil` was not known, and is left out of the JSON.
+///
+/// `Schemas/stall-report.schema.json` describes the JSON for other programs. Within one ``schemaVersion`` fields and
+/// words may be added, so a reader passes over fields that it does not know and expects words that it does not know; a
+/// field that goes away or changes its meaning makes a new version, which older readers refuse.
 public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// The version of the shape that this library writes.
     ///
@@ -38,6 +42,12 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var turns: UInt64?
     /// What the turn was running.
     public var callout: Callout?
+    /// What makes two stalls the same: 16 hexadecimal digits made from the names of the app's functions on the stack.
+    ///
+    /// `nil` until these have been looked up.
+    public var fingerprint: String?
+    /// Stalls with the same fingerprint that came since the last one that was reported, and were only counted.
+    public var repeats: Int
     /// The function that a developer should look at first.
     public var culprit: Culprit?
     /// The samples, oldest first.
@@ -55,36 +65,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// The monitor that wrote the report.
     public var monitor: MonitorDescription
 
-    /// What kind of lateness a report is about.
-    public enum Kind: String, Codable, Sendable {
-        /// One turn over the threshold.
-        case stall
-        /// A loop that did not come to wait for a long time, though its turns kept passing.
-        case saturation
-        /// A pool of threads that did not start new work in time.
-        case starvation
-    }
-
-    /// Where a stall was when its report was last written.
-    public enum State: String, Codable, Sendable {
-        /// It still lasted.
-        case ongoing
-        /// It was over: the duration is final.
-        case ended
-    }
-
-    /// What a turn of a run loop calls out to.
-    public enum Callout: String, Codable, Sendable {
-        case timer
-        case source0
-        case source1
-        case performedBlock
-        case observer
-        case mainQueue
-        /// None: the time between two runs of the loop.
-        case outside
-    }
-
     /// A loop and one of its turns.
     public struct LoopDescription: Codable, Sendable, Equatable {
         /// The name that the loop was given.
@@ -99,24 +79,6 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var nesting: Int
         /// The thread that runs it; `nil` for a pool.
         public var thread: ThreadDescription?
-    }
-
-    /// What kind of loop it is.
-    public enum LoopKind: String, Codable, Sendable {
-        /// A CFRunLoop, which is what a Foundation RunLoop is.
-        case runLoop
-        /// The main dispatch queue, in a program that does not run the main run loop.
-        case mainQueue
-        /// A serial dispatch queue.
-        case dispatchQueue
-        /// One of the system's global dispatch queues.
-        case globalQueue
-        /// The pool of threads that runs Swift's tasks.
-        case cooperativePool
-        /// An event loop of SwiftNIO.
-        case eventLoop
-        /// A loop that tells of its turns through a ``LoopProbe``.
-        case probe
     }
 
     /// A thread.
@@ -156,7 +118,7 @@ extension StallReport {
     /// One sentence: what stalled, how long, and where.
     public var summary: String {
         var text = "\(loop.label) stalled"
-        text += state == .ongoing ? " and has not come back after " : " for "
+        text += state == .ended ? " for " : " and has not come back after "
         text += "\(Int(durationMilliseconds.rounded())) ms"
         if let culprit { text += " in \(culprit.function)" }
         if let callout { text += " (\(callout.rawValue))" }

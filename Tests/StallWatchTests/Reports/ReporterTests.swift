@@ -1,141 +1,137 @@
 import Foundation
+import InMemoryLogging
 import Logging
-import Synchronization
 import Testing
 
 @testable import StallWatch
 
 /// The reporter's work runs on the test's own thread: what is submitted before it runs waits in the mailbox.
 @Suite struct ReporterTests {
-    private let log = RecordedLog()
+    private let handler = InMemoryLogHandler()
 
-    private func reporter(_ directory: ReportDirectory? = nil) -> Reporter {
-        Reporter(directory: directory, logger: Logger(label: "test") { [log] _ in log }) { .stub() }
+    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter {
+        var settings = Reporter.Settings.fixture()
+        settings.reportsPerMinute = 10_000
+        return try Reporter(settings: settings, sinks: sinks)
     }
 
-    private func ids(_ stream: AsyncStream<StallReport>) async -> [String] {
-        await stream.reduce(into: []) { $0.append($1.id) }
-    }
+    private var log: ReportSink { .log(Logger(label: "test") { [handler] _ in handler }) }
 
-    private func run(_ reporter: Reporter) {
+    private var lines: [String] { handler.entries.map { "\($0.level) \($0.message)" } }
+
+    private func run(_ reporter: Reporter) throws {
+        try reporter.startSinks()
         reporter.close()
         reporter.run()
     }
 
-    @Test func whatIsSubmittedIsReportedInOrder() async {
-        let reporter = reporter()
+    private func reports(_ stream: AsyncStream<StallReport>) async -> [StallReport] {
+        await stream.reduce(into: []) { $0.append($1) }
+    }
+
+    @Test func whatIsSubmittedIsReportedInOrder() async throws {
+        let reporter = try reporter()
         let stream = reporter.streams.stream()
-        for id in ["a", "b", "c"] { reporter.submit(.stub(id: id)) }
-        run(reporter)
-        #expect(await ids(stream) == ["a", "b", "c"])
-        #expect(reporter.statistics == StallMonitor.Statistics(stalls: 3))
+        let records = (0..<3).map { StallRecord.fixture(function: $0) }
+        for record in records { reporter.submit(record) }
+        try run(reporter)
+        #expect(await reports(stream).map(\.id) == records.map(\.id))
+        #expect(reporter.counts.current.stalls == 3)
     }
 
     @Test func theNewestStateOfAStallWins() async throws {
-        let temporary = try TemporaryDirectory()
-        let reporter = reporter(try ReportDirectory(path: temporary.path))
+        let scratch = try Scratch()
+        let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
-        reporter.submit(.stub(id: "a", state: .ongoing))
-        reporter.submit(.stub(id: "b"))
-        var ended = StallRecord.stub(id: "a")
-        ended.duration = 900_000_000
-        reporter.submit(ended)
-        run(reporter)
-        let reports = await stream.reduce(into: []) { $0.append($1) }
-        #expect(reports.map(\.id) == ["a", "b"], "in the order in which they began")
+        let first = StallRecord.fixture(function: 1, state: .ongoing)
+        let second = StallRecord.fixture(function: 2)
+        for record in [first, second, first.after(milliseconds: 900)] { reporter.submit(record) }
+        try run(reporter)
+        let reports = await reports(stream)
+        #expect(reports.map(\.id) == [first.id, second.id], "in the order in which they began")
         #expect(reports.map(\.durationMilliseconds) == [900, 400])
-        #expect(try temporary.names().count == 2)
+        #expect(try scratch.reports().count == 2)
     }
 
     @Test func aStallThatLastsIsOnDiskAndNotYetHandedOut() async throws {
-        let temporary = try TemporaryDirectory()
-        let reporter = reporter(try ReportDirectory(path: temporary.path))
+        let scratch = try Scratch()
+        let reporter = try reporter([.directory(scratch.path), log])
         let stream = reporter.streams.stream()
-        reporter.submit(.stub(state: .ongoing))
-        run(reporter)
-        #expect(await ids(stream) == [])
-        #expect(reporter.statistics == StallMonitor.Statistics())
-        let names = try temporary.names()
-        try #require(names.count == 1)
-        let json = try #require(readSmallFile(temporary.path + "/" + names[0]))
-        #expect(try StallReport(jsonData: Array(json.utf8)).state == .ongoing)
-        #expect(log.messages.isEmpty)
+        reporter.submit(.fixture(state: .ongoing))
+        try run(reporter)
+        #expect(await reports(stream) == [])
+        #expect(reporter.counts.current == StallMonitor.Statistics())
+        #expect(try scratch.reports().map(\.state) == [.ongoing])
+        #expect(lines.isEmpty)
     }
 
-    @Test func theMailboxIsBoundedAndWhatIsLostIsCounted() async {
-        let reporter = reporter()
+    @Test func whoIsToldOfAReportFindsItsFile() async throws {
+        let scratch = try Scratch()
+        let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
-        let capacity = Reporter.mailboxCapacity
-        for id in 1...(capacity + 10) { reporter.submit(.stub(id: "\(id)")) }
-        run(reporter)
-        #expect(reporter.statistics.reportsLost == 10)
-        #expect(reporter.statistics.stalls == capacity)
-        #expect(reporter.statistics.reportsDropped == capacity - ReportStreams.capacity)
-        #expect(await ids(stream).last == "\(capacity + 10)")
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+        for function in 0..<20 { reporter.submit(.fixture(function: function)) }
+        var iterator = stream.makeAsyncIterator()
+        for _ in 0..<20 {
+            let report = try #require(await iterator.next())
+            let file = try #require(WholeFile.read(scratch.path + "/" + report.fileName, limit: 1 << 20))
+            #expect(try StallReport(jsonData: file) == report)
+        }
+        reporter.close()
+        thread.join()
+    }
+
+    @Test func theMailboxIsBoundedAndWhatIsLostIsCounted() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        let records = (0..<(Reporter.mailboxCapacity + 10)).map { StallRecord.fixture(function: $0) }
+        for record in records { reporter.submit(record) }
+        try run(reporter)
+        #expect(reporter.counts.current.reportsLost == 10)
+        #expect(reporter.counts.current.stalls == records.count, "also those that are lost")
+        #expect(reporter.counts.current.reportsDropped == Reporter.mailboxCapacity - ReportStreams.capacity)
+        #expect(await reports(stream).last?.id == records.last?.id)
     }
 
     /// A stall that lasts would be lost for good; of one that is over, the earlier state may be on disk.
-    @Test func aFullMailboxKeepsTheStallsThatLast() {
-        let reporter = reporter()
-        let capacity = Reporter.mailboxCapacity
-        reporter.submit(.stub(id: "lasts", state: .ongoing))
-        for id in 1...capacity { reporter.submit(.stub(id: "\(id)")) }
-        reporter.submit(.stub(id: "lasts"))
-        run(reporter)
-        #expect(reporter.statistics.reportsLost == 1)
-        #expect(reporter.statistics.stalls == capacity)
+    @Test func aFullMailboxKeepsTheStallsThatLast() async throws {
+        let reporter = try reporter()
+        let lasting = StallRecord.fixture(function: 999, state: .ongoing)
+        reporter.submit(lasting)
+        for function in 0..<Reporter.mailboxCapacity { reporter.submit(.fixture(function: function)) }
+        let stream = reporter.streams.stream()
+        reporter.submit(lasting.after(milliseconds: 900))
+        try run(reporter)
+        #expect(reporter.counts.current.reportsLost == 1)
+        #expect(reporter.counts.current.stalls == Reporter.mailboxCapacity + 1)
+        #expect(reporter.counts.current.reportsDropped == Reporter.mailboxCapacity - ReportStreams.capacity)
+        #expect(await reports(stream).count == ReportStreams.capacity)
     }
 
-    @Test func aReportThatCannotBeWrittenIsCountedHandedOutAndLoggedOnce() async throws {
-        var temporary: TemporaryDirectory? = try TemporaryDirectory()
-        let parent = try #require(temporary?.path)
-        let path = parent + "/reports"
-        let reporter = reporter(try ReportDirectory(path: path))
+    @Test func reportsThatCannotBeWrittenAreCountedHandedOutAndToldOnce() async throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/reports"
+        let reporter = try reporter([.directory(path), log])
         // A file in the directory's place: nothing can be written there any more.
         try FileManager.default.removeItem(atPath: path)
-        _ = try #require(temporary).file("reports")
+        try WholeFile.write([], to: path)
         let stream = reporter.streams.stream()
-        for id in ["a", "b", "c"] { reporter.submit(.stub(id: id)) }
-        run(reporter)
-        #expect(reporter.statistics.failedWrites == 3)
-        #expect(reporter.statistics.lastWriteError?.code == .unwritableReports)
-        #expect(reporter.statistics.stalls == 3)
-        #expect(await ids(stream) == ["a", "b", "c"])
-        #expect(log.messages.filter { $0.contains("not written") }.count == 1)
-        temporary = nil
+        for function in 0..<3 { reporter.submit(.fixture(function: function)) }
+        try run(reporter)
+        let statistics = reporter.counts.current
+        #expect(statistics.failedWrites == 2, "the first, and the last chance at the end")
+        #expect(statistics.lastWriteError?.code == .unwritableReports)
+        #expect(statistics.stalls == 3)
+        #expect(statistics.reportsLost == 3)
+        #expect(await reports(stream).count == 3)
+        #expect(lines.filter { $0.contains("not written") }.count == 1)
     }
 
-    @Test func oneLineAStallIsLoggedAtLevelInfo() {
-        let reporter = reporter()
-        reporter.submit(.stub(id: "a"))
-        run(reporter)
-        #expect(log.messages == ["info main stalled for 400 ms"])
-    }
-
-    @Test func withoutAnythingToDoItEnds() async {
-        let reporter = reporter()
+    @Test func withoutAnythingToDoItEnds() async throws {
+        let reporter = try reporter()
         let stream = reporter.streams.stream()
-        run(reporter)
-        #expect(await ids(stream) == [])
-    }
-}
-
-/// Keeps what is logged.
-///
-/// `@unchecked Sendable`: the messages are behind a mutex, and nobody sets the other two after the start.
-private final class RecordedLog: LogHandler, @unchecked Sendable {
-    private let recorded = Mutex<[String]>([])
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.trace
-
-    var messages: [String] { recorded.withLock { $0 } }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        recorded.withLock { $0.append("\(event.level) \(event.message)") }
+        try run(reporter)
+        #expect(await reports(stream) == [])
     }
 }

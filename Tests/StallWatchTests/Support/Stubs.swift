@@ -44,33 +44,46 @@ extension StallRecord {
 extension ReportBuilder {
     /// A builder that knows the names in `symbols`, by the images' names and offsets.
     static func stub(_ symbols: [String: [UInt64: String]] = [:]) -> ReportBuilder {
+        .stub(metadata: ["version": "1.4.2"], TableSymbolicator(symbols: symbols))
+    }
+
+    /// A builder that takes its names from `symbolicator`, for as long as that may take.
+    static func stub(
+        process: StallReport.ProcessDescription = .current(), metadata: [String: String] = [:],
+        _ symbolicator: any Symbolicating
+    ) -> ReportBuilder {
         ReportBuilder(
-            process: .current(), metadata: ["version": "1.4.2"], inApp: StallMonitor.InApp(),
+            process: process, metadata: metadata, inApp: StallMonitor.InApp(),
             symbolication: ReportSymbolication(
-                symbolicator: TableSymbolicator(symbols: symbols), inApp: StallMonitor.InApp(), ownExecutable: nil,
-                timeLimit: .max, patience: .max
+                symbolicator: symbolicator, inApp: StallMonitor.InApp(), ownExecutable: nil, timeLimit: .max,
+                patience: .max
             )
         )
     }
 }
 
+/// Knows names and nothing else.
+protocol NamingSymbolicator: Symbolicating {}
+
+extension NamingSymbolicator {
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
+        CodeLookup(locations: [CodeLocation(symbol: symbol(at: offset, in: image))])
+    }
+
+    func reason(for image: ImageIdentity) -> String? { nil }
+
+    func releaseMemory() {}
+}
+
 /// Names from a table.
-final class TableSymbolicator: Symbolicating {
+final class TableSymbolicator: NamingSymbolicator {
     let symbols: [String: [UInt64: String]]
 
     init(symbols: [String: [UInt64: String]]) {
         self.symbols = symbols
     }
 
-    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
-        CodeLookup(locations: [CodeLocation(symbol: symbol(at: offset, in: image))])
-    }
-
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
         symbols[image.path.split(separator: "/").last.map(String.init) ?? image.path]?[offset]
     }
-
-    func reason(for image: ImageIdentity) -> String? { nil }
-
-    func releaseMemory() {}
 }

@@ -1,0 +1,80 @@
+#if Metrics
+    public import CoreMetrics
+
+    extension ReportSink {
+        /// Every stall in swift-metrics, reported or not.
+        ///
+        /// | metric | type | dimensions |
+        /// | --- | --- | --- |
+        /// | `stallwatch.stalls` | counter | `kind`, `loop` |
+        /// | `stallwatch.stall.duration` | timer | `kind`, `loop` |
+        /// | `stallwatch.watchdog.lateness` | timer | |
+        /// | `stallwatch.held_back` | counter | `reason`: `repeated` or `rateLimit` |
+        ///
+        /// A stall counts when it is over, or when the next process finds it abandoned: once. Each metric is made when
+        /// it is first needed, and then kept: there are as many as watched loops.
+        ///
+        /// - Parameter factory: Where metrics are made; `nil` for the one that the app has bootstrapped.
+        /// - Returns: The sink.
+        public static func metrics(factory: (any MetricsFactory)? = nil) -> ReportSink {
+            ReportSink { _, _ in
+                SinkDescription(name: "stallwatch-met", interest: [.ended, .heldBack, .recovered]) {
+                    MetricsSink(factory ?? MetricsSystem.factory)
+                }
+            }
+        }
+    }
+
+    /// Counts stalls in swift-metrics.
+    final class MetricsSink: Sink {
+        private struct Labels: Hashable {
+            var kind: String
+            var loop: String
+        }
+
+        private let factory: any MetricsFactory
+        private let lateness: Timer
+        private let heldBack: [HeldBackReason: Counter]
+        private var stalls: [Labels: (counter: Counter, duration: Timer)] = [:]
+
+        init(_ factory: any MetricsFactory) {
+            self.factory = factory
+            lateness = Timer(label: "stallwatch.watchdog.lateness", factory: factory)
+            heldBack = Dictionary(
+                uniqueKeysWithValues: [HeldBackReason.repeated, .rateLimit].map { reason in
+                    let dimensions = [("reason", reason.rawValue)]
+                    return (reason, Counter(label: "stallwatch.held_back", dimensions: dimensions, factory: factory))
+                }
+            )
+        }
+
+        func take(_ delivery: Delivery) {
+            switch delivery {
+            case .ended(let report, let reason):
+                count(report)
+                lateness.recordMilliseconds(report.monitor.watchdogLateMilliseconds)
+                if let reason { heldBack[reason]?.increment() }
+            case .recovered(let report):
+                count(report)
+            default:
+                break
+            }
+        }
+
+        private func count(_ report: StallReport) {
+            let labels = Labels(kind: report.kind.rawValue, loop: report.loop.label)
+            let metrics = stalls[labels] ?? make(labels)
+            stalls[labels] = metrics
+            metrics.counter.increment()
+            metrics.duration.recordMilliseconds(report.durationMilliseconds)
+        }
+
+        private func make(_ labels: Labels) -> (counter: Counter, duration: Timer) {
+            let dimensions = [("kind", labels.kind), ("loop", labels.loop)]
+            return (
+                Counter(label: "stallwatch.stalls", dimensions: dimensions, factory: factory),
+                Timer(label: "stallwatch.stall.duration", dimensions: dimensions, factory: factory)
+            )
+        }
+    }
+#endif

@@ -1,0 +1,75 @@
+import Glibc
+
+/// A process, told from every other one: pids are used again, so the start time and the boot are needed too.
+struct ProcessIdentity: Sendable, Hashable {
+    var pid: Int32
+    /// Field 22 of /proc/<pid>/stat: clock ticks since the boot.
+    ///
+    /// Unlike a time of day it never shifts with the clock.
+    var startTicks: UInt64
+    /// The kernel's id of the boot.
+    ///
+    /// Hexadecimal digits and dashes.
+    var bootID: String
+
+    /// The calling process; `nil` where /proc is not mounted.
+    static func current() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
+
+    /// The process that has the id `pid` now; `nil` when there is none.
+    init?(pid: Int32) {
+        guard let stat = readSmallFile("/proc/\(pid)/stat").flatMap(ProcessStat.init),
+            let bootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+        else { return nil }
+        // A zombie is gone. Where only the first thread has ended (as in a program that calls dispatchMain), others live.
+        guard stat.state != "Z" || stat.threads > 1 else { return nil }
+        self.init(pid: pid, startTicks: stat.startTicks, bootID: bootID)
+    }
+
+    init(pid: Int32, startTicks: UInt64, bootID: String) {
+        self.pid = pid
+        self.startTicks = startTicks
+        self.bootID = bootID
+    }
+
+    /// The process that a report is about; `nil` if the report does not say enough.
+    init?(_ process: StallReport.ProcessDescription) {
+        guard let startTicks = process.startTicks, let bootID = process.bootID else { return nil }
+        self.init(pid: process.pid, startTicks: startTicks, bootID: bootID)
+    }
+
+    /// Whether this very process still runs, as far as this one can see: a process on another host or in another pid
+    /// namespace counts as gone.
+    var isAlive: Bool { ProcessIdentity(pid: pid) == self }
+}
+
+extension ProcessIdentity: LosslessStringConvertible {
+    /// A form for file names: `4700-123456-5c9d0e2a…`.
+    var description: String { "\(pid)-\(startTicks)-\(bootID)" }
+
+    /// Reads the form that ``description`` writes.
+    init?(_ description: String) {
+        let parts = description.split(separator: "-", maxSplits: 2)
+        guard parts.count == 3, let pid = Int32(parts[0]), let startTicks = UInt64(parts[1]) else { return nil }
+        self.init(pid: pid, startTicks: startTicks, bootID: String(parts[2]))
+    }
+}
+
+/// Some fields of /proc/<pid>/stat (proc(5)).
+struct ProcessStat: Equatable {
+    /// Field 3: one letter.
+    var state: String
+    /// Field 20.
+    var threads: Int
+    /// Field 22.
+    var startTicks: UInt64
+
+    init?(_ text: String) {
+        // The command's name is in parentheses and may have any character in it: count from the last one.
+        guard let end = text.lastIndex(of: ")") else { return nil }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        guard fields.count > 19, let threads = Int(fields[17]), let startTicks = UInt64(fields[19]) else { return nil }
+        self.state = String(fields[0])
+        self.threads = threads
+        self.startTicks = startTicks
+    }
+}

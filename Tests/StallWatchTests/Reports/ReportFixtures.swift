@@ -1,0 +1,117 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import StallWatch
+
+/// Names addresses as it is told.
+final class FixedSymbols: NamingSymbolicator {
+    private let names: [UInt64: String]
+
+    init(_ names: [UInt64: String]) { self.names = names }
+
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { names[offset] }
+}
+
+extension Reporter.Settings {
+    /// Every function `0x1000 + n` of the app is called `work<n>`.
+    static func fixture(process: StallReport.ProcessDescription = .current()) -> Self {
+        Self {
+            let names = (0..<64).map { (UInt64(0xfff + $0), "work\($0)") }
+            return .stub(process: process, FixedSymbols(Dictionary(uniqueKeysWithValues: names)))
+        }
+    }
+}
+
+extension StallRecord {
+    /// A stall in the app's function `work<function>`.
+    static func fixture(
+        function: Int = 0, loop: String = "main", state: StallReport.State = .ended, milliseconds: UInt64 = 400
+    ) -> StallRecord {
+        var generator = SystemRandomNumberGenerator()
+        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow())
+        var record = StallRecord(
+            id: ReportIdentifier.make(at: startedAt, using: &generator), kind: .stall,
+            loop: StallReport.LoopDescription(
+                label: loop, kind: .runLoop, turn: 1, nesting: 0,
+                thread: StallReport.ThreadDescription(id: 1, name: "app")
+            ),
+            threshold: 250_000_000, startedAt: startedAt, watchdogLate: 1_000_000, state: state,
+            duration: milliseconds * 1_000_000
+        )
+        let image = LoadedImage(
+            path: "/opt/app/bin/app", base: 0, addresses: 0..<0x10000, buildID: "ab01", isExecutable: true)
+        record.samples = [
+            Sample(
+                age: 250_000_000, isValid: true,
+                stack: .success(
+                    CapturedStack(
+                        method: .read, threadState: .blocked,
+                        frames: [CapturedStack.Frame(address: 0x1000 + UInt64(function), isExact: false)],
+                        isComplete: true,
+                        heldNanoseconds: 0, captureNanoseconds: 100_000
+                    )
+                ),
+                images: ImageList([image])
+            )
+        ]
+        return record
+    }
+
+    /// The same stall, later.
+    func after(milliseconds: UInt64, state: StallReport.State = .ended) -> StallRecord {
+        var record = self
+        record.duration = milliseconds * 1_000_000
+        record.state = state
+        return record
+    }
+}
+
+/// A directory that is removed with this object.
+final class Scratch: Sendable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.path + "/stallwatch-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    /// The names of all files, hidden ones too, sorted.
+    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+
+    func reports() throws -> [StallReport] {
+        try names.filter(ReportDirectory.isReport).map { name in
+            try StallReport(jsonData: #require(WholeFile.read(path + "/" + name, limit: StallReport.maximumBytes)))
+        }
+    }
+}
+
+/// Runs a reporter's threads while `body` submits, and returns when everything has been handed out.
+func withReporter(
+    _ sinks: [ReportSink], settings: Reporter.Settings = .fixture(), _ body: (Reporter) throws -> Void
+) throws -> StallMonitor.Statistics {
+    let reporter = try Reporter(settings: settings, sinks: sinks)
+    try reporter.startSinks()
+    let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+    defer {
+        reporter.close()
+        thread.join()
+    }
+    try body(reporter)
+    reporter.close()
+    while !reporter.isFinished { usleep(1_000) }
+    return reporter.counts.current
+}
+
+/// Waits, 20 seconds at most, for what another thread does.
+///
+/// Returns whether it did.
+func eventually(_ condition: () -> Bool) -> Bool {
+    for _ in 0..<4_000 {
+        if condition() { return true }
+        usleep(5_000)
+    }
+    return condition()
+}

@@ -1,0 +1,101 @@
+import Foundation
+import Glibc
+import StallWatch
+
+/// A disk that is full for a while.
+struct FullDisk {
+    let directory: String
+
+    /// No file may be larger than a few bytes for a while (RLIMIT_FSIZE), which needs no privilege.
+    func runWithSmallFiles() throws {
+        signal(SIGXFSZ, SIG_IGN)
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(directory)))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        let whole = limit
+        limit.rlim_cur = 16
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        stallOnce(firstWay)
+        wait { monitor.statistics.failedWrites > 0 }
+        tell("small: reports \(reports(in: directory)), failures \(monitor.statistics.failedWrites > 0)")
+        limit = whole
+        setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
+        wait { reports(in: directory) == 1 }
+        monitor.stop()
+        tell("large: reports \(reports(in: directory)), temporary \(temporaries(in: directory))")
+        tell("stalls \(monitor.statistics.stalls), lost \(monitor.statistics.reportsLost)")
+    }
+
+    /// A tmpfs of 256 KiB that is filled to its last byte.
+    func run() throws {
+        guard mount() else { exit(77) }
+        let mountPoint = directory
+        let directory = mountPoint + "/stalls"
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(directory)))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+
+        stallOnce(firstWay)
+        wait { reports(in: directory) == 1 }
+        let filler = mountPoint + "/filler"
+        fill(filler)
+        // Different functions, so that none is held back as a repeat of another.
+        stallOnce(oneWay)
+        stallOnce(anotherWay)
+        wait { monitor.statistics.failedWrites > 0 }
+        tell("full: reports \(reports(in: directory)), failures \(monitor.statistics.failedWrites > 0)")
+        unlink(filler)
+        // The next attempt comes by itself, within the backoff's first seconds.
+        wait { reports(in: directory) == 3 }
+        tell("free: reports \(reports(in: directory))")
+        removeAll(directory)
+        stallOnce(aThirdWay)
+        wait { reports(in: directory) == 1 }
+        monitor.stop()
+        let statistics = monitor.statistics
+        tell("deleted: reports \(reports(in: directory)), temporary \(temporaries(in: directory))")
+        tell("stalls \(statistics.stalls), lost \(statistics.reportsLost)")
+    }
+
+    /// Only in a mount namespace of the process's own, which the test starts it in.
+    func mount() -> Bool {
+        Glibc.mount("tmpfs", directory, "tmpfs", 0, "size=256k") == 0
+    }
+
+    private func fill(_ path: String) {
+        let file = open(path, O_WRONLY | O_CREAT, 0o600)
+        let block = [UInt8](repeating: 0, count: 4096)
+        while write(file, block, block.count) > 0 {}
+        close(file)
+    }
+
+    private func names(in directory: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+    }
+
+    private func reports(in directory: String) -> Int {
+        names(in: directory).filter { $0.hasPrefix("stall-") && $0.hasSuffix(".json") }.count
+    }
+
+    private func temporaries(in directory: String) -> Int {
+        names(in: directory).filter { $0.hasSuffix(".tmp") }.count
+    }
+
+    private func removeAll(_ directory: String) {
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// Waits for what other threads do, 20 seconds at most; the test looks at what is told afterwards.
+    private func wait(for condition: () -> Bool) {
+        let deadline = now() + 20_000_000_000
+        while !condition(), now() < deadline { usleep(10_000) }
+    }
+}
+
+// Each does something after the call, so that it stays on the stack during it.
+@inline(never) private func firstWay() { usleep(60_000); tell("0") }
+@inline(never) private func oneWay() { usleep(60_000); tell("1") }
+@inline(never) private func anotherWay() { usleep(60_000); tell("2") }
+@inline(never) private func aThirdWay() { usleep(60_000); tell("3") }

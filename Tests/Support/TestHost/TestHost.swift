@@ -1,0 +1,88 @@
+import CoreFoundation
+import Foundation
+import Glibc
+import StallWatch
+
+/// A small app for tests: its main run loop stalls as it is told, and a line on standard output tells of each stall.
+///
+///     stallwatch-test-host stalls DIRECTORY THRESHOLD-MS COUNT MINIMUM-MS MAXIMUM-MS
+///     stallwatch-test-host can-mount MOUNT-POINT
+///     stallwatch-test-host full-disk MOUNT-POINT
+///     stallwatch-test-host small-files DIRECTORY
+///     stallwatch-test-host escalate DIRECTORY
+@main struct TestHost {
+    static func main() throws {
+        let arguments = CommandLine.arguments
+        guard arguments.count > 2 else { exit(64) }
+        switch arguments[1] {
+        case "stalls": try stalls(arguments)
+        case "can-mount": exit(FullDisk(directory: arguments[2]).mount() ? 0 : 77)
+        case "full-disk": try FullDisk(directory: arguments[2]).run()
+        case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
+        case "escalate": try escalate(directory: arguments[2])
+        default: exit(64)
+        }
+    }
+
+    /// Stalls `COUNT` times for random durations, each `B <monotonic ns>` … `E <monotonic ns>`.
+    private static func stalls(_ arguments: [String]) throws {
+        let numbers = arguments.dropFirst(3).compactMap(Int.init)
+        guard numbers.count == 4 else { exit(64) }
+        let monitor = try StallMonitor(
+            .init(threshold: .milliseconds(numbers[0]), reports: .directory(arguments[2]))
+        )
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        for _ in 0..<numbers[1] {
+            stallOnce(milliseconds: Int.random(in: numbers[2]...numbers[3]))
+        }
+        monitor.stop()
+        tell("S \(monitor.statistics.stalls)")
+    }
+
+    /// After 5 thresholds the process aborts, in the middle of a stall that would last for a minute.
+    private static func escalate(directory: String) throws {
+        var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+        var configuration = StallMonitor.Configuration(
+            threshold: .milliseconds(50), reports: .directory(directory)
+        )
+        configuration.escalation = .abort(after: 5)
+        let monitor = try StallMonitor(configuration)
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        stallOnce(milliseconds: 60_000)
+        tell("came back")
+    }
+}
+
+/// Lets the main run loop call `stall` once, in a timer.
+func stallOnce(_ stall: @escaping @Sendable () -> Void) {
+    let timer = Timer(timeInterval: 0.001, repeats: false) { _ in
+        tell("B \(now())")
+        stall()
+        tell("E \(now())")
+        CFRunLoopStop(CFRunLoopGetMain())
+    }
+    RunLoop.main.add(timer, forMode: .default)
+    // One more turn, so that the stalled one is seen to be over before the next begins.
+    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, false)
+    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.002, false)
+}
+
+private func stallOnce(milliseconds: Int) {
+    stallOnce { usleep(UInt32(milliseconds) * 1_000) }
+}
+
+/// Nanoseconds of the monotonic clock, which the parent has too.
+func now() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
+
+/// One line on standard output, at once: nothing may wait in a buffer when the process is killed.
+func tell(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    write(STDOUT_FILENO, bytes, bytes.count)
+}
