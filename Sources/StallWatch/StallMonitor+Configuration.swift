@@ -8,17 +8,22 @@ extension StallMonitor {
         /// The longest threshold.
         public static let maximumThreshold = Duration.seconds(24 * 60 * 60)
 
-        /// How long a turn may take before it is a stall: 5 ms to 24 hours. Apple's Xcode calls 250 ms a hang, and so does
-        /// the default.
+        /// How long a turn may take before it is a stall: 5 ms to 24 hours.
+        ///
+        /// Apple's Xcode calls 250 ms a hang, and so does the default.
         public var threshold: Duration
         /// Where reports go.
         public var reports: ReportDestination
-        /// What every report carries along, such as the app's version. Do not put secrets here.
+        /// What every report carries along, such as the app's version.
+        ///
+        /// Do not put secrets here.
         public var metadata: [String: String]
         /// The log for one line a stall, at level info; `nil` for none.
         public var logger: Logger?
         /// Whether a report also has the stacks of the process's other threads, taken one after another right after the
-        /// first sample. Each running thread is held for some ten microseconds. Off by default.
+        /// first sample.
+        ///
+        /// Each running thread is held for some ten microseconds. Off by default.
         public var captureAllThreads: Bool
         /// How addresses get their names and lines.
         public var symbolication: Symbolication

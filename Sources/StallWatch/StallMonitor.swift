@@ -60,7 +60,9 @@ public final class StallMonitor: Sendable {
         stop()
     }
 
-    /// Watches one more loop, from its next turn on. May be called before ``start()`` and while the monitor runs.
+    /// Watches one more loop, from its next turn on.
+    ///
+    /// May be called before ``start()`` and while the monitor runs.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop, or another one of the same label,
     ///   ``StallWatchError/Code/invalidConfiguration`` for a threshold out of range, and ``StallWatchError/Code/stopped``
@@ -84,8 +86,9 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen. Does nothing if there is
-    /// none.
+    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen.
+    ///
+    /// Does nothing if there is none.
     public func unwatch(_ label: String) {
         let monitors = state.withLock { state in
             state.identities[label] = nil
@@ -117,7 +120,8 @@ public final class StallMonitor: Sendable {
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
             case .running: throw StallWatchError(.alreadyStarted, "the monitor has been started already")
-            case .stopped: throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
+            case .stopped:
+                throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
             case .made: break
             }
             // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
@@ -170,7 +174,9 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Each stall's report once the stall is over, from now on. The sequence ends when the monitor is stopped.
+    /// Each stall's report once the stall is over, from now on.
+    ///
+    /// The sequence ends when the monitor is stopped.
     ///
     /// Every access gives a sequence of its own. A reader that is slower than the stalls misses the oldest:
     /// ``Statistics/reportsDropped`` counts them. Costs a monitored thread nothing.
@@ -183,16 +189,19 @@ public final class StallMonitor: Sendable {
         return statistics
     }
 
-    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the turns
-    /// that last are measured anew. Nests. Costs two atomic operations.
+    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the
+    /// turns that last are measured anew.
+    ///
+    /// Nests. Costs two atomic operations.
     public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         watchdog.pauses.begin()
         defer { watchdog.pauses.end(at: monotonicNow()) }
         return try body()
     }
 
-    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit. It ends with
-    /// ``IgnoreScope/end()``, or when the scope is dropped.
+    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit.
+    ///
+    /// It ends with ``IgnoreScope/end()``, or when the scope is dropped.
     public func ignoreScope() -> IgnoreScope {
         watchdog.pauses.begin()
         return IgnoreScope(pauses: watchdog.pauses)

@@ -2,7 +2,9 @@ import Glibc
 
 /// What went wrong, in a sentence that can be acted on.
 public struct StallWatchError: Error, Sendable, Equatable {
-    /// The kind of error. More kinds may come, so a `switch` over them needs a `default`.
+    /// The kind of error.
+    ///
+    /// More kinds may come, so a `switch` over them needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case invalidConfiguration, alreadyWatched, alreadyStarted, stopped, unwritableReports, unreadableImage
@@ -21,7 +23,9 @@ public struct StallWatchError: Error, Sendable, Equatable {
         public static let stopped = Code(.stopped)
         /// Reports cannot be written where they are asked to be.
         public static let unwritableReports = Code(.unwritableReports)
-        /// An ELF file cannot be read. Never thrown by the monitor: the frame just has no name.
+        /// An ELF file cannot be read.
+        ///
+        /// Never thrown by the monitor: the frame just has no name.
         public static let unreadableImage = Code(.unreadableImage)
         /// A file is not a stall report, or not one that this version can read.
         public static let unreadableReport = Code(.unreadableReport)

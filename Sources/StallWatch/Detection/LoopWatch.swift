@@ -128,7 +128,8 @@ extension LoopWatch {
         switch saturation?.look(snapshot, at: time) {
         case .begin(let saturation):
             let target = loop.source.target(of: loop.recorder)
-            var record = StallRecord(saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
+            var record = StallRecord(
+                saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
             var sample = services.sample(target, age: time &- saturation.since)
             sample.isValid = true
             record.samples.append(sample)
