@@ -10,9 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-pid_t clinux_gettid(void) {
-  return gettid();
-}
+pid_t clinux_gettid(void) { return gettid(); }
 
 void clinux_name_this_thread(const char *name) {
   // PR_SET_NAME cuts a long name short, where pthread_setname_np(3) refuses it.

@@ -25,8 +25,7 @@ static csymbols_status add_function(csymbols_image *image, csymbols_unit *unit, 
   Dwarf_Addr base, low, high;
   ptrdiff_t offset = 0;
   while ((offset = libdw->dwarf_ranges(function, offset, &base, &low, &high)) > 0) {
-    csymbols_status status =
-        csymbols_keep_range(image, &unit->functions, low, high, libdw->dwarf_dieoffset(function));
+    csymbols_status status = csymbols_keep_range(image, &unit->functions, low, high, libdw->dwarf_dieoffset(function));
     if (status != CSYMBOLS_OK) return status;
     if (csymbols_is_over(clock)) return CSYMBOLS_OUT_OF_TIME;
   }

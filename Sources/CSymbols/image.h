@@ -19,17 +19,17 @@ typedef struct csymbols_unit {
   Dwarf_Die root;
   csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
   csymbols_progress progress;
-  csymbols_status failure;   ///< Why there are no functions.
+  csymbols_status failure;  ///< Why there are no functions.
   bool is_split;
-  bool lines_counted;        ///< Its line table's memory has been added to the image's.
+  bool lines_counted;  ///< Its line table's memory has been added to the image's.
 } csymbols_unit;
 
 /// A copy of the sections, laid out as an ELF file.
 typedef struct csymbols_copy {
   char *bytes;
-  size_t length;          ///< Of the ELF file.
-  size_t mapped_length;   ///< Of the mapping.
-  size_t line_section;    ///< Number of .debug_line; 0: there is none.
+  size_t length;            ///< Of the ELF file.
+  size_t mapped_length;     ///< Of the mapping.
+  size_t line_section;      ///< Number of .debug_line; 0: there is none.
   uint64_t unpacked_bytes;  ///< What decompressing adds.
 } csymbols_copy;
 

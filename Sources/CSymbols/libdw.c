@@ -16,7 +16,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void load(void) {
   void *handle = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!handle) return;
-#define FIND(name) \
+#define FIND(name)                                               \
   library.name = (__typeof__(library.name))dlsym(handle, #name); \
   if (!library.name) return;
   CSYMBOLS_LIBDW_FUNCTIONS(FIND)
@@ -29,6 +29,4 @@ const csymbols_libdw *csymbols_libdw_get(void) {
   return is_loaded ? &library : NULL;
 }
 
-bool csymbols_is_available(void) {
-  return csymbols_libdw_get() != NULL;
-}
+bool csymbols_is_available(void) { return csymbols_libdw_get() != NULL; }

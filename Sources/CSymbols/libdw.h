@@ -4,7 +4,9 @@
 #define CSYMBOLS_LIBDW_H
 
 #if !__has_include(<elfutils/libdw.h>)
+// clang-format off
 #error "StallWatch needs libdw's headers to be built: apt-get install libdw-dev (Debian, Ubuntu) or dnf install elfutils-devel."
+// clang-format on
 #endif
 
 #include <dwarf.h>
@@ -12,6 +14,7 @@
 #include <libelf.h>
 
 /// The functions that are used. All are in elfutils since 0.158 (2014), and their versions in the library never change.
+// clang-format off
 #define CSYMBOLS_LIBDW_FUNCTIONS(X)                                                                              \
   X(elf_version) X(elf_memory) X(elf_end) X(elf_getscn) X(elf_getdata)                                           \
   X(dwarf_begin_elf) X(dwarf_end) X(dwarf_next_unit) X(dwarf_offdie)                                             \
@@ -19,6 +22,7 @@
   X(dwarf_ranges) X(dwarf_haspc) X(dwarf_attr) X(dwarf_attr_integrate) X(dwarf_hasattr)                          \
   X(dwarf_formstring) X(dwarf_formudata)                                                                         \
   X(dwarf_getsrc_die) X(dwarf_linesrc) X(dwarf_lineno) X(dwarf_linecol) X(dwarf_getsrcfiles) X(dwarf_filesrc)
+// clang-format on
 
 typedef struct csymbols_libdw {
 #define CSYMBOLS_POINTER(name) __typeof__(&name) name;

@@ -15,7 +15,8 @@ static uint64_t table_bytes(csymbols_image *image, uint64_t offset) {
   Elf_Scn *section = libdw->elf_getscn(image->elf, image->copy.line_section);
   Elf_Data *data = section ? libdw->elf_getdata(section, NULL) : NULL;
   uint32_t length;
-  if (!data || !data->d_buf || offset > data->d_size || data->d_size - offset < sizeof length + sizeof(uint64_t)) return 0;
+  if (!data || !data->d_buf || offset > data->d_size || data->d_size - offset < sizeof length + sizeof(uint64_t))
+    return 0;
   memcpy(&length, (const char *)data->d_buf + offset, sizeof length);
   if (length != 0xffffffffu) return length;
   uint64_t long_length;

@@ -20,9 +20,7 @@
 #define MAX_NAME_BYTES 64u
 #define HUGE_PAGE_BYTES (2u * 1024u * 1024u)
 
-static uint64_t aligned(uint64_t value) {
-  return (value + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
-}
+static uint64_t aligned(uint64_t value) { return (value + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
 
 static csymbols_status copy_section(int descriptor, const csymbols_section *section, char *to) {
   uint64_t done = 0;
@@ -100,15 +98,21 @@ csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t
     if (status == CSYMBOLS_OK) status = add_unpacked(copy, section, copy->bytes + at);
     if (status != CSYMBOLS_OK) return status;
     if (strcmp(section->name, ".debug_line") == 0) copy->line_section = index + 1;
-    headers[index + 1] = (Elf64_Shdr){.sh_name = (uint32_t)name_bytes, .sh_type = SHT_PROGBITS, .sh_offset = at,
-                                      .sh_size = section->size, .sh_addralign = 1,
+    headers[index + 1] = (Elf64_Shdr){.sh_name = (uint32_t)name_bytes,
+                                      .sh_type = SHT_PROGBITS,
+                                      .sh_offset = at,
+                                      .sh_size = section->size,
+                                      .sh_addralign = 1,
                                       .sh_flags = section->is_compressed ? SHF_COMPRESSED : 0};
     memcpy(names + name_bytes, section->name, length + 1);
     name_bytes += length + 1;
     at = aligned(at + section->size + PADDING_BYTES);
   }
-  headers[count + 1] = (Elf64_Shdr){.sh_name = (uint32_t)name_bytes, .sh_type = SHT_STRTAB, .sh_offset = at,
-                                    .sh_size = name_bytes + sizeof ".shstrtab", .sh_addralign = 1};
+  headers[count + 1] = (Elf64_Shdr){.sh_name = (uint32_t)name_bytes,
+                                    .sh_type = SHT_STRTAB,
+                                    .sh_offset = at,
+                                    .sh_size = name_bytes + sizeof ".shstrtab",
+                                    .sh_addralign = 1};
   memcpy(names + name_bytes, ".shstrtab", sizeof ".shstrtab");
   memcpy(copy->bytes + at, names, (count + EXTRA_SECTIONS) * MAX_NAME_BYTES);
   at = aligned(at + (count + EXTRA_SECTIONS) * MAX_NAME_BYTES);

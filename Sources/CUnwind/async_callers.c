@@ -21,8 +21,8 @@ static uint32_t find_frames(cunwind_engine *engine, const cunwind_stack *stack, 
     if (caller->source != CUNWIND_FRAME_CFI || (stack->omitted_at != 0 && index + 1 == stack->omitted_at)) continue;
     cunwind_async_frame *found = &walk->frames[walk->frame_count];
     found->frame = index;
-    if (cunwind_async_frame_slots(&engine->unwinder, frame->address, frame->is_exact, caller->stack_pointer, &found->slot,
-                                  &found->return_slot) &&
+    if (cunwind_async_frame_slots(&engine->unwinder, frame->address, frame->is_exact, caller->stack_pointer,
+                                  &found->slot, &found->return_slot) &&
         fill(engine, found))
       walk->frame_count++;
   }

@@ -22,9 +22,9 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
   if (!cunwind_page_cache_read(unwinder->pages, start, code, count * sizeof *code)) return false;
   for (unsigned index = 0; index < count; index++) {
     uint64_t immediate = (code[index] >> 10) & 0xfff;
-    if (reserved == 0 && (code[index] & 0xffc003ffu) == 0xd10003ffu) reserved = immediate;        // sub sp, sp, #
-    else if ((code[index] & 0xffc003ffu) == 0xf90003f6u) context = immediate * 8;                 // str x22, [sp, #]
-    else if ((code[index] & 0xffc003ffu) == 0x910003fdu) {                                        // add x29, sp, #
+    if (reserved == 0 && (code[index] & 0xffc003ffu) == 0xd10003ffu) reserved = immediate;  // sub sp, sp, #
+    else if ((code[index] & 0xffc003ffu) == 0xf90003f6u) context = immediate * 8;           // str x22, [sp, #]
+    else if ((code[index] & 0xffc003ffu) == 0x910003fdu) {                                  // add x29, sp, #
       // Until this instruction has run, the context may not be in its place.
       if (context == UINT64_MAX || immediate != context + 8 || pc <= start + index * sizeof *code) return false;
       *slot = cfa - reserved + context;

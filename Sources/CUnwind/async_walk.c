@@ -6,9 +6,8 @@
 CUNWIND_BARE static bool is_unchanged(const cunwind_async_frame *frame, uint64_t stack_pointer) {
   uint64_t words[2];
   uint64_t return_address;
-  return stack_pointer <= frame->slot &&
-         cunwind_guarded_read(frame->slot, words, sizeof words) == sizeof words && words[0] == frame->words[0] &&
-         words[1] == frame->words[1] &&
+  return stack_pointer <= frame->slot && cunwind_guarded_read(frame->slot, words, sizeof words) == sizeof words &&
+         words[0] == frame->words[0] && words[1] == frame->words[1] &&
          cunwind_guarded_read(frame->return_slot, &return_address, sizeof return_address) == sizeof return_address &&
          return_address == frame->return_address;
 }

@@ -39,18 +39,52 @@ static form form_of_one_byte(uint8_t op, unsigned z, bool is_wide, bool is_short
   }
   if (op < 0x60) return none;
   switch (op) {
-    case 0x60: case 0x61: case 0x82: case 0x9a: case 0xce: case 0xd4: case 0xd5: case 0xd6: case 0xea:
+    case 0x60:
+    case 0x61:
+    case 0x82:
+    case 0x9a:
+    case 0xce:
+    case 0xd4:
+    case 0xd5:
+    case 0xd6:
+    case 0xea:
       return invalid;
-    case 0x63: return modrm;
-    case 0x68: case 0xa9: return (form){true, false, z};
-    case 0x69: case 0x81: case 0xc7: return (form){true, true, z};
-    case 0x6b: case 0x80: case 0x83: case 0xc0: case 0xc1: case 0xc6: return (form){true, true, 1};
-    case 0x6a: case 0xa8: case 0xcd: case 0xeb: return (form){true, false, 1};
-    case 0xa0: case 0xa1: case 0xa2: case 0xa3: return (form){true, false, is_short_address ? 4 : 8};
-    case 0xc2: case 0xca: return (form){true, false, 2};
-    case 0xc8: return (form){true, false, 3};
-    case 0xe8: case 0xe9: return (form){true, false, 4};
-    default: break;
+    case 0x63:
+      return modrm;
+    case 0x68:
+    case 0xa9:
+      return (form){true, false, z};
+    case 0x69:
+    case 0x81:
+    case 0xc7:
+      return (form){true, true, z};
+    case 0x6b:
+    case 0x80:
+    case 0x83:
+    case 0xc0:
+    case 0xc1:
+    case 0xc6:
+      return (form){true, true, 1};
+    case 0x6a:
+    case 0xa8:
+    case 0xcd:
+    case 0xeb:
+      return (form){true, false, 1};
+    case 0xa0:
+    case 0xa1:
+    case 0xa2:
+    case 0xa3:
+      return (form){true, false, is_short_address ? 4 : 8};
+    case 0xc2:
+    case 0xca:
+      return (form){true, false, 2};
+    case 0xc8:
+      return (form){true, false, 3};
+    case 0xe8:
+    case 0xe9:
+      return (form){true, false, 4};
+    default:
+      break;
   }
   if (op >= 0x70 && op < 0x80) return (form){true, false, 1};
   if (op >= 0x84 && op < 0x90) return modrm;
@@ -67,8 +101,8 @@ static form form_of_0f(uint8_t op) {
       op == 0xa0 || op == 0xa1 || op == 0xa2 || op == 0xa8 || op == 0xa9 || op == 0xaa || (op >= 0xc8 && op <= 0xcf))
     return (form){true, false, 0};
   if (op >= 0x80 && op <= 0x8f) return (form){true, false, 4};
-  if (op == 0x0f || (op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba || op == 0xc2 ||
-      op == 0xc4 || op == 0xc5 || op == 0xc6)
+  if (op == 0x0f || (op >= 0x70 && op <= 0x73) || op == 0xa4 || op == 0xac || op == 0xba || op == 0xc2 || op == 0xc4 ||
+      op == 0xc5 || op == 0xc6)
     return (form){true, true, 1};
   return (form){true, true, 0};
 }

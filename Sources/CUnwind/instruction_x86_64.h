@@ -12,9 +12,9 @@
 
 typedef struct cunwind_instruction {
   unsigned length;
-  unsigned map;       ///< 0: one-byte opcodes, 1: 0F, 2: 0F 38, 3: 0F 3A; VEX and EVEX use the same numbers.
+  unsigned map;  ///< 0: one-byte opcodes, 1: 0F, 2: 0F 38, 3: 0F 3A; VEX and EVEX use the same numbers.
   uint8_t opcode;
-  uint8_t rex;        ///< 0: none.
+  uint8_t rex;  ///< 0: none.
   bool has_modrm;
   uint8_t modrm, sib;
   int32_t displacement;

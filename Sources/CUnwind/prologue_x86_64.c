@@ -23,11 +23,11 @@
 enum { RBX = 3, RSP = 4, RBP = 5, R12 = 12, R15 = 15 };
 
 typedef struct distance {
-  bool is_set;      // The frame pointer is.
-  bool is_fixed;    // Every change of rsp so far was by an amount in the code.
-  int64_t bytes;    // rbp - rsp.
-  int64_t body;     // The same after the prologue.
-  int64_t slack;    // "and $-n,%rsp" may have added up to this.
+  bool is_set;    // The frame pointer is.
+  bool is_fixed;  // Every change of rsp so far was by an amount in the code.
+  int64_t bytes;  // rbp - rsp.
+  int64_t body;   // The same after the prologue.
+  int64_t slack;  // "and $-n,%rsp" may have added up to this.
   bool in_prologue;
   bool after_push;  // The last instruction belonged to the row of pushes that begins the frame.
 } distance;
@@ -59,13 +59,19 @@ static int base_of(const cunwind_instruction *at) {
 
 static void follow_arithmetic(const cunwind_instruction *at, distance *now) {
   switch ((at->modrm >> 3) & 7) {
-    case 5: grow(now, at->immediate, true); return;   // sub
-    case 0: grow(now, -at->immediate, true); return;  // add
-    case 4:                                           // and
+    case 5:
+      grow(now, at->immediate, true);
+      return;  // sub
+    case 0:
+      grow(now, -at->immediate, true);
+      return;  // add
+    case 4:    // and
       now->slack += -(int64_t)at->immediate - 1;
       return;
-    case 7: return;  // cmp
-    default: now->is_fixed = false;
+    case 7:
+      return;  // cmp
+    default:
+      now->is_fixed = false;
   }
 }
 
@@ -94,8 +100,12 @@ static void follow_one_byte(const cunwind_instruction *at, distance *now) {
     *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .after_push = true};
   } else if (op == 0x8d && source_of(at) == RBP && base_of(at) == RSP) {
     // Swift's async functions: "lea 8(%rsp),%rbp", with the context below the record.
-    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .after_push = true,
-                      .bytes = at->displacement, .body = at->displacement};
+    *now = (distance){.is_set = true,
+                      .is_fixed = true,
+                      .in_prologue = true,
+                      .after_push = true,
+                      .bytes = at->displacement,
+                      .body = at->displacement};
   } else if (op == 0x8d && source_of(at) == RSP) {
     int base = base_of(at);
     if (base == RSP) grow(now, -(int64_t)at->displacement, true);

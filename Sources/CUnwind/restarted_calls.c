@@ -25,11 +25,11 @@ typedef struct call {
 } call;
 
 static const call interrupted_calls[] = {
-    {SYS_epoll_pwait, false},  {SYS_epoll_pwait2, false},  {SYS_semop, false},       {SYS_semtimedop, false},
+    {SYS_epoll_pwait, false},     {SYS_epoll_pwait2, false}, {SYS_semop, false},         {SYS_semtimedop, false},
     {SYS_rt_sigtimedwait, false}, {SYS_io_getevents, false}, {SYS_io_pgetevents, false}, {SYS_io_uring_enter, false},
-    {SYS_connect, true},       {SYS_accept, true},         {SYS_accept4, true},      {SYS_sendto, true},
-    {SYS_recvfrom, true},      {SYS_sendmsg, true},        {SYS_recvmsg, true},      {SYS_sendmmsg, true},
-    {SYS_recvmmsg, true},      {SYS_read, true},           {SYS_write, true},        {SYS_readv, true},
+    {SYS_connect, true},          {SYS_accept, true},        {SYS_accept4, true},        {SYS_sendto, true},
+    {SYS_recvfrom, true},         {SYS_sendmsg, true},       {SYS_recvmsg, true},        {SYS_sendmmsg, true},
+    {SYS_recvmmsg, true},         {SYS_read, true},          {SYS_write, true},          {SYS_readv, true},
     {SYS_writev, true},
 #ifdef SYS_epoll_wait
     {SYS_epoll_wait, false},  // Not on aarch64.

@@ -63,8 +63,8 @@ static cunwind_status look_past_own_handler(const cunwind_engine *engine, cunwin
   for (;;) {
     if (!cunwind_thread_read_status(thread, look)) return CUNWIND_NO_SUCH_THREAD;
     if (!look->signal_is_blocked) return CUNWIND_OK;
-    bool may_be_ours = slot && slot->last_tid == thread->tid &&
-                       cunwind_now() - slot->last_nanoseconds < HANDLER_RETURN_NANOSECONDS;
+    bool may_be_ours =
+        slot && slot->last_tid == thread->tid && cunwind_now() - slot->last_nanoseconds < HANDLER_RETURN_NANOSECONDS;
     if (!may_be_ours) return CUNWIND_SIGNAL_BLOCKED;
     cunwind_pause(20000);
   }

@@ -29,7 +29,7 @@ typedef struct cunwind_signal_slot {
   cunwind_stack_copy copy;
   cunwind_registers registers;
   uint64_t handler_nanoseconds;
-  pid_t last_tid;              ///< The thread that was captured last, and when: its handler may not have returned yet.
+  pid_t last_tid;  ///< The thread that was captured last, and when: its handler may not have returned yet.
   uint64_t last_nanoseconds;
 } cunwind_signal_slot;
 

@@ -9,7 +9,7 @@
 
 typedef struct maps_line {
   uint64_t low, high;
-  int field;          // 0: low, 1: high, 2: permissions, 3: the rest.
+  int field;  // 0: low, 1: high, 2: permissions, 3: the rest.
   bool is_writable;
 } maps_line;
 

@@ -12,8 +12,8 @@
 
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy) {
   memset(copy, 0, sizeof *copy);
-  void *bytes = mmap(NULL, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void *bytes =
+      mmap(NULL, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   copy->bytes = bytes == MAP_FAILED ? NULL : bytes;
   return copy->bytes != NULL;
 }

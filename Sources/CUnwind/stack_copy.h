@@ -19,7 +19,7 @@ typedef struct cunwind_stack_copy {
   uint8_t *bytes;  ///< CUNWIND_MAX_STACK_BYTES: the inner piece, then the outer one.
   uint64_t low;    ///< Address of the inner piece.
   uint64_t length;
-  uint64_t outer_low;  ///< Address of the outer piece.
+  uint64_t outer_low;     ///< Address of the outer piece.
   uint64_t outer_length;  ///< 0: the stack did fit, and there is no outer piece.
   bool has_gap;           ///< The outer piece is the end of the same stack.
 } cunwind_stack_copy;

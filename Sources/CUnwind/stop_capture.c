@@ -31,8 +31,8 @@ bool cunwind_helper_init(cunwind_helper_memory *helper) {
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) return false;
   helper->stack = memory;
-  void *request = mmap(NULL, sizeof *helper->request, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void *request =
+      mmap(NULL, sizeof *helper->request, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (request == MAP_FAILED) return false;
   helper->request = request;
   return mprotect(memory, CUNWIND_PAGE_BYTES, PROT_NONE) == 0;

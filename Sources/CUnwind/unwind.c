@@ -141,8 +141,11 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
   for (unsigned steps = 0; steps < CUNWIND_MAX_STEPS; steps++) {
     uint64_t pc = registers->value[CUNWIND_PC], stack_pointer = registers->value[CUNWIND_SP];
     bool is_signal = cunwind_is_signal_return(unwinder, pc);
-    cunwind_frame frame = {.address = pc, .stack_pointer = stack_pointer, .is_exact = is_exact,
-                           .is_signal_frame = is_signal, .source = source};
+    cunwind_frame frame = {.address = pc,
+                           .stack_pointer = stack_pointer,
+                           .is_exact = is_exact,
+                           .is_signal_frame = is_signal,
+                           .source = source};
     record(recorder, &frame);
     cunwind_registers caller;
     cunwind_step step;
@@ -191,8 +194,7 @@ void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, 
   recorder recorder = {.stack = stack};
   cunwind_registers registers = *start;
   cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
-  if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->has_gap &&
-      find_frame_beyond_gap(unwinder, &registers)) {
+  if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->has_gap && find_frame_beyond_gap(unwinder, &registers)) {
     begin_gap(&recorder);
     end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &recorder);
   }

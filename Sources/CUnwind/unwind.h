@@ -29,7 +29,7 @@ typedef struct cunwind_unwinder {
   uint64_t stepping_pc;
   bool asked_unknown;  ///< It asked for a register that is not known.
   cunwind_end failure;
-  uint64_t missing;    ///< The address that could not be read, when that is the failure.
+  uint64_t missing;  ///< The address that could not be read, when that is the failure.
 } cunwind_unwinder;
 
 /// How one step outwards ended.

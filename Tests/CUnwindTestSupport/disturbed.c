@@ -1,6 +1,7 @@
 // Captures by stop while something else goes on: the helper is killed, signals arrive, the process is stopped.
 
 #define _GNU_SOURCE
+#include <CUnwind.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,8 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <CUnwind.h>
 
 #include "CUnwindTestSupport.h"
 

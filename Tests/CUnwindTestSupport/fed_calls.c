@@ -188,7 +188,8 @@ BLOCK(pthread_join) {
   return result;
 }
 
-#define FED(name, feed) {{#name, false, false, false}, cunwind_test_block_in_##name, feed}
+#define FED(name, feed) \
+  { {#name, false, false, false}, cunwind_test_block_in_##name, feed }
 
 const cunwind_test_entry cunwind_test_fed_calls[] = {
     FED(read, feed_read),

@@ -49,15 +49,22 @@ static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, u
   uint64_t draw = next_random(random), offset = next_random(random);
   const cunwind_module *module = &engine->modules.list[draw / 16 % engine->modules.count];
   switch (draw % 8) {
-    case 0: return offset;
-    case 1: return offset % 4096;
-    case 2: return module->image.low + offset % (module->image.high - module->image.low);
+    case 0:
+      return offset;
+    case 1:
+      return offset % 4096;
+    case 2:
+      return module->image.low + offset % (module->image.high - module->image.low);
     case 3:
-    case 4: return module->code_high > module->code_low
-                       ? module->code_low + offset % (module->code_high - module->code_low) : 0;
-    case 5: return seed->low + offset % seed->length;
-    case 6: return (seed->low + offset % seed->length) & ~15ull;
-    default: return seed->low + seed->length + offset % 65536;
+    case 4:
+      return module->code_high > module->code_low ? module->code_low + offset % (module->code_high - module->code_low)
+                                                  : 0;
+    case 5:
+      return seed->low + offset % seed->length;
+    case 6:
+      return (seed->low + offset % seed->length) & ~15ull;
+    default:
+      return seed->low + seed->length + offset % 65536;
   }
 }
 
@@ -81,9 +88,12 @@ static uint64_t nanoseconds_now(void) {
 }
 
 cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed_number, uint64_t images) {
-  static const struct { cunwind_test_posture posture; uint32_t depth; } origins[SEEDS] = {
-      {CUNWIND_TEST_SPINNING, 1},       {CUNWIND_TEST_SPINNING, 8}, {CUNWIND_TEST_IN_SIGNAL_HANDLER, 2},
-      {CUNWIND_TEST_CALLED_NULL, 1},    {CUNWIND_TEST_IN_ALLOCA, 3}, {CUNWIND_TEST_IN_ALTERNATE_STACK, 1},
+  static const struct {
+    cunwind_test_posture posture;
+    uint32_t depth;
+  } origins[SEEDS] = {
+      {CUNWIND_TEST_SPINNING, 1},    {CUNWIND_TEST_SPINNING, 8},  {CUNWIND_TEST_IN_SIGNAL_HANDLER, 2},
+      {CUNWIND_TEST_CALLED_NULL, 1}, {CUNWIND_TEST_IN_ALLOCA, 3}, {CUNWIND_TEST_IN_ALTERNATE_STACK, 1},
   };
   static seed seeds[SEEDS];
   static cunwind_stack stack;

@@ -2,6 +2,7 @@
 // lost, a file or a process left over.
 
 #define _GNU_SOURCE
+#include <CUnwind.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +10,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <CUnwind.h>
 
 #include "CUnwindTestSupport.h"
 #include "churn.h"

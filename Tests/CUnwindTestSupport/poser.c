@@ -107,16 +107,26 @@ __attribute__((noinline)) int cunwind_test_posture_function(cunwind_test_poser *
     return cunwind_test_posture_function(poser, depth - 1) + bytes[0];
   }
   switch (poser->posture) {
-    case CUNWIND_TEST_IN_VFORK: sleep_in_vfork(poser); break;
+    case CUNWIND_TEST_IN_VFORK:
+      sleep_in_vfork(poser);
+      break;
     case CUNWIND_TEST_IN_SIGNAL_HANDLER:
       handle(SIGUSR1, spin_in_handler, 0);
       raise(SIGUSR1);
       break;
-    case CUNWIND_TEST_IN_ALTERNATE_STACK: use_alternate_stack(); break;
-    case CUNWIND_TEST_CALLED_NULL: call_null(poser); break;
-    case CUNWIND_TEST_IN_ALLOCA: block_in_alloca(poser); break;
+    case CUNWIND_TEST_IN_ALTERNATE_STACK:
+      use_alternate_stack();
+      break;
+    case CUNWIND_TEST_CALLED_NULL:
+      call_null(poser);
+      break;
+    case CUNWIND_TEST_IN_ALLOCA:
+      block_in_alloca(poser);
+      break;
     case CUNWIND_TEST_SPINNING:
-    case CUNWIND_TEST_BLOCKING_SIGNALS: spin(poser); break;
+    case CUNWIND_TEST_BLOCKING_SIGNALS:
+      spin(poser);
+      break;
   }
   return bytes[0];
 }

@@ -1,6 +1,7 @@
 // What is left where ptrace is refused: a child process under a seccomp filter, as in many containers.
 
 #define _GNU_SOURCE
+#include <CUnwind.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -13,8 +14,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <CUnwind.h>
 
 #include "CUnwindTestSupport.h"
 

@@ -5,10 +5,14 @@ import Testing
 @testable import StallWatch
 
 /// A thread that blocks in a call again and again never notices that it is captured: no EINTR, no early return, and a
-/// whole stack every time. The same calls under a plain signal show that the test can fail.
+/// whole stack every time.
+///
+/// The same calls under a plain signal show that the test can fail.
 @Suite(.serialized) struct InterruptedCallsTests {
     static let captures = 200
-    /// How long each call blocks. sleep(3) takes a second whatever is asked for.
+    /// How long each call blocks.
+    ///
+    /// sleep(3) takes a second whatever is asked for.
     static let milliseconds: UInt32 = 12
 
     @Test(arguments: 0..<cunwind_test_call_count())

@@ -33,8 +33,8 @@ typedef enum csymbols_status {
   CSYMBOLS_TOO_LARGE,    ///< It would need more memory than allowed.
   CSYMBOLS_NO_MEMORY,    ///< There is no memory.
   CSYMBOLS_NOT_COVERED,  ///< No debug information covers the address.
-  CSYMBOLS_SPLIT,        ///< The address is covered by a separate .dwo file, which is not read: there is a line, no function.
-  CSYMBOLS_OUT_OF_TIME   ///< The deadline passed first. Asking again goes on where it stopped.
+  CSYMBOLS_SPLIT,  ///< The address is covered by a separate .dwo file, which is not read: there is a line, no function.
+  CSYMBOLS_OUT_OF_TIME  ///< The deadline passed first. Asking again goes on where it stopped.
 } csymbols_status;
 
 typedef struct csymbols_image csymbols_image;
@@ -64,8 +64,7 @@ bool csymbols_is_available(void);
 /// decompressed from them, our tables, and an upper bound of libdw's line tables.
 /// Returns NULL, with `*status` saying why. The caller closes the image.
 csymbols_image *_Nullable csymbols_open(int descriptor, uint16_t machine, const csymbols_section *_Nonnull sections,
-                                        size_t section_count, uint64_t maximum_bytes,
-                                        csymbols_status *_Nonnull status);
+                                        size_t section_count, uint64_t maximum_bytes, csymbols_status *_Nonnull status);
 
 /// Frees an image and everything that its locations point to. NULL is fine.
 void csymbols_close(csymbols_image *_Nullable image);

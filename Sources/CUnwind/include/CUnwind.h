@@ -48,32 +48,32 @@ extern "C" {
 /// How a call ended.
 typedef enum cunwind_status {
   CUNWIND_OK = 0,
-  CUNWIND_NO_SUCH_THREAD,   ///< The thread is gone, or is not of this process.
-  CUNWIND_NOT_BLOCKED,      ///< Read: the thread is on CPU or runnable.
-  CUNWIND_MOVED,            ///< Read: the thread ran while it was read; the copy was thrown away.
-  CUNWIND_REFUSED,          ///< The kernel did not allow it (`error` says why: EPERM, EACCES, ENOSYS).
-  CUNWIND_TIMED_OUT,        ///< The thread did not stop, or its handler did not run, within the bound.
-  CUNWIND_SIGNAL_BLOCKED,   ///< Signal: the thread blocks the signal; none was sent.
-  CUNWIND_FAILED            ///< Anything else; `error` is the errno.
+  CUNWIND_NO_SUCH_THREAD,  ///< The thread is gone, or is not of this process.
+  CUNWIND_NOT_BLOCKED,     ///< Read: the thread is on CPU or runnable.
+  CUNWIND_MOVED,           ///< Read: the thread ran while it was read; the copy was thrown away.
+  CUNWIND_REFUSED,         ///< The kernel did not allow it (`error` says why: EPERM, EACCES, ENOSYS).
+  CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
+  CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
+  CUNWIND_FAILED           ///< Anything else; `error` is the errno.
 } cunwind_status;
 
 /// Why a stack is not complete.
 typedef enum cunwind_end {
-  CUNWIND_END_COMPLETE = 0,    ///< It reached the thread's first function.
-  CUNWIND_END_NO_UNWIND_INFO,  ///< A function has no CFI, and neither call-site scan nor frame pointer went on.
-  CUNWIND_END_BAD_MEMORY,      ///< A word that was needed is not mapped.
-  CUNWIND_END_NOT_IN_COPY,     ///< A word of the stack that was needed lies beyond what was copied.
-  CUNWIND_END_LOOP,            ///< The stack pointer did not move outwards.
-  CUNWIND_END_BAD_CODE_ADDRESS,///< A return address is not in code of any image.
-  CUNWIND_END_TOO_DEEP         ///< More steps than the bound on one unwind.
+  CUNWIND_END_COMPLETE = 0,      ///< It reached the thread's first function.
+  CUNWIND_END_NO_UNWIND_INFO,    ///< A function has no CFI, and neither call-site scan nor frame pointer went on.
+  CUNWIND_END_BAD_MEMORY,        ///< A word that was needed is not mapped.
+  CUNWIND_END_NOT_IN_COPY,       ///< A word of the stack that was needed lies beyond what was copied.
+  CUNWIND_END_LOOP,              ///< The stack pointer did not move outwards.
+  CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in code of any image.
+  CUNWIND_END_TOO_DEEP           ///< More steps than the bound on one unwind.
 } cunwind_end;
 
 /// How a frame was found.
 typedef enum cunwind_frame_source {
-  CUNWIND_FRAME_INITIAL = 0,    ///< The registers themselves.
-  CUNWIND_FRAME_CFI,            ///< Call frame information.
-  CUNWIND_FRAME_CALL_SITE_SCAN, ///< First word outwards that follows a call instruction.
-  CUNWIND_FRAME_POINTER         ///< The frame-pointer chain.
+  CUNWIND_FRAME_INITIAL = 0,     ///< The registers themselves.
+  CUNWIND_FRAME_CFI,             ///< Call frame information.
+  CUNWIND_FRAME_CALL_SITE_SCAN,  ///< First word outwards that follows a call instruction.
+  CUNWIND_FRAME_POINTER          ///< The frame-pointer chain.
 } cunwind_frame_source;
 
 typedef struct cunwind_engine cunwind_engine;
@@ -91,20 +91,20 @@ typedef struct cunwind_frame {
 
 /// A stack, unwound.
 typedef struct cunwind_stack {
-  uint32_t frame_count;    ///< Frames in `frames`.
-  uint32_t omitted_count;  ///< Frames left out by a limit...
-  uint32_t omitted_at;     ///< ...before this index of `frames`; 0 with no frame left out.
+  uint32_t frame_count;            ///< Frames in `frames`.
+  uint32_t omitted_count;          ///< Frames left out by a limit...
+  uint32_t omitted_at;             ///< ...before this index of `frames`; 0 with no frame left out.
   uint8_t is_omitted_count_exact;  ///< 0: the copy has a gap, and how many frames were in it is not known.
-  uint8_t end;             ///< A `cunwind_end`.
+  uint8_t end;                     ///< A `cunwind_end`.
   cunwind_frame frames[CUNWIND_MAX_FRAMES];
 } cunwind_stack;
 
 /// What the kernel says of a thread.
 typedef struct cunwind_thread_look {
-  char state;                    ///< proc(5)'s letter: R, S, D, T, t, Z, X, I.
-  bool is_blocked;               ///< In a system call or a fault and off CPU: `stack_pointer` and `pc` hold.
-  bool signal_is_blocked;        ///< The engine's signal is in the thread's SigBlk.
-  int64_t system_call;           ///< Number, or -1 when it is blocked outside one (page fault), or running.
+  char state;              ///< proc(5)'s letter: R, S, D, T, t, Z, X, I.
+  bool is_blocked;         ///< In a system call or a fault and off CPU: `stack_pointer` and `pc` hold.
+  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk.
+  int64_t system_call;     ///< Number, or -1 when it is blocked outside one (page fault), or running.
   uint64_t arguments[6];
   uint64_t stack_pointer;
   uint64_t pc;
@@ -126,7 +126,7 @@ typedef struct cunwind_async_callers {
 
 /// What one capture did and cost.
 typedef struct cunwind_capture_info {
-  int error;                     ///< errno where the status asks for one, else 0.
+  int error;  ///< errno where the status asks for one, else 0.
   /// The thread was kept from running for at most this long: stop: from the last moment at which it was seen not to
   /// have stopped until after its release; signal: in the handler. Of both captures, when it had to be made twice. 0
   /// for a read.
@@ -137,11 +137,12 @@ typedef struct cunwind_capture_info {
 
 /// An image (ELF file mapped in).
 typedef struct cunwind_image {
-  const char *_Nullable path; ///< Never NULL once filled; empty for the executable's own entry when its path is unknown.
-  uint64_t base;              ///< Load bias: address = base + the file's virtual address.
-  uint64_t low, high;         ///< Lowest and one past the highest mapped address.
+  const char
+      *_Nullable path;  ///< Never NULL once filled; empty for the executable's own entry when its path is unknown.
+  uint64_t base;        ///< Load bias: address = base + the file's virtual address.
+  uint64_t low, high;   ///< Lowest and one past the highest mapped address.
   uint8_t build_id[CUNWIND_MAX_BUILD_ID_BYTES];
-  uint8_t build_id_length;    ///< 0: it has none.
+  uint8_t build_id_length;  ///< 0: it has none.
 } cunwind_image;
 
 // ---- Engine ---------------------------------------------------------------------------------------------------------
@@ -232,8 +233,8 @@ cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_t
 /// `info`, from the capture, has what this took added to it.
 /// CUNWIND_OK also with no callers; CUNWIND_MOVED when the functions have returned meanwhile; else as the captures.
 /// Async-signal-safe: no.
-cunwind_status cunwind_read_async_callers(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread, bool by_stop,
-                                          const cunwind_stack *_Nonnull stack,
+cunwind_status cunwind_read_async_callers(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
+                                          bool by_stop, const cunwind_stack *_Nonnull stack,
                                           cunwind_async_callers *_Nonnull callers, cunwind_capture_info *_Nonnull info);
 
 #ifdef __cplusplus

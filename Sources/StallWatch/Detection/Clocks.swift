@@ -1,6 +1,8 @@
 import Glibc
 
-/// Nanoseconds of CLOCK_MONOTONIC, which stands still while the machine is suspended. Not a system call (vdso(7)).
+/// Nanoseconds of CLOCK_MONOTONIC, which stands still while the machine is suspended.
+///
+/// Not a system call (vdso(7)).
 func monotonicNow() -> UInt64 {
     var time = timespec()
     // Fails only for a clock that the kernel does not have; this one has been there since Linux 2.6.

@@ -24,7 +24,9 @@ struct GapDetector: Equatable {
         self.deadline = deadline
     }
 
-    /// The watchdog has woken up. Returns why the loops' turns have to be measured anew, if they have.
+    /// The watchdog has woken up.
+    ///
+    /// Returns why the loops' turns have to be measured anew, if they have.
     ///
     /// - Parameter firstBegin: When the earliest turn that lasts now began: it ended a sleep without a deadline.
     mutating func wake(at reading: Reading, firstBegin: UInt64?) -> HeldBackReason? {

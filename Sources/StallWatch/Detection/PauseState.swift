@@ -5,7 +5,9 @@ final class PauseState: Sendable {
     private let depth = Atomic<Int>(0)
     private let resumed = Atomic<UInt64>(0)
 
-    /// Nothing counts until the matching ``end(at:)``. Pauses nest.
+    /// Nothing counts until the matching ``end(at:)``.
+    ///
+    /// Pauses nest.
     func begin() {
         depth.wrappingAdd(1, ordering: .sequentiallyConsistent)
     }

@@ -5,7 +5,9 @@
 struct SampleSchedule: Equatable {
     /// Samples of one stall at most.
     var budget: Int
-    /// Each sample is taken at this many times the age of the one before it. Over 1.
+    /// Each sample is taken at this many times the age of the one before it.
+    ///
+    /// Over 1.
     var growth: Double
 
     static let standard = SampleSchedule(budget: 20, growth: 1.5)

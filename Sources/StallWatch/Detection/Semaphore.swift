@@ -19,7 +19,9 @@ final class Semaphore: @unchecked Sendable {
         semaphore.deallocate()
     }
 
-    /// Lets one wait go on. Never blocks.
+    /// Lets one wait go on.
+    ///
+    /// Never blocks.
     func post() {
         sem_post(semaphore)
     }

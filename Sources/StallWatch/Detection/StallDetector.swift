@@ -21,7 +21,9 @@ struct StallDetector {
 
     /// A turn over the threshold.
     struct Stall: Equatable {
-        /// When the turn began, in monotonic nanoseconds. Also the turn's identity.
+        /// When the turn began, in monotonic nanoseconds.
+        ///
+        /// Also the turn's identity.
         var turnBegan: UInt64
         /// From when its age counts: the turn's beginning, unless it had to be measured anew.
         var start: UInt64
@@ -50,7 +52,9 @@ struct StallDetector {
 
     /// What a look led to.
     struct Decision: Equatable {
-        /// Done in this order. A turn that ends and one that is already over the threshold make two.
+        /// Done in this order.
+        ///
+        /// A turn that ends and one that is already over the threshold make two.
         var actions: [Action] = []
         /// When to look again, in monotonic nanoseconds; `nil` when nothing can happen before the loop begins a turn
         /// (or ends the stalled one), both of which wake the watchdog.

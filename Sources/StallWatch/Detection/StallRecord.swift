@@ -84,7 +84,8 @@ extension StallRecord {
     }
 
     private init(
-        _ kind: StallReport.Kind, of loop: LoopMonitor, _ target: CaptureTarget, turn: UInt64, nesting: Int, mode: UInt8,
+        _ kind: StallReport.Kind, of loop: LoopMonitor, _ target: CaptureTarget, turn: UInt64, nesting: Int,
+        mode: UInt8,
         threshold: UInt64, age: UInt64
     ) {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)

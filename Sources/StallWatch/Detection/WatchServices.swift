@@ -1,7 +1,9 @@
 internal import CLinux
 import Synchronization
 
-/// What the watchdog's work for its loops has in common. Used on the watchdog's thread only, but for the counts.
+/// What the watchdog's work for its loops has in common.
+///
+/// Used on the watchdog's thread only, but for the counts.
 final class WatchServices {
     let capturer: any StackCapturing
     let now: @Sendable () -> UInt64
@@ -31,7 +33,9 @@ final class WatchServices {
         ownThreads = [clinux_gettid()]
     }
 
-    /// Takes the stack, or the stacks, that explain what lasts now. Whether it is valid is for the caller to say.
+    /// Takes the stack, or the stacks, that explain what lasts now.
+    ///
+    /// Whether it is valid is for the caller to say.
     func sample(_ target: CaptureTarget, age: UInt64) -> StallRecord.Sample {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
         switch target {

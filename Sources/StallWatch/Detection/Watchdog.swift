@@ -109,7 +109,9 @@ final class Watchdog: Sendable {
 }
 
 extension GapDetector.Reading {
-    /// The clocks now. One pread-sized read of the calling thread's own schedstat.
+    /// The clocks now.
+    ///
+    /// One pread-sized read of the calling thread's own schedstat.
     static func now() -> Self {
         let schedstat = readSmallFile("/proc/thread-self/schedstat") ?? ""
         let fields = schedstat.split { $0 == " " || $0 == "\n" }

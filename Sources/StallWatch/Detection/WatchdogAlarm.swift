@@ -9,7 +9,9 @@ final class WatchdogAlarm: Sendable {
     private let semaphore = Semaphore()
     private let parked = Atomic<Bool>(false)
 
-    /// Wakes the watchdog if it is parked. Otherwise one atomic load and no system call.
+    /// Wakes the watchdog if it is parked.
+    ///
+    /// Otherwise one atomic load and no system call.
     func wakeIfParked() {
         guard parked.load(ordering: .sequentiallyConsistent),
             parked.exchange(false, ordering: .sequentiallyConsistent)

@@ -7,7 +7,9 @@ import Glibc
 final class WorkerThread: @unchecked Sendable {
     private var handle = pthread_t()
 
-    /// Starts a thread with the name `name` (15 bytes) that runs `body` and ends. No signal of the app is delivered to it.
+    /// Starts a thread with the name `name` (15 bytes) that runs `body` and ends.
+    ///
+    /// No signal of the app is delivered to it.
     init(name: String, body: @escaping @Sendable () -> Void) throws(StallWatchError) {
         let start = Unmanaged.passRetained(Start(name: name, body: body))
         let status = pthread_create(
@@ -31,12 +33,16 @@ final class WorkerThread: @unchecked Sendable {
     /// Whether the calling thread is this one.
     var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
-    /// Waits for the thread's end. To be called exactly once, by another thread.
+    /// Waits for the thread's end.
+    ///
+    /// To be called exactly once, by another thread.
     func join() {
         pthread_join(handle, nil)
     }
 
-    /// Lets the thread end by itself. To be called exactly once, instead of ``join()``.
+    /// Lets the thread end by itself.
+    ///
+    /// To be called exactly once, instead of ``join()``.
     func detach() {
         pthread_detach(handle)
     }

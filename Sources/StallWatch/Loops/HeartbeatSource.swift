@@ -97,7 +97,9 @@ extension LoopSource where Self == HeartbeatSource {
 
     /// A global queue of libdispatch.
     static func globalQueue(_ quality: DispatchQoS.QoSClass, threshold: UInt64) -> HeartbeatSource {
-        HeartbeatSource(kind: .globalQueue, threshold: threshold) { DispatchQueue.global(qos: quality).async(execute: $0) }
+        HeartbeatSource(kind: .globalQueue, threshold: threshold) {
+            DispatchQueue.global(qos: quality).async(execute: $0)
+        }
     }
 
     /// The pool that runs Swift's tasks.

@@ -21,7 +21,9 @@ public final class LoopProbe: Sendable {
     /// Retained from when it is attached until the probe goes: `nil` while nobody watches.
     private let recorder = Atomic<UInt>(0)
 
-    /// Makes a probe. Until a monitor watches it, its calls do nothing.
+    /// Makes a probe.
+    ///
+    /// Until a monitor watches it, its calls do nothing.
     public init(label: String) {
         self.label = label
     }
@@ -30,7 +32,9 @@ public final class LoopProbe: Sendable {
         if let known = Self.recorder(recorder.load(ordering: .acquiring)) { known.release() }
     }
 
-    /// A turn begins: the loop has left its wait. A turn that has not been ended ends here.
+    /// A turn begins: the loop has left its wait.
+    ///
+    /// A turn that has not been ended ends here.
     ///
     /// To be called on the loop's own thread.
     public func beginTurn() {
@@ -41,13 +45,17 @@ public final class LoopProbe: Sendable {
         }
     }
 
-    /// The turn is over: the loop is about to wait. Does nothing if none has begun.
+    /// The turn is over: the loop is about to wait.
+    ///
+    /// Does nothing if none has begun.
     public func endTurn() {
         guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
         recorder._withUnsafeGuaranteedRef { $0.endTurn(at: monotonicNow()) }
     }
 
-    /// What the functions in `CStallWatch.h` take. Holds for as long as the probe exists.
+    /// What the functions in `CStallWatch.h` take.
+    ///
+    /// Holds for as long as the probe exists.
     public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
     /// A monitor watches: the first one that does is told, for ever.

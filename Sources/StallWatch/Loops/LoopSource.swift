@@ -1,4 +1,6 @@
-/// How one kind of loop is followed. The recorder says what the loop does; the source knows everything else about it.
+/// How one kind of loop is followed.
+///
+/// The recorder says what the loop does; the source knows everything else about it.
 protocol LoopSource: AnyObject, Sendable {
     /// What kind of loop it is.
     var kind: StallReport.LoopKind { get }

@@ -68,15 +68,19 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         for (observer, mode) in modeObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
     }
 
-    /// Whether the loop waits in some mode, watched or not. CFRunLoopIsWaiting takes no lock.
+    /// Whether the loop waits in some mode, watched or not.
+    ///
+    /// CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
 
     func modeName(_ index: UInt8) -> String? {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
     }
 
-    /// Says, when a run is entered, which mode it is in. A loop does not tell its observers, and asking it
-    /// (CFRunLoopCopyCurrentMode) takes its lock; an observer that is in one mode only knows.
+    /// Says, when a run is entered, which mode it is in.
+    ///
+    /// A loop does not tell its observers, and asking it (CFRunLoopCopyCurrentMode) takes its lock; an observer that is
+    /// in one mode only knows.
     private static func modeObserver(
         _ index: UInt8, _ recorder: TurnRecorder
     ) throws(StallWatchError) -> CFRunLoopObserver {

@@ -11,7 +11,9 @@ import Synchronization
 /// A turn runs from the moment the loop leaves its wait until it waits again or exits. A loop that is always fed never
 /// waits, so its passes are told apart where one pass's sources begin right after another's.
 final class TurnRecorder: Sendable {
-    /// When the current turn began; 0 between turns. Also the turn's identity: two turns never begin at the same time.
+    /// When the current turn began; 0 between turns.
+    ///
+    /// Also the turn's identity: two turns never begin at the same time.
     private let began = Atomic<UInt64>(0)
     /// How many turns have begun.
     private let turn = Atomic<UInt64>(0)
@@ -19,7 +21,9 @@ final class TurnRecorder: Sendable {
     private let ended = Atomic<UInt64>(0)
     /// Runs of the loop on the thread's stack: 0 outside, 1 in the outermost, more in nested ones.
     private let depth = Atomic<Int>(0)
-    /// Whether this turn has already reached its sources. Only the loop's thread uses it.
+    /// Whether this turn has already reached its sources.
+    ///
+    /// Only the loop's thread uses it.
     private let reachedSources = Atomic<Bool>(false)
     /// The turn whose end the watchdog waits for; 0 for none.
     private let stalled = Atomic<UInt64>(0)
@@ -36,8 +40,10 @@ final class TurnRecorder: Sendable {
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
-    /// `RunLoop.run()` leaves and enters its loop again for every source that it handles. A loop that comes back within
-    /// this time, in nanoseconds, has not waited; what it does in a longer gap is not known, and counts as a wait.
+    /// `RunLoop.run()` leaves and enters its loop again for every source that it handles.
+    ///
+    /// A loop that comes back within this time, in nanoseconds, has not waited; what it does in a longer gap is not
+    /// known, and counts as a wait.
     static let longestReentry: UInt64 = 1_000_000
 
     /// How long the turns took that are over.
@@ -61,7 +67,9 @@ extension TurnRecorder {
         let runs = depth.load(ordering: .relaxed)
         depth.store(runs + 1, ordering: .relaxed)
         modes.store(modes.load(ordering: .relaxed) << 8, ordering: .relaxed)
-        if leftWait.load(ordering: .relaxed) == 0 || runs == 0 && now &- ended.load(ordering: .relaxed) > Self.longestReentry {
+        if leftWait.load(ordering: .relaxed) == 0
+            || runs == 0 && now &- ended.load(ordering: .relaxed) > Self.longestReentry
+        {
             leftWait.store(now, ordering: .relaxed)
         }
         noteThread()
@@ -80,7 +88,9 @@ extension TurnRecorder {
         beginTurn(at: now)
     }
 
-    /// The loop comes to its sources. The second time in one turn means that it did not wait: a new turn.
+    /// The loop comes to its sources.
+    ///
+    /// The second time in one turn means that it did not wait: a new turn.
     func reachSources(now: () -> UInt64) {
         guard reachedSources.load(ordering: .relaxed) else {
             return reachedSources.store(true, ordering: .relaxed)
@@ -95,7 +105,9 @@ extension TurnRecorder {
         endTurn(at: now)
     }
 
-    /// The loop is left. If that was a nested run, the callout that made it goes on, as a turn measured anew.
+    /// The loop is left.
+    ///
+    /// If that was a nested run, the callout that made it goes on, as a turn measured anew.
     func exit(at now: UInt64) {
         let outer = max(depth.load(ordering: .relaxed) - 1, 0)
         depth.store(outer, ordering: .relaxed)
@@ -111,7 +123,7 @@ extension TurnRecorder {
         }
     }
 
-    /// One turn of a loop without observers: it begins…
+    /// A turn of a loop without observers begins.
     func beginTurn(at now: UInt64) {
         endTurn(at: now)
         reachedSources.store(false, ordering: .relaxed)
@@ -121,7 +133,9 @@ extension TurnRecorder {
         alarm.wakeIfParked()
     }
 
-    /// … and ends. Ending a turn that has not begun does nothing.
+    /// That turn ends.
+    ///
+    /// Ending a turn that has not begun does nothing.
     func endTurn(at now: UInt64) {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }
@@ -136,7 +150,9 @@ extension TurnRecorder {
 }
 
 extension TurnRecorder {
-    /// Remembers which thread runs the loop. One comparison; a system call only when the thread is another one than before.
+    /// Remembers which thread runs the loop.
+    ///
+    /// One comparison; a system call only when the thread is another one than before.
     func noteThread() {
         let handle = UInt(pthread_self())
         guard threadHandle.load(ordering: .relaxed) != handle else { return }

@@ -2,7 +2,9 @@
 struct TurnSnapshot: Equatable {
     /// When the current turn began, in nanoseconds of the monotonic clock; `nil` while the loop waits or is not running.
     var began: UInt64?
-    /// The number of the current turn, or of the last one between turns. The first is 1.
+    /// The number of the current turn, or of the last one between turns.
+    ///
+    /// The first is 1.
     var number: UInt64
     /// 0 in the outermost run of the loop, 1 in a run that a callout of it made, and so on.
     var nesting: Int

@@ -9,7 +9,9 @@ public import Foundation
 /// try monitor.watch(.queue(storage, label: "storage", threshold: .milliseconds(100)))
 /// ```
 public struct WatchedLoop: Sendable {
-    /// The name that reports give the loop. One monitor watches one loop of a name.
+    /// The name that reports give the loop.
+    ///
+    /// One monitor watches one loop of a name.
     public let label: String
     /// How long a turn may take; `nil` for the monitor's own threshold.
     public let threshold: Duration?
@@ -44,7 +46,9 @@ public struct WatchedLoop: Sendable {
         self.make = make
     }
 
-    /// Starts following the loop. Most have one monitor; `main` has one for each way in which it may be run.
+    /// Starts following the loop.
+    ///
+    /// Most have one monitor; `main` has one for each way in which it may be run.
     func makeMonitors(threshold: UInt64, alarm: WatchdogAlarm) throws(StallWatchError) -> [LoopMonitor] {
         try make(Kit(label: label, threshold: threshold, alarm: alarm))
     }

@@ -49,7 +49,8 @@ final class ELFFile {
                     fromByteOffset: index * MemoryLayout<Elf64_Shdr>.size, as: Elf64_Shdr.self
                 )
                 return Section(
-                    type: raw.sh_type, address: raw.sh_addr, offset: raw.sh_offset, size: raw.sh_size, link: raw.sh_link,
+                    type: raw.sh_type, address: raw.sh_addr, offset: raw.sh_offset, size: raw.sh_size,
+                    link: raw.sh_link,
                     name: raw.sh_name, flags: raw.sh_flags
                 )
             }

@@ -66,7 +66,9 @@ struct ELFSymbolTable {
         let candidates = index.lastBegun(before: address)
         guard let best = candidates.min(by: { (rank(of: $0), $0) < (rank(of: $1), $1) }) else { return nil }
         let symbol = Self.symbol(best, in: table)
-        guard address - symbol.st_value < size(of: symbol), let name = name(at: UInt64(symbol.st_name)) else { return nil }
+        guard address - symbol.st_value < size(of: symbol), let name = name(at: UInt64(symbol.st_name)) else {
+            return nil
+        }
         return Symbol(name: name, address: symbol.st_value)
     }
 

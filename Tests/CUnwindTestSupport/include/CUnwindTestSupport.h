@@ -88,15 +88,15 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed, uint64_t images);
 
 /// What came of capturing threads while they do what takes locks.
 typedef struct cunwind_test_hunt_result {
-  uint64_t captures;          ///< By stop, with a stack.
-  uint64_t gone;              ///< The thread had ended.
-  uint64_t failed;            ///< Anything else; `last_status` and `last_error` say what.
+  uint64_t captures;  ///< By stop, with a stack.
+  uint64_t gone;      ///< The thread had ended.
+  uint64_t failed;    ///< Anything else; `last_status` and `last_error` say what.
   int last_status, last_error;
-  uint64_t incomplete;        ///< Did not reach the thread's start; not counting the thread that loads libraries.
-  uint64_t rounds;            ///< Rounds of all the threads together.
-  uint64_t stuck;             ///< Threads that made no round.
-  uint64_t lost_children;     ///< fork(2)ed children whose exit status did not arrive.
-  uint64_t zombies;           ///< Children of this process that nobody reaped, helpers included.
+  uint64_t incomplete;     ///< Did not reach the thread's start; not counting the thread that loads libraries.
+  uint64_t rounds;         ///< Rounds of all the threads together.
+  uint64_t stuck;          ///< Threads that made no round.
+  uint64_t lost_children;  ///< fork(2)ed children whose exit status did not arrive.
+  uint64_t zombies;        ///< Children of this process that nobody reaped, helpers included.
   int64_t leaked_files;
   uint64_t slowest_held_nanoseconds, slowest_capture_nanoseconds;
 } cunwind_test_hunt_result;

@@ -56,7 +56,8 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         let engine = ScriptedEngine(
             looks: [blocked],
             answers: [
-                .read: [.success(stack(.read, frames: 2, isComplete: false))], .stop: [.success(stack(.stop, frames: 9))],
+                .read: [.success(stack(.read, frames: 2, isComplete: false))],
+                .stop: [.success(stack(.stop, frames: 9))],
             ]
         )
         let captured = try ThreadCapture(engine: engine).capture(thread: 1)
