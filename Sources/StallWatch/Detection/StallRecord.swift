@@ -47,6 +47,8 @@ struct StallRecord: Sendable {
     var heldBack = HeldBackCounts()
     /// The images that `otherThreads` refers to.
     var otherImages = ImageList()
+    /// Why, if one thread runs the loop.
+    var cause: Cause?
     /// How threads can be captured here.
     var captureMethods: [CapturedStack.Method] = []
 }

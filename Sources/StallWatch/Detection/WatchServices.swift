@@ -13,6 +13,8 @@ final class WatchServices {
     let saturationThreshold: UInt64?
     /// The monitor's own threads, which are in no report.
     let ownThreads: Set<Int32>
+    /// Threads as a diagnosis sees them.
+    let threads: ProcessThreads
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
@@ -26,6 +28,7 @@ final class WatchServices {
         ignoresDebugged = rules.ignoresDebugged
         saturationThreshold = rules.saturationThreshold
         ownThreads = [clinux_gettid()]
+        threads = ProcessThreads(capturer: capturer)
     }
 
     /// Takes the stack, or the stacks, that explain what lasts now. Whether it is valid is for the caller to say.
