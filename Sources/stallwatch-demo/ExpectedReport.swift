@@ -14,6 +14,10 @@ struct ExpectedReport: Equatable, Sendable {
     var callout: StallReport.Callout?
     /// The function that is to blame, as it is demangled.
     var function: String?
+    /// The kind of the cause; `nil` where it is not judged.
+    var cause: String?
+    /// The name of the thread that holds what is waited for; `nil` when nobody does.
+    var owner: String?
     /// How many reports there must be, all of which must say the same.
     var count = 1
     /// Whether the samples must show different stacks.
@@ -26,8 +30,11 @@ extension ExpectedReport {
     static let defaultMode = "kCFRunLoopDefaultMode"
 
     /// A stall of the main run loop, in its default mode.
-    static func main(_ callout: StallReport.Callout?, in function: String?, nesting: Int = 0) -> Self {
-        Self(nesting: nesting, mode: defaultMode, callout: callout, function: function)
+    static func main(
+        _ callout: StallReport.Callout?, in function: String?, nesting: Int = 0, cause: String? = nil,
+        owner: String? = nil
+    ) -> Self {
+        Self(nesting: nesting, mode: defaultMode, callout: callout, function: function, cause: cause, owner: owner)
     }
 
     /// A stall of a thread's own run loop.

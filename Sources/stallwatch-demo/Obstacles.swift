@@ -25,7 +25,7 @@ final class HeldLock: @unchecked Sendable {
         let lock = HeldLock()
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {
-                Thread.current.name = "lock-holder"
+                NamedThread.nameThisThread("lock-holder")
                 pthread_mutex_lock(lock.mutex)
                 continuation.resume()
                 Thread.sleep(forTimeInterval: duration.seconds)

@@ -16,6 +16,10 @@ struct ReportedStall: Equatable, Sendable {
     var startUncertainty = 0.0
     /// The function that is blamed.
     var function: String?
+    /// The kind of the cause.
+    var cause: String?
+    /// The name of the thread that holds the lock that was waited for.
+    var owner: String?
     /// How many stacks its samples show.
     var distinctStacks = 1
 }
@@ -26,7 +30,9 @@ extension ReportedStall {
             file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
             nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
             milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
-            function: report.culprit?.function, distinctStacks: Set(report.samples.compactMap(\.stack)).count
+            function: report.culprit?.function, cause: report.cause?.kind.rawValue,
+            owner: report.cause?.lock?.owners.first?.thread.name,
+            distinctStacks: Set(report.samples.compactMap(\.stack)).count
         )
     }
 }

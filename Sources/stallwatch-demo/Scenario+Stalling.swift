@@ -5,43 +5,47 @@ extension Scenario {
     ///
     /// To add one, add a declaration here.
     static let stallingScenarios: [Scenario] = [
-        .stalling("cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)")) { stage in
+        .stalling("cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)", cause: "cpu")) {
+            stage in
             await MainLoop.timer { spinTheCPU(for: stage.stall) }
         },
-        .stalling("sleep", "a source0 sleeps", times: 2, .main(.source0, in: "sleepTooLong(for:)")) { stage in
+        .stalling("sleep", "a source0 sleeps", times: 2, .main(.source0, in: "sleepTooLong(for:)", cause: "sleep")) {
+            stage in
             await MainLoop.source0 { sleepTooLong(for: stage.stall) }
         },
         .stalling(
             "lock", "a main-queue block waits for a mutex that another thread holds", times: 2.5,
-            .main(.mainQueue, in: "waitForTheLock(_:)")
+            .main(.mainQueue, in: "waitForTheLock(_:)", cause: "lock", owner: "lock-holder")
         ) { stage in
             let lock = await HeldLock.held(for: stage.stall)
             return await MainLoop.mainQueue { waitForTheLock(lock) }
         },
         .stalling(
             "pipe-read", "a performed block reads an empty pipe", times: 2,
-            .main(.performedBlock, in: "readTheEmptyPipe(_:)")
+            .main(.performedBlock, in: "readTheEmptyPipe(_:)", cause: "io")
         ) { stage in
             let pipe = EmptyPipe(for: stage.stall)
             return await MainLoop.performedBlock { readTheEmptyPipe(pipe) }
         },
-        .stalling("timer", "a timer waits in poll(2)", times: 2, .main(.timer, in: "pollNothing(for:)")) { stage in
+        .stalling("timer", "a timer waits in poll(2)", times: 2, .main(.timer, in: "pollNothing(for:)", cause: "sleep"))
+        { stage in
             await MainLoop.timer { pollNothing(for: stage.stall) }
         },
         .stalling(
-            "source0", "a source0 waits in Thread.sleep", times: 2, .main(.source0, in: "sleepInFoundation(for:)")
+            "source0", "a source0 waits in Thread.sleep", times: 2,
+            .main(.source0, in: "sleepInFoundation(for:)", cause: "sleep")
         ) { stage in
             await MainLoop.source0 { sleepInFoundation(for: stage.stall) }
         },
         .stalling(
             "main-queue", "a main-queue block waits for a dispatch semaphore", times: 2,
-            .main(.mainQueue, in: "waitForTheSemaphore(for:)")
+            .main(.mainQueue, in: "waitForTheSemaphore(for:)", cause: "lock")
         ) { stage in
             await MainLoop.mainQueue { waitForTheSemaphore(for: stage.stall) }
         },
         .stalling(
             "perform-block", "a performed block waits for an NSCondition", times: 2,
-            .main(.performedBlock, in: "waitForTheCondition(for:)")
+            .main(.performedBlock, in: "waitForTheCondition(for:)", cause: "lock")
         ) { stage in
             await MainLoop.performedBlock { waitForTheCondition(for: stage.stall) }
         },

@@ -9,7 +9,8 @@ extension Scenario {
             await MainLoop.source0 { joinTheThread(for: stage.stall) }
         },
         .stalling(
-            "child-process", "a timer waits for a child process", times: 2, .main(.timer, in: "waitForTheChild(for:)")
+            "child-process", "a timer waits for a child process", times: 2,
+            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall")
         ) { stage in
             await MainLoop.timer { waitForTheChild(for: stage.stall) }
         },
@@ -31,7 +32,8 @@ extension Scenario {
             return await MainLoop.source0 { syncOnTheBusyQueue(queue) }
         },
         .stalling(
-            "dispatch-group", "a timer waits for a dispatch group", times: 2, .main(.timer, in: "waitForTheGroup(for:)")
+            "dispatch-group", "a timer waits for a dispatch group", times: 2,
+            .main(.timer, in: "waitForTheGroup(for:)", cause: "lock")
         ) { stage in
             await MainLoop.timer { waitForTheGroup(for: stage.stall) }
         },

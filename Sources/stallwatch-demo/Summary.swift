@@ -19,7 +19,7 @@ struct Summary: Encodable {
 
     private enum Key: String, CodingKey {
         case scenario, injectedMilliseconds, expectsReport, expectedFunction
-        case report, reportedMilliseconds, blamedFunction, verdict
+        case report, reportedMilliseconds, blamedFunction, verdict, expectedCause, cause, expectedOwner, owner
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -33,6 +33,10 @@ struct Summary: Encodable {
         try container.encode(own?.file, forKey: .report)
         try container.encode(own?.milliseconds, forKey: .reportedMilliseconds)
         try container.encode(own?.function, forKey: .blamedFunction)
+        try container.encode(outcome.expected?.cause, forKey: .expectedCause)
+        try container.encode(own?.cause, forKey: .cause)
+        try container.encode(outcome.expected?.owner, forKey: .expectedOwner)
+        try container.encode(own?.owner, forKey: .owner)
         try container.encode(outcome.verdict, forKey: .verdict)
     }
 

@@ -4,8 +4,8 @@ struct SummaryTable {
     let text: String
 
     init(_ outcomes: [Outcome]) {
-        let header = ["scenario", "injected ms", "reported ms", "blamed function", "verdict", "file"]
-        let alignments: [Alignment] = [.left, .right, .right, .left, .left, .left]
+        let header = ["scenario", "injected ms", "reported ms", "blamed function", "cause", "verdict", "file"]
+        let alignments: [Alignment] = [.left, .right, .right, .left, .left, .left, .left]
         let rows = [header] + outcomes.map(Self.cells)
         let widths = header.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         let lines = rows.map { row in
@@ -22,7 +22,8 @@ struct SummaryTable {
         let own = outcome.own
         return [
             outcome.scenario, outcome.injectedMilliseconds?.oneDecimal ?? "-", own?.milliseconds.oneDecimal ?? "-",
-            own.map { $0.function ?? "?" } ?? "-", outcome.verdict.rawValue, own?.file ?? "-",
+            own.map { $0.function ?? "?" } ?? "-", own.map { $0.cause ?? "?" } ?? "-", outcome.verdict.rawValue,
+            own?.file ?? "-",
         ]
     }
 }

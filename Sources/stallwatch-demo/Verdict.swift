@@ -18,6 +18,10 @@ enum Verdict: String, Codable, Sendable, CaseIterable {
     case wrongFunction = "wrong-function"
     /// The report's duration is too far from the stall's.
     case wrongDuration = "wrong-duration"
+    /// The report names another cause.
+    case wrongCause = "wrong-cause"
+    /// The report names another owner of what was waited for, or one where there is none.
+    case wrongOwner = "wrong-owner"
     /// There was a report too many.
     case falseAlarm = "false-alarm"
     /// What the monitor had to hold back was not counted.
@@ -55,6 +59,7 @@ extension Outcome {
         for (index, report) in ownReports.prefix(expected.count).enumerated() {
             if let wrong = expected.mismatch(with: report) { return wrong }
             guard index < stalls.count, report.isClose(to: stalls[index]) else { return .wrongDuration }
+            if let wrong = expected.causeMismatch(with: report) { return wrong }
         }
         return reports.count == expected.count ? .ok : .falseAlarm
     }
@@ -80,6 +85,13 @@ extension ExpectedReport {
         if mode != nil && report.mode != mode { return .wrongMode }
         if callout != nil && report.callout != callout { return .wrongCallout }
         return function != nil && report.function != function ? .wrongFunction : nil
+    }
+
+    /// What the report has wrong about why it was.
+    fileprivate func causeMismatch(with report: ReportedStall) -> Verdict? {
+        guard let cause else { return nil }
+        guard report.cause == cause else { return .wrongCause }
+        return report.owner == owner ? nil : .wrongOwner
     }
 }
 

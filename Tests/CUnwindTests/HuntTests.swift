@@ -16,7 +16,8 @@ import Testing
         #expect(result.stuck == 0)
         #expect(result.lost_children == 0)
         #expect(result.zombies == 0)
-        #expect(result.leaked_files == 0)
+        // Fewer are no leak: something before this test may still be closing its own.
+        #expect(result.leaked_files <= 0)
     }
 
     @Test func withoutPtraceTheSignalTakesOver() throws {

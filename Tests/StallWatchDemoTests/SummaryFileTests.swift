@@ -7,9 +7,13 @@ import Testing
 @Suite struct SummaryFileTests {
     private let outcomes = [
         Outcome(
-            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
+            scenario: "spin", expected: .init(function: "spin()", cause: "cpu"), thresholdMilliseconds: 250,
             injected: [500.0427],
-            reports: [ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 500.125, function: "spin()")]
+            reports: [
+                ReportedStall(
+                    file: "stalls/a.json", loop: "main", milliseconds: 500.125, function: "spin()", cause: "cpu"
+                )
+            ]
         ),
         Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []),
     ]
@@ -33,9 +37,13 @@ import Testing
                 [
                   {
                     "blamedFunction" : "spin()",
+                    "cause" : "cpu",
+                    "expectedCause" : "cpu",
                     "expectedFunction" : "spin()",
+                    "expectedOwner" : null,
                     "expectsReport" : true,
                     "injectedMilliseconds" : 500.043,
+                    "owner" : null,
                     "report" : "stalls/a.json",
                     "reportedMilliseconds" : 500.125,
                     "scenario" : "spin",
@@ -43,9 +51,13 @@ import Testing
                   },
                   {
                     "blamedFunction" : null,
+                    "cause" : null,
+                    "expectedCause" : null,
                     "expectedFunction" : null,
+                    "expectedOwner" : null,
                     "expectsReport" : false,
                     "injectedMilliseconds" : null,
+                    "owner" : null,
                     "report" : null,
                     "reportedMilliseconds" : null,
                     "scenario" : "idle",

@@ -8,7 +8,11 @@ import Testing
         let stall = Outcome(
             scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
             injected: [1750.06],
-            reports: [ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()")]
+            reports: [
+                ReportedStall(
+                    file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()", cause: "cpu"
+                )
+            ]
         )
         let missed = Outcome(
             scenario: "sleep-long", expected: .init(function: "sleep()"), thresholdMilliseconds: 250,
@@ -20,10 +24,10 @@ import Testing
         #expect(
             SummaryTable([stall, missed, quiet]).text == """
 
-                scenario    injected ms  reported ms  blamed function  verdict  file
-                spin             1750.1       1750.2  spin()           ok       stalls/a.json
-                sleep-long        500.0            -  -                missed   -
-                idle                  -            -  -                ok       -
+                scenario    injected ms  reported ms  blamed function  cause  verdict  file
+                spin             1750.1       1750.2  spin()           cpu    ok       stalls/a.json
+                sleep-long        500.0            -  -                -      missed   -
+                idle                  -            -  -                -      ok       -
 
                 2 of 3 verdicts are ok.
 
@@ -47,7 +51,7 @@ import Testing
             injected: [500],
             reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)]
         )
-        #expect(SummaryTable([outcome]).text.contains("500.0  ?                wrong-function  a.json"))
+        #expect(SummaryTable([outcome]).text.contains("500.0  ?                ?      wrong-function  a.json"))
     }
 
     @Test(arguments: [

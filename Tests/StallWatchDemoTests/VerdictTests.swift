@@ -159,11 +159,23 @@ import Testing
         #expect(outcome(nil, injected: 254).verdict == .ok)
     }
 
+    @Test func theCauseAndTheOwnerAreJudgedWhereTheyAreExpected() {
+        var judged = expected
+        judged.cause = "lock"
+        #expect(verdict(judged) { $0.cause = "sleep" } == .wrongCause)
+        #expect(verdict(judged) { $0.cause = nil } == .wrongCause)
+        #expect(verdict(judged) { ($0.cause, $0.owner) = ("lock", "holder") } == .wrongOwner)
+        judged.owner = "holder"
+        #expect(verdict(judged) { $0.cause = "lock" } == .wrongOwner)
+        #expect(verdict(judged) { ($0.cause, $0.owner) = ("lock", "another") } == .wrongOwner)
+        #expect(verdict(judged) { ($0.cause, $0.owner) = ("lock", "holder") } == .ok)
+    }
+
     @Test func theNamesAreThoseOfTheSummary() {
         #expect(
             Verdict.allCases.map(\.rawValue) == [
                 "ok", "missed", "wrong-kind", "wrong-loop", "wrong-mode", "wrong-callout", "wrong-function",
-                "wrong-duration", "false-alarm", "not-counted", "not-available",
+                "wrong-duration", "wrong-cause", "wrong-owner", "false-alarm", "not-counted", "not-available",
             ]
         )
     }

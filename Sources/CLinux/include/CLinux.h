@@ -8,6 +8,7 @@
 #endif
 
 #include <semaphore.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,6 +33,10 @@ int clinux_unblock_all_signals(void);
 /// Waits for `semaphore` until CLOCK_MONOTONIC reaches `deadline` nanoseconds; UINT64_MAX waits without end.
 /// Returns 0 when it was posted, else ETIMEDOUT or EINTR. Async-signal-safe: no.
 int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
+
+/// Copies `length` bytes at `address` of this process into `to`. Memory that is not mapped is an error, not a signal: the
+/// kernel does the copying (process_vm_readv(2)). Returns whether all of it could be read. Async-signal-safe: yes.
+bool clinux_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
 /// The short, readable form of a mangled Swift or C++ name, or NULL when the name is neither.
 /// The caller frees the result with free(3). Allocates. Async-signal-safe: no.

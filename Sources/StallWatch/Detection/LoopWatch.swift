@@ -9,12 +9,14 @@ struct LoopWatch {
     private var escalation: UInt64?
     /// The turn that has been counted as held back, so that no turn is counted twice.
     private var heldBackTurn: UInt64 = 0
+    private var diagnostician: StallDiagnostician
     private unowned let services: WatchServices
 
     init(_ loop: LoopMonitor, _ services: WatchServices) {
         self.loop = loop
         self.services = services
         detector = StallDetector(threshold: loop.threshold)
+        diagnostician = StallDiagnostician(threads: services.threads)
         // Only a loop that says when it waits can be told from one that never does.
         saturation =
             loop.source.tellsItsWaits ? services.saturationThreshold.map(SaturationDetector.init) : nil
@@ -45,6 +47,11 @@ struct LoopWatch {
         }
         if detector.stall == nil, let began = snapshot.began, began < countingFrom, time &- began >= loop.threshold {
             holdBack(began, reason)
+        }
+        if detector.stall == nil, let turn = snapshot.began,
+            case .thread(let thread) = loop.source.target(of: loop.recorder)
+        {
+            diagnostician.look(at: thread, turn: turn, threshold: loop.threshold, now: time)
         }
         watchSaturation(snapshot, at: time)
         return min(decision.nextLook ?? .max, nextBeat ?? .max, escalate(at: time) ?? .max)
@@ -100,6 +107,13 @@ extension LoopWatch {
         // For a thread that is gone nobody waits: no reason to do anything about it.
         if escalates { record.isEscalated = !sample.isThreadGone }
         record.samples.append(sample)
+        if case .thread(let thread) = target {
+            let recorder = loop.recorder
+            record.cause = diagnostician.sample(
+                thread, stack: try? sample.stack.get(), start: stall.start, isFirst: record.samples.count == 1,
+                isOver: { isOver || recorder.stalledTurnEnd(stall.turnBegan) != nil }
+            )
+        }
         record.duration = max(record.duration, services.now() &- stall.start)
         record.captureMethods = services.capturer.methods
         if services.capturesAllThreads, record.samples.count == 1 {
@@ -117,6 +131,10 @@ extension LoopWatch {
         // It was seen to be over the threshold: that is the least that can be true.
         record.duration = max(end &- min(stall.start, end), record.threshold)
         record.heldBack = services.heldBack.current
+        if let thread = record.loop.thread?.id {
+            let cause = diagnostician.end(thread, start: stall.start, end: stall.start &+ record.duration)
+            record.cause = cause ?? record.cause
+        }
         stallRecord = nil
         services.submit(record)
     }

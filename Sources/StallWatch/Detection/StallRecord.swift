@@ -52,6 +52,8 @@ struct StallRecord: Sendable {
     var heldBack = HeldBackCounts()
     /// The images that `otherThreads` refers to.
     var otherImages = ImageList()
+    /// Why, if one thread runs the loop.
+    var cause: Cause?
     /// How threads can be captured here.
     var captureMethods: [CapturedStack.Method] = []
     /// Whether it has lasted for as long as the app does not want to wait.

@@ -17,6 +17,8 @@ final class WatchServices {
     let escalationMultiple: Int?
     /// The monitor's own threads, which are in no report.
     let ownThreads: Set<Int32>
+    /// Threads as a diagnosis sees them.
+    let threads: ProcessThreads
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
@@ -31,6 +33,7 @@ final class WatchServices {
         saturationThreshold = rules.saturationThreshold
         escalationMultiple = rules.escalationMultiple
         ownThreads = [clinux_gettid()]
+        threads = ProcessThreads(capturer: capturer)
     }
 
     /// Takes the stack, or the stacks, that explain what lasts now.

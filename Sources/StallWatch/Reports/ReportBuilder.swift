@@ -48,6 +48,7 @@ struct ReportBuilder {
             fingerprint: nil,
             repeats: 0,
             culprit: nil,
+            cause: record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } },
             samples: samples,
             otherThreads: otherThreads.isEmpty ? nil : otherThreads,
             omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads,

@@ -50,6 +50,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var repeats: Int
     /// The function that a developer should look at first.
     public var culprit: Culprit?
+    /// Why it took so long; `nil` where no single thread runs the loop, or the thread could not be read.
+    public var cause: Cause?
     /// The samples, oldest first.
     public var samples: [Sample]
     /// The other threads at the first sample, if the configuration asks for them.

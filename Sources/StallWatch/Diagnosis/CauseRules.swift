@@ -1,0 +1,111 @@
+/// Names the cause of a stall: a pure function of what was read, with every rule in this file.
+///
+/// 1. A circle of owners that did not move is a `deadlock`.
+/// 2. Else the largest of the three parts of the time decides. Where CPU time is within ``tieMargin`` of the duration from
+///    the largest, it wins: it is the part that the app can do something about at once.
+/// 3. On CPU: `cpu`; but `paging`, if so many page faults went to a disk that each would have had ``cpuPerMajorFault`` of
+///    the time.
+/// 4. Run queue: `throttled`, if the cgroup's quota kept it from running for half of that time or more, else `starved`.
+/// 5. Blocked: what most of the looks that met it waiting saw, each counting for the time since the look before:
+///    a page of memory is `paging`; a call, by its purpose, is `lock`, `sleep`, `io`, or `syscall` for all others.
+///    Without such a look: `paging`, if the faults that went to a disk explain the time, else `unknown`.
+enum CauseRules {
+    /// Parts that differ by less than this share of the duration are equal.
+    static let tieMargin = 0.05
+    /// A share that leaves nothing else to look at.
+    static let nearlyAll = 0.75
+    /// What one page fault costs a CPU if it goes to a disk: 20 to 100 us for the block layer, the file system and the
+    /// copy of up to 16 pages around it.
+    static let cpuPerMajorFault: UInt64 = 20_000
+    /// What one page fault may wait for a disk: a spinning one seeks in 10 ms.
+    static let waitPerMajorFault: UInt64 = 10_000_000
+
+    /// What the rules say.
+    struct Verdict {
+        var kind: Cause.Kind
+        var confidence: Cause.Confidence
+        /// Which look shows it.
+        var observation: Observation?
+    }
+
+    static func judge(_ evidence: Evidence) -> Verdict {
+        if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
+            let endsByItself = deadlock.lock.map {
+                $0.site.hasTimeout || $0.owners.contains { $0.waitsFor?.hasTimeout == true }
+            }
+            return Verdict(
+                kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, observation: deadlock)
+        }
+        let split = evidence.split
+        let duration = Double(max(split.duration, 1))
+        let largest = max(split.onCPU, split.runQueue, split.blocked)
+        if Double(largest - split.onCPU) < duration * tieMargin {
+            return onCPU(evidence, share: Double(split.onCPU) / duration)
+        }
+        if split.runQueue == largest {
+            let confidence = confidence(ofShare: Double(split.runQueue) / duration)
+            return Verdict(
+                kind: evidence.throttled >= split.runQueue / 2 ? .throttled : .starved, confidence: confidence
+            )
+        }
+        return blocked(evidence, share: Double(split.blocked) / duration)
+    }
+
+    private static func onCPU(_ evidence: Evidence, share: Double) -> Verdict {
+        let isPaging = evidence.majorFaults > 0 && evidence.majorFaults * cpuPerMajorFault >= evidence.split.onCPU / 2
+        return Verdict(
+            kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
+            observation: evidence.observations.last { $0.activity == .running }
+        )
+    }
+
+    private static func blocked(_ evidence: Evidence, share: Double) -> Verdict {
+        var seen: [Cause.Kind: (weight: UInt64, observation: Observation)] = [:]
+        var previous = evidence.start
+        for observation in evidence.observations {
+            let weight = observation.time - min(previous, observation.time)
+            previous = observation.time
+            guard let kind = kind(of: observation) else { continue }
+            seen[kind] = ((seen[kind]?.weight ?? 0) + weight, better(seen[kind]?.observation, observation))
+        }
+        let total = seen.values.reduce(0) { $0 + $1.weight }
+        guard let winner = seen.max(by: { ($0.value.weight, $0.key.rawValue) < ($1.value.weight, $1.key.rawValue) })
+        else {
+            let explained = evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked
+            return Verdict(kind: explained ? .paging : .unknown, confidence: explained ? .likely : .possible)
+        }
+        var certainty = confidence(ofShare: share)
+        certainty = min(certainty, confidence(ofShare: Double(winner.value.weight) / Double(max(total, 1))))
+        // Many waits and few looks: the looks may not have met the typical one.
+        if evidence.voluntarySwitches > UInt64(evidence.observations.count) + 2, evidence.observations.count < 3 {
+            certainty = min(certainty, .likely)
+        }
+        if case .unknown? = winner.value.observation.lock?.site.ownership { certainty = min(certainty, .likely) }
+        return Verdict(kind: winner.key, confidence: certainty, observation: winner.value.observation)
+    }
+
+    private static func kind(of observation: Observation) -> Cause.Kind? {
+        switch observation.activity {
+        case .running: return nil
+        case .faulting: return .paging
+        case .waiting(let call):
+            switch observation.call?.purpose ?? call.purpose {
+            case .lock: return .lock
+            case .sleep: return .sleep
+            case .io: return .io
+            case .other: return .syscall
+            }
+        }
+    }
+
+    /// The look that tells more: the one that knows more owners; of equals, the later.
+    private static func better(_ old: Observation?, _ new: Observation) -> Observation {
+        guard let old else { return new }
+        return (old.lock?.owners.count ?? 0) > (new.lock?.owners.count ?? 0) ? old : new
+    }
+
+    private static func confidence(ofShare share: Double) -> Cause.Confidence {
+        if share >= nearlyAll { return .certain }
+        return share >= 0.5 ? .likely : .possible
+    }
+}

@@ -1,0 +1,109 @@
+import Glibc
+
+/// The /proc files of one thread, kept open, so that a reading is one `pread` a file.
+///
+/// A reading takes about 15 us of the caller's time and none of the thread's.
+final class ThreadFiles {
+    let thread: Int32
+    private let schedstat: OpenFile
+    private let stat: OpenFile
+    private let status: OpenFile
+    private let syscall: OpenFile
+    private let waitChannel: OpenFile
+    private var buffer = [UInt8](repeating: 0, count: 4096)
+
+    /// Opens the files of a thread of this process.
+    ///
+    /// `nil` if there is no such thread (any more), or no descriptor.
+    init?(thread: Int32) {
+        let directory = "/proc/self/task/\(thread)/"
+        guard let schedstat = OpenFile(directory + "schedstat"), let stat = OpenFile(directory + "stat"),
+            let status = OpenFile(directory + "status"), let syscall = OpenFile(directory + "syscall"),
+            let waitChannel = OpenFile(directory + "wchan")
+        else { return nil }
+        self.thread = thread
+        self.schedstat = schedstat
+        self.stat = stat
+        self.status = status
+        self.syscall = syscall
+        self.waitChannel = waitChannel
+    }
+
+    /// What the kernel says of the thread now; `nil` when the thread has ended.
+    ///
+    /// The files are read one after another: in between, the thread may move on by some microseconds.
+    func read() -> ThreadReading? {
+        let time = monotonicNow()
+        guard let onCPU = cpuTime(), var times = cursor(schedstat), times.number() != nil,
+            let runQueue = times.number(), let activity = cursor(syscall).flatMap(ThreadActivity.init),
+            let stat = cursor(stat).flatMap(ThreadStat.init), var counts = cursor(status),
+            counts.skip(pastLinePrefix: "voluntary_ctxt_switches:"), let voluntary = counts.number(),
+            counts.skip(pastLinePrefix: "nonvoluntary_ctxt_switches:"), let involuntary = counts.number()
+        else { return nil }
+        // wchan(5) is "0" for a thread that runs.
+        var place = cursor(waitChannel)
+        let channel = place?.word()
+        return ThreadReading(
+            time: time, onCPU: onCPU, runQueue: runQueue, state: stat.state, minorFaults: stat.minorFaults,
+            majorFaults: stat.majorFaults, userTicks: stat.userTicks, systemTicks: stat.systemTicks,
+            voluntarySwitches: voluntary, involuntarySwitches: involuntary, activity: activity,
+            waitChannel: channel == "0" ? nil : channel
+        )
+    }
+
+    /// What the thread is in now; `nil` when it has ended.
+    func activity() -> ThreadActivity? {
+        cursor(syscall).flatMap(ThreadActivity.init)
+    }
+
+    /// The functions of the kernel that the thread is in, innermost first; `nil` where that may not be read (it needs
+    /// CAP_SYS_ADMIN) or the thread runs.
+    func kernelStack() -> [String]? {
+        guard let text = readSmallFile("/proc/self/task/\(thread)/stack") else { return nil }
+        // Each line is "[<0>] function+0x1b/0x30".
+        let functions = text.split(separator: "\n").compactMap { line in
+            line.split(separator: " ").dropFirst().first?.split(separator: "+").first.map(String.init)
+        }
+        return functions.isEmpty ? nil : functions
+    }
+
+    /// The thread's CPU clock.
+    ///
+    /// Unlike schedstat's first field it is brought up to date when it is read.
+    private func cpuTime() -> UInt64? {
+        // clock_getcpuclockid(3)'s encoding for a thread's scheduler clock: CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
+        // (the kernel's posix-timers_types.h).
+        let clock = clockid_t(truncatingIfNeeded: (~thread << 3) | 4 | 2)
+        var time = timespec()
+        guard clock_gettime(clock, &time) == 0 else { return nil }
+        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
+
+    private func cursor(_ file: OpenFile) -> ByteCursor? {
+        let count = file.read(into: &buffer)
+        return count > 0 ? ByteCursor(buffer, count: count) : nil
+    }
+}
+
+/// A file that is kept open for reading from its start again and again.
+final class OpenFile {
+    private let descriptor: Int32
+
+    /// Opens the file at `path`; `nil` if it cannot be opened.
+    init?(_ path: String) {
+        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Reads from the file's start until the buffer is full.
+    ///
+    /// Returns how much, or 0 when it cannot be read.
+    func read(into buffer: inout [UInt8]) -> Int {
+        // Never EINTR: the watchdog blocks every signal.
+        max(pread(descriptor, &buffer, buffer.count, 0), 0)
+    }
+}

@@ -1,0 +1,107 @@
+/// Where a turn's time went, in nanoseconds.
+///
+/// The three parts add up to the duration.
+struct TimeSplit: Equatable, Sendable {
+    /// On a CPU.
+    var onCPU: UInt64
+    /// Ready to run, without a CPU.
+    var runQueue: UInt64
+    /// Waiting for something: all the rest.
+    var blocked: UInt64
+    /// How much of the first two may belong to the time right before or after the turn: each is right within this.
+    var uncertainty: UInt64
+
+    var duration: UInt64 { onCPU + runQueue + blocked }
+}
+
+extension TimeSplit {
+    /// Splits the time from `start` to `end` of one turn.
+    ///
+    /// Nothing is read when a turn begins: that would cost every turn a system call. The time between the first reading
+    /// inside the turn and the last one is known exactly. Of what lies before, the two readings around the turn's
+    /// beginning tell the sum; what the loop did outside of the turn is taken off by the rate that the readings before
+    /// show, which is next to nothing for a loop that waited. The bounds are that the time outside was all spent, or
+    /// none. The watchdog wakes up when a loop begins to turn after a pause, and looks at a busy one once per threshold:
+    /// so the unknown part is some 100 us for a loop that was idle, and up to one threshold for a busy one.
+    ///
+    /// - Parameters:
+    ///   - readings: Ascending by time. Used are the last two before `start`, the first after `end` and those between.
+    ///   - start: When the turn began, in monotonic nanoseconds.
+    ///   - end: When it ended, or the time up to which it is looked at.
+    init?(readings: [ThreadReading], from start: UInt64, to end: UInt64) {
+        let inside = readings.filter { $0.time >= start && $0.time <= end }
+        let earlier = Array(readings.filter { $0.time < start }.suffix(2))
+        let after = readings.first { $0.time > end }
+        guard end >= start, !earlier.isEmpty || after != nil || !inside.isEmpty else { return nil }
+        let duration = end - start
+        let before = earlier.last
+        let head = (inside.first?.time ?? end) - start
+        let next = inside.first ?? after
+
+        func amount(_ value: KeyPath<ThreadReading, UInt64>, known: UInt64) -> Amount {
+            let rate = earlier.count == 2 ? Amount.rate(value, earlier[0], earlier[1]) : 0
+            var sum = Amount(known)
+            sum.add(Amount(value, before, next, inside: head, rateOutside: rate))
+            // Behind its turn the loop waits.
+            if let last = inside.last { sum.add(Amount(value, last, after, inside: end - last.time, rateOutside: 0)) }
+            return sum
+        }
+        var cpu: UInt64 = 0
+        var queue: UInt64 = 0
+        if let first = inside.first, let last = inside.last {
+            let span = last.time - first.time
+            cpu = min(last.onCPU - min(first.onCPU, last.onCPU), span)
+            queue = min(last.runQueue - min(first.runQueue, last.runQueue), span - cpu)
+            if first.isRunnable, last.isRunnable, first.voluntarySwitches == last.voluntarySwitches {
+                // It never waited: also the part of the run queue that schedstat does not show while it lasts is known.
+                queue = span - cpu
+            }
+        }
+        let onCPU = amount(\.onCPU, known: cpu)
+        let runQueue = amount(\.runQueue, known: queue)
+        self.onCPU = min(onCPU.estimate, duration)
+        self.runQueue = min(runQueue.estimate, duration - self.onCPU)
+        blocked = duration - self.onCPU - self.runQueue
+        uncertainty = min(onCPU.uncertainty, duration)
+    }
+
+    /// An amount of time, and by how much it may be wrong.
+    private struct Amount {
+        var estimate: UInt64
+        var uncertainty: UInt64 = 0
+
+        init(_ exact: UInt64) { estimate = exact }
+
+        /// How much of what passed between two readings falls into a stretch of `inside` nanoseconds at one of the two.
+        ///
+        /// Without one of the readings, nothing is known.
+        init(
+            _ value: KeyPath<ThreadReading, UInt64>, _ from: ThreadReading?, _ to: ThreadReading?, inside: UInt64,
+            rateOutside: Double
+        ) {
+            guard let from, let to, to.time > from.time else {
+                (estimate, uncertainty) = (0, inside)
+                return
+            }
+            let amount = to[keyPath: value] - min(from[keyPath: value], to[keyPath: value])
+            let outside = to.time - from.time - min(inside, to.time - from.time)
+            let least = min(amount - min(outside, amount), inside)
+            let most = max(min(amount, inside), least)
+            let spentOutside = min(UInt64(rateOutside * Double(outside)), amount)
+            estimate = min(max(amount - spentOutside, least), most)
+            uncertainty = max(estimate - least, most - estimate)
+        }
+
+        /// The share of the time between two readings, 0 to 1.
+        static func rate(_ value: KeyPath<ThreadReading, UInt64>, _ from: ThreadReading, _ to: ThreadReading) -> Double
+        {
+            guard to.time > from.time, to[keyPath: value] > from[keyPath: value] else { return 0 }
+            return min(Double(to[keyPath: value] - from[keyPath: value]) / Double(to.time - from.time), 1)
+        }
+
+        mutating func add(_ other: Amount) {
+            estimate += other.estimate
+            uncertainty += other.uncertainty
+        }
+    }
+}

@@ -1,0 +1,256 @@
+extension StallReport {
+    /// Why the turn took so long: where its time went to, and the one cause that the rules name.
+    ///
+    /// ``onCPUMilliseconds``, ``runQueueMilliseconds`` and ``blockedMilliseconds`` add up to the time from the turn's
+    /// beginning to the report's last look at it.
+    public struct Cause: Codable, Sendable, Equatable {
+        /// What the time went to.
+        public var kind: CauseKind
+        /// One sentence that says it with the numbers.
+        public var summary: String
+        /// How sure that is.
+        public var confidence: Confidence
+        /// Time on a CPU.
+        public var onCPUMilliseconds: Double
+        /// Time ready to run but without a CPU.
+        public var runQueueMilliseconds: Double
+        /// Time waiting for something.
+        public var blockedMilliseconds: Double
+        /// How much of the first two may belong to the time right before the turn.
+        ///
+        /// Large only for a loop that was busy before it stalled.
+        public var uncertaintyMilliseconds: Double
+        /// Of the CPU time, the part in the kernel, 0 to 1; `nil` if it was too short to tell.
+        public var kernelShare: Double?
+        /// Page faults that needed no disk.
+        public var minorFaults: UInt64
+        /// Page faults that waited for one.
+        public var majorFaults: UInt64
+        /// How often the thread went to wait.
+        public var voluntarySwitches: UInt64
+        /// How often its CPU was taken from it.
+        public var involuntarySwitches: UInt64
+        /// How long the thread's cgroup was held back by its CPU quota; `nil` if it was not.
+        public var throttledMilliseconds: Double?
+        /// The system call that it waited in.
+        public var systemCall: SystemCall?
+        /// The kernel's function that it waited in.
+        public var waitChannel: String?
+        /// All of the kernel's functions, innermost first, where the process may read them (CAP_SYS_ADMIN).
+        public var kernelStack: [String]?
+        /// The lock that it waited for.
+        public var lock: Lock?
+        /// How busy the machine was; `nil` where the kernel does not tell.
+        public var pressure: Pressure?
+    }
+
+    /// What a stall's time went to.
+    public enum CauseKind: String, Codable, Sendable {
+        /// Computing, in the app's code or in the kernel.
+        case cpu
+        /// Waiting for somebody to let go of a lock, a semaphore or a queue.
+        case lock
+        /// Waiting for data of a file, a pipe, a socket or a device.
+        case io
+        /// Waiting for time to pass.
+        case sleep
+        /// Waiting in any other system call, such as `wait4`.
+        case syscall
+        /// Waiting for pages of memory to come from a disk.
+        case paging
+        /// Ready to run, while other threads had the CPUs.
+        case starved
+        /// Ready to run, while the cgroup's CPU quota was used up.
+        case throttled
+        /// Waiting in a circle of threads, of which none can go on.
+        case deadlock
+        /// Nothing that was seen explains it.
+        case unknown
+    }
+
+    /// How sure a cause is.
+    public enum Confidence: String, Codable, Sendable {
+        case certain
+        case likely
+        case possible
+    }
+
+    /// A system call.
+    public struct SystemCall: Codable, Sendable, Equatable {
+        /// Its number on this architecture.
+        public var number: Int
+        /// Its name.
+        public var name: String
+        /// What it was on: a path, a socket's peer, a time, a process; `nil` if that has no name.
+        public var target: String?
+    }
+
+    /// A lock that was waited for.
+    public struct Lock: Codable, Sendable, Equatable {
+        /// What kind of lock it is.
+        public var kind: LockKind
+        /// Its address, in hexadecimal; `nil` if it has none.
+        public var address: String?
+        /// The function that waited.
+        public var function: String?
+        /// The name that the app gave it: a dispatch queue's label.
+        public var label: String?
+        /// Whether the owners wait in a circle.
+        public var isDeadlock: Bool
+        /// Who holds it, who holds the lock that the first one waits for, and so on.
+        ///
+        /// Only threads that were confirmed to.
+        public var owners: [LockOwner]
+        /// Why there is no owner; `nil` when there is one.
+        public var reason: String?
+    }
+
+    /// What kind of lock it is.
+    public enum LockKind: String, Codable, Sendable {
+        case pthreadMutex, pthreadReadWriteLock, swiftMutex, dispatchUnfairLock, dispatchQueue, dispatchOnce, threadJoin
+        case once, semaphore, dispatchSemaphore, dispatchGroup, condition, barrier, file, futex, systemSemaphore
+    }
+
+    /// A thread that holds a lock.
+    public struct LockOwner: Codable, Sendable, Equatable {
+        /// The thread.
+        public var thread: ThreadDescription
+        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        public var stack: Int?
+        /// Whether it was on a CPU, or ready for one.
+        public var isRunning: Bool
+        /// The system call that it waited in.
+        public var systemCall: SystemCall?
+        /// The kind of the lock that it waited for itself.
+        public var waitsFor: LockKind?
+        /// That lock's address, in hexadecimal.
+        public var waitsForAddress: String?
+    }
+
+    /// How much the machine's tasks were held up in the ten seconds before, in percent of the time.
+    public struct Pressure: Codable, Sendable, Equatable {
+        /// For want of a CPU.
+        public var cpuSomeAvg10: Double?
+        /// By input and output.
+        public var ioSomeAvg10: Double?
+        /// By a lack of memory.
+        public var memorySomeAvg10: Double?
+    }
+}
+
+// MARK: - From the diagnosis
+
+extension StallReport.Cause {
+    /// The cause as it is reported; `stack` puts a stack into the report's tables and returns its index.
+    init(_ cause: Cause, stack: (CapturedStack, ImageList) -> Int) {
+        let evidence = cause.evidence
+        let look = cause.observation
+        self.init(
+            kind: .init(cause.kind),
+            summary: cause.summary,
+            confidence: .init(cause.confidence),
+            onCPUMilliseconds: milliseconds(evidence.split.onCPU),
+            runQueueMilliseconds: milliseconds(evidence.split.runQueue),
+            blockedMilliseconds: milliseconds(evidence.split.blocked),
+            uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty),
+            kernelShare: evidence.kernelShare.map { ($0 * 1_000).rounded() / 1_000 },
+            minorFaults: evidence.minorFaults,
+            majorFaults: evidence.majorFaults,
+            voluntarySwitches: evidence.voluntarySwitches,
+            involuntarySwitches: evidence.involuntarySwitches,
+            throttledMilliseconds: evidence.throttled == 0 ? nil : milliseconds(evidence.throttled),
+            systemCall: (look?.call).map(StallReport.SystemCall.init),
+            waitChannel: look?.waitChannel,
+            kernelStack: look?.kernelStack,
+            lock: (look?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } },
+            pressure: cause.pressure.map {
+                StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
+            }
+        )
+    }
+}
+
+extension StallReport.Lock {
+    fileprivate init(_ wait: LockWait, stack: (CapturedStack) -> Int) {
+        var reason: String?
+        switch wait.site.ownership {
+        case .thread: break
+        case .none: reason = "this kind has no owner"
+        case .unknown(let why): reason = why
+        }
+        self.init(
+            kind: .init(wait.site.kind),
+            address: wait.site.address == 0 ? nil : "0x" + hexadecimal(wait.site.address),
+            function: wait.site.function,
+            label: wait.site.label,
+            isDeadlock: wait.isDeadlock,
+            owners: wait.owners.map { owner in
+                StallReport.LockOwner(
+                    thread: owner.thread,
+                    stack: (try? owner.stack.get()).map(stack),
+                    isRunning: owner.isRunning,
+                    systemCall: owner.systemCall.map(StallReport.SystemCall.init),
+                    waitsFor: (owner.waitsFor?.kind).map(StallReport.LockKind.init),
+                    waitsForAddress: (owner.waitsFor?.address).map { "0x" + hexadecimal($0) }
+                )
+            },
+            reason: reason
+        )
+    }
+}
+
+extension StallReport.SystemCall {
+    fileprivate init(_ call: DescribedCall) {
+        self.init(number: call.number, name: call.name, target: call.target)
+    }
+}
+
+extension StallReport.CauseKind {
+    fileprivate init(_ kind: Cause.Kind) {
+        switch kind {
+        case .cpu: self = .cpu
+        case .lock: self = .lock
+        case .io: self = .io
+        case .sleep: self = .sleep
+        case .syscall: self = .syscall
+        case .paging: self = .paging
+        case .starved: self = .starved
+        case .throttled: self = .throttled
+        case .deadlock: self = .deadlock
+        case .unknown: self = .unknown
+        }
+    }
+}
+
+extension StallReport.Confidence {
+    fileprivate init(_ confidence: Cause.Confidence) {
+        switch confidence {
+        case .certain: self = .certain
+        case .likely: self = .likely
+        case .possible: self = .possible
+        }
+    }
+}
+
+extension StallReport.LockKind {
+    fileprivate init(_ kind: LockSite.Kind) {
+        switch kind {
+        case .pthreadMutex: self = .pthreadMutex
+        case .pthreadReadWriteLock: self = .pthreadReadWriteLock
+        case .swiftMutex: self = .swiftMutex
+        case .dispatchUnfairLock: self = .dispatchUnfairLock
+        case .dispatchQueue: self = .dispatchQueue
+        case .dispatchOnce: self = .dispatchOnce
+        case .threadJoin: self = .threadJoin
+        case .once: self = .once
+        case .semaphore: self = .semaphore
+        case .dispatchSemaphore: self = .dispatchSemaphore
+        case .dispatchGroup: self = .dispatchGroup
+        case .condition: self = .condition
+        case .barrier: self = .barrier
+        case .file: self = .file
+        case .futex: self = .futex
+        case .systemSemaphore: self = .systemSemaphore
+        }
+    }
+}

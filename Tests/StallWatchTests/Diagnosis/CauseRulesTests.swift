@@ -1,0 +1,104 @@
+import Testing
+
+@testable import StallWatch
+
+private func evidence(
+    cpu: UInt64 = 0, queue: UInt64 = 0, blocked: UInt64 = 0, _ observations: [Observation] = [],
+    majorFaults: UInt64 = 0,
+    throttled: UInt64 = 0, switches: UInt64 = 1
+) -> Evidence {
+    Evidence(
+        split: TimeSplit(
+            onCPU: cpu * 1_000_000, runQueue: queue * 1_000_000, blocked: blocked * 1_000_000, uncertainty: 0
+        ),
+        observations: observations, start: 0, majorFaults: majorFaults, voluntarySwitches: switches,
+        throttled: throttled * 1_000_000
+    )
+}
+
+/// A look at a thread in the system call of that name on this architecture.
+private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 1, 0, 0, 0, 0]) throws -> Observation {
+    let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
+    return Observation(
+        time: time * 1_000_000,
+        activity: .waiting(SystemCall(number: number, arguments: arguments, stackPointer: 0, programCounter: 0))
+    )
+}
+
+@Suite struct CauseRulesTests {
+    @Test func theLargestPartDecides() {
+        #expect(CauseRules.judge(evidence(cpu: 90, blocked: 10)).kind == .cpu)
+        #expect(CauseRules.judge(evidence(cpu: 10, queue: 90)).kind == .starved)
+        #expect(CauseRules.judge(evidence(cpu: 10, blocked: 90)).kind == .unknown)
+    }
+
+    @Test func ofEqualPartsTheCPUWins() {
+        #expect(CauseRules.judge(evidence(cpu: 48, blocked: 52)).kind == .cpu)
+        #expect(CauseRules.judge(evidence(cpu: 47, blocked: 53)).kind == .unknown)
+    }
+
+    @Test func aQuotaExplainsTheRunQueue() {
+        #expect(CauseRules.judge(evidence(cpu: 20, queue: 80, throttled: 40)).kind == .throttled)
+        #expect(CauseRules.judge(evidence(cpu: 20, queue: 80, throttled: 39)).kind == .starved)
+    }
+
+    @Test(arguments: [
+        ("futex", Cause.Kind.lock), ("flock", .lock), ("nanosleep", .sleep), ("clock_nanosleep", .sleep), ("read", .io),
+        ("fsync", .io), ("connect", .io), ("ppoll", .io), ("wait4", .syscall), ("rt_sigtimedwait", .syscall),
+    ])
+    func aWaitIsForWhatItsCallIsFor(name: String, kind: Cause.Kind) throws {
+        let verdict = CauseRules.judge(evidence(blocked: 100, [try look(at: 50, in: name)]))
+        #expect(verdict.kind == kind)
+        #expect(verdict.confidence == .certain)
+    }
+
+    @Test func pollingNothingIsSleeping() throws {
+        let look = try look(at: 50, in: "ppoll", [0, 0, 0, 0, 0, 0])
+        #expect(CauseRules.judge(evidence(blocked: 100, [look])).kind == .sleep)
+    }
+
+    @Test func aLookCountsForTheTimeSinceTheOneBefore() throws {
+        let looks = [
+            try look(at: 60, in: "read"), try look(at: 70, in: "nanosleep"), try look(at: 80, in: "nanosleep"),
+        ]
+        let verdict = CauseRules.judge(evidence(blocked: 100, looks))
+        #expect(verdict.kind == .io)
+        #expect(verdict.confidence == .certain)
+    }
+
+    @Test func pagesAreWaitedForOutsideOfCalls() {
+        let fault = Observation(time: 50_000_000, activity: .faulting)
+        #expect(CauseRules.judge(evidence(blocked: 100, [fault])).kind == .paging)
+        #expect(CauseRules.judge(evidence(blocked: 100, majorFaults: 10)).kind == .paging)
+        #expect(CauseRules.judge(evidence(blocked: 100, majorFaults: 9)).kind == .unknown)
+        #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_500)).kind == .paging)
+        #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
+    }
+
+    @Test func aSmallerShareIsLessCertain() throws {
+        let look = try look(at: 50, in: "read")
+        #expect(CauseRules.judge(evidence(cpu: 25, blocked: 75, [look])).confidence == .certain)
+        #expect(CauseRules.judge(evidence(cpu: 26, blocked: 74, [look])).confidence == .likely)
+        #expect(CauseRules.judge(evidence(cpu: 30, queue: 25, blocked: 45, [look])).confidence == .possible)
+    }
+
+    @Test func manyWaitsAndOneLookAreNotCertain() throws {
+        let look = try look(at: 50, in: "read")
+        #expect(CauseRules.judge(evidence(blocked: 100, [look], switches: 4)).confidence == .likely)
+    }
+
+    @Test func aLockWithoutAConfirmedOwnerIsNotCertain() throws {
+        var look = try look(at: 50, in: "futex")
+        look.lock = LockWait(site: LockSite(kind: .pthreadMutex, address: 8, ownership: .unknown("it moved")))
+        #expect(CauseRules.judge(evidence(blocked: 100, [look])).confidence == .likely)
+    }
+
+    @Test func aCircleIsADeadlock() throws {
+        var look = try look(at: 50, in: "futex")
+        look.lock = LockWait(site: LockSite(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
+        #expect(CauseRules.judge(evidence(blocked: 100, [look])).kind == .deadlock)
+        #expect(CauseRules.judge(evidence(blocked: 100, [look])).confidence == .certain)
+        look.lock?.site.hasTimeout = true
+        #expect(CauseRules.judge(evidence(blocked: 100, [look])).confidence == .likely)
+    }
+}

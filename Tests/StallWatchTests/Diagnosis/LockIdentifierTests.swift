@@ -1,0 +1,149 @@
+import Testing
+
+@testable import StallWatch
+
+/// Memory that is one block of bytes at one address.
+private struct Block: MemoryReading {
+    static let address: UInt64 = 0x1000
+    var block: [UInt8]
+
+    init(_ words: [Int32]) {
+        block = words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    }
+
+    func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+        guard address >= Self.address, address - Self.address + UInt64(count) <= UInt64(block.count) else { return nil }
+        let start = Int(address - Self.address)
+        return Array(block[start..<(start + count)])
+    }
+}
+
+private func futex(_ operation: UInt64, at offset: UInt64 = 0, value: UInt64 = 0, timeout: UInt64 = 0) throws
+    -> SystemCall
+{
+    let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
+    return SystemCall(
+        number: number, arguments: [Block.address + offset, operation, value, timeout, 0, 0], stackPointer: 0,
+        programCounter: 0
+    )
+}
+
+private let plainWait: UInt64 = 128
+private let bitsetWait: UInt64 = 128 | 9
+private let lockPI: UInt64 = 128 | 6
+
+private func libc(_ function: String?) -> [NamedFrame] {
+    [NamedFrame(function: nil, image: "libc.so.6"), NamedFrame(function: function, image: "libc.so.6")]
+}
+
+/// In these tests, threads 100 to 109 live, and the waiter is 100.
+private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFrame]) -> LockSite? {
+    LockIdentifier(memory: Block(words), isLive: { (100..<110).contains($0) }).identify(call, of: 100, in: frames)
+}
+
+@Suite struct LockIdentifierTests {
+    // The fields: __lock, __count, __owner, __nusers, __kind.
+    @Test(
+        arguments: [
+            [2, 0, 101, 1, 0], [2, 1, 101, 1, 1], [2, 0, 101, 1, 2], [2, 0, 101, 1, 3], [2, 0, 101, 1, 0x200],
+            [2, 0, 101, 3, 128],
+        ] as [[Int32]])
+    func aMutexNamesItsOwner(fields: [Int32]) throws {
+        let site = identify(try futex(plainWait, value: 2), fields, libc("pthread_mutex_lock"))
+        #expect(site?.kind == .pthreadMutex)
+        #expect(site?.owner == 101)
+    }
+
+    @Test(
+        arguments: [
+            [1, 0, 101, 1, 0], [0, 0, 0, 0, 0], [2, 0, 0, 1, 0], [2, 5, 101, 1, 0], [2, 0, 101, 1, 1],
+            [2, 0, 101, 0, 0],
+            [2, 0, 999, 1, 0], [2, 0, -5, 1, 0], [2, 0, 101, 1, 64], [2, 0, 101, 1, 4096],
+        ] as [[Int32]])
+    func aMutexWhoseFieldsDisagreeHasNoOwner(fields: [Int32]) throws {
+        #expect(identify(try futex(plainWait, value: 2), fields, libc("pthread_mutex_lock"))?.owner == nil)
+    }
+
+    @Test func aRobustMutexIsKnownWithoutItsFunction() throws {
+        let word = Int32(bitPattern: 0x8000_0000 | 101)
+        #expect(identify(try futex(0, value: 0), [word, 1, 101, 1, 16], libc(nil))?.owner == 101)
+        #expect(identify(try futex(0, value: 0), [word, 1, 102, 1, 16], libc(nil))?.owner == nil)
+    }
+
+    @Test func aWaitForAnInheritingFutexNamesItsOwner() throws {
+        let word = Int32(bitPattern: 0x8000_0000 | 103)
+        let raw = [NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: "app")]
+        #expect(identify(try futex(lockPI), [word], raw)?.kind == .swiftMutex)
+        #expect(identify(try futex(lockPI), [word], raw)?.owner == 103)
+        #expect(identify(try futex(lockPI), [word], libc(nil))?.kind == .pthreadMutex)
+        #expect(identify(try futex(lockPI), [103], raw)?.owner == nil)
+        #expect(identify(try futex(lockPI), [Int32(bitPattern: 0xc000_0000 | 103)], raw)?.owner == nil)
+    }
+
+    @Test func aReadWriteLockNamesItsWriter() throws {
+        var fields = [Int32](repeating: 0, count: 13)
+        (fields[0], fields[2], fields[6]) = (0xb, 3, 104)
+        let reader = identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_rdlock"))
+        #expect(reader?.owner == 104)
+        #expect(reader?.address == Block.address)
+        #expect(identify(try futex(bitsetWait, at: 12), fields, libc("pthread_rwlock_wrlock"))?.owner == 104)
+        // Readers have it, and a writer waits for them.
+        (fields[0], fields[6]) = (0xa, 0)
+        #expect(identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_wrlock"))?.owner == nil)
+    }
+
+    @Test func aSyncOntoAQueueIsKnownByItsContext() throws {
+        // 96 bytes of context before the event, whose address is 0x1060; the queue is at 0x1070.
+        var words = [Int32](repeating: 0, count: 64)
+        let event: UInt64 = 96
+        (words[24], words[25]) = (-1, 100)
+        words[(96 - 56) / 4] = Int32(Block.address)
+        let queue = Block.address + 112
+        words[(96 - 40) / 4] = Int32(queue)
+        words[(112 + 56) / 4] = 105
+        let site = identify(try futex(plainWait, at: event, value: 0xffff_ffff), words, [])
+        #expect(site?.kind == .dispatchQueue)
+        #expect(site?.address == queue)
+        #expect(site?.owner == 105)
+        words[25] = 101
+        #expect(identify(try futex(plainWait, at: event, value: 0xffff_ffff), words, [])?.kind == .futex)
+    }
+
+    @Test(arguments: [
+        ("sem_wait", LockSite.Kind.semaphore), ("pthread_cond_wait", .condition), ("pthread_barrier_wait", .barrier),
+        ("dispatch_group_wait", .dispatchGroup), ("dispatch_semaphore_wait", .dispatchSemaphore),
+    ])
+    func whatHasNoOwnerSaysSo(function: String, kind: LockSite.Kind) throws {
+        let site = identify(try futex(bitsetWait), [2, 0, 101, 1, 0], libc(function))
+        #expect(site?.kind == kind)
+        #expect(site?.ownership == LockSite.Ownership.none)
+    }
+
+    @Test func aJoinWaitsForAThread() throws {
+        #expect(identify(try futex(bitsetWait, value: 106), [106], libc("pthread_join"))?.owner == 106)
+        #expect(identify(try futex(bitsetWait, value: 106), [107], libc("pthread_join"))?.owner == nil)
+    }
+
+    @Test func randomWordsNeverHaveAnOwner() throws {
+        var generator = SystemRandomNumberGenerator()
+        let functions: [String?] = [
+            "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "sem_wait",
+            "dispatch_once_f", "pthread_join", "syscall", nil,
+        ]
+        // Of a million words, some name a thread that lives: one in 15 here. The rest of the lock must not agree.
+        for round in 0..<100_000 {
+            var words = (0..<64).map { _ in Int32.random(in: .min ... .max, using: &generator) }
+            let likely: [Int32] = [0, 1, 2, 3, -1, 100, 101, 999, Int32(bitPattern: 0x8000_0000 | 999)]
+            for index in words.indices where Int.random(in: 0..<4, using: &generator) > 0 {
+                words[index] = likely.filter { !(100..<110).contains($0) }.randomElement(using: &generator) ?? 0
+            }
+            let operations: [UInt64] = [plainWait, bitsetWait, 0, lockPI, 11, 13]
+            let operation = operations.randomElement(using: &generator) ?? plainWait
+            let offset = UInt64.random(in: 0..<60, using: &generator) * 4
+            let value = UInt64(UInt32(bitPattern: words[Int(offset / 4)]))
+            let frames = libc(functions[round % functions.count])
+            let site = identify(try futex(operation, at: offset, value: value), words, frames)
+            #expect(site?.owner == nil, "\(words) at \(offset), operation \(operation), in \(frames)")
+        }
+    }
+}

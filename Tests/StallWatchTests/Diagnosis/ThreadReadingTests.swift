@@ -1,0 +1,129 @@
+import Testing
+
+@testable import StallWatch
+
+@Suite struct ThreadReadingTests {
+    @Test func aThreadThatRunsIsInNoCall() {
+        #expect(ThreadActivity(ByteCursor("running\n")) == .running)
+        #expect(ThreadActivity(ByteCursor("-1 0x7ffd0 0x55d0\n")) == .faulting)
+        #expect(ThreadActivity(ByteCursor("")) == nil)
+    }
+
+    @Test func aCallHasSixArguments() {
+        let line = "202 0x7f78467fbe40 0x80 0x2 0x0 0x0 0xffffffff 0x7ffe3c330ad0 0x7f9face42c4a\n"
+        #expect(
+            ThreadActivity(ByteCursor(line))
+                == .waiting(
+                    SystemCall(
+                        number: 202, arguments: [0x7f78_467f_be40, 0x80, 2, 0, 0, 0xffff_ffff],
+                        stackPointer: 0x7ffe_3c33_0ad0, programCounter: 0x7f9f_ace4_2c4a
+                    )
+                )
+        )
+        #expect(ThreadActivity(ByteCursor("202 0x1 0x2\n")) == nil)
+    }
+
+    @Test func aNameMayHaveAnyCharacterInIt() {
+        let stat = ThreadStat(ByteCursor("4700 (a) R 1) S 1 2 3 4 5 6 11 12 13 14 15 16 17 18 0 20 0\n"))
+        #expect(stat?.state == UInt8(ascii: "S"))
+        #expect(stat?.minorFaults == 11)
+        #expect(stat?.majorFaults == 13)
+        #expect(stat?.userTicks == 15)
+        #expect(stat?.systemTicks == 16)
+    }
+
+    @Test func linesAreFoundByTheirBeginning() {
+        var cursor = ByteCursor("nonvoluntary_ctxt_switches:\t7\nvoluntary_ctxt_switches:\t5\n")
+        let isFound = cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:")
+        let count = cursor.number()
+        let isFoundAgain = cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:")
+        #expect(isFound && count == 5 && !isFoundAgain)
+    }
+
+    @Test func numbersThatAreTooLongAreNone() {
+        var cursor = ByteCursor("99999999999999999999 0xfffffffffffffffff x")
+        for _ in 0..<3 {
+            let number = cursor.number()
+            #expect(number == nil)
+            cursor.skipWords(1)
+        }
+    }
+
+    @Test func ownReadingsAreThere() throws {
+        // The main thread of the process, which lives as long as this test runs.
+        let thread = try #require(ThreadList.current().first)
+        let files = try #require(ThreadFiles(thread: thread))
+        let first = try #require(files.read())
+        let second = try #require(files.read())
+        #expect(second.time > first.time)
+        #expect(second.onCPU >= first.onCPU)
+        #expect(second.voluntarySwitches >= first.voluntarySwitches)
+        #expect(first.isAlive)
+    }
+
+    @Test func aThreadThatIsNoneHasNoReadings() {
+        #expect(ThreadFiles(thread: 0) == nil)
+        #expect(ThreadFiles(thread: .max) == nil)
+    }
+
+    @Test func memoryThatIsNotThereIsNil() {
+        #expect(GuardedMemory().bytes(at: 0, count: 8) == nil)
+        #expect(GuardedMemory().bytes(at: .max, count: 8) == nil)
+        #expect(GuardedMemory().word(at: 0x10) == nil)
+        let value: [UInt64] = [0x0102_0304_0506_0708]
+        value.withUnsafeBytes { bytes in
+            let address = UInt64(UInt(bitPattern: bytes.baseAddress))
+            #expect(GuardedMemory().word(at: address) == 0x0102_0304_0506_0708)
+            #expect(GuardedMemory().integer(at: address) == 0x0506_0708)
+        }
+    }
+}
+
+@Suite struct SystemCallTests {
+    @Test func bothTablesNameTheirCalls() {
+        // The numbers of man syscall(2)'s headers.
+        #expect(SystemCallNames.x86_64.name(202) == "futex")
+        #expect(SystemCallNames.x86_64.name(74) == "fsync")
+        #expect(SystemCallNames.x86_64.name(424) == "pidfd_send_signal")
+        #expect(SystemCallNames.x86_64.name(400) == nil)
+        #expect(SystemCallNames.aarch64.name(98) == "futex")
+        #expect(SystemCallNames.aarch64.name(82) == "fsync")
+        #expect(SystemCallNames.aarch64.name(25) == "fcntl")
+        #expect(SystemCallNames.aarch64.name(-1) == nil)
+    }
+
+    @Test func socketAddressesAreWrittenAsUsual() {
+        #expect(SocketName.decode([2, 0, 0x1f, 0x90, 127, 0, 0, 1]) == "127.0.0.1:8080")
+        #expect(SocketName.decode([10, 0, 0, 80, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 15) + [1]) == "[::1]:80")
+        #expect(SocketName.decode([1, 0] + Array("/run/x".utf8) + [0, 9]) == "/run/x")
+        #expect(SocketName.decode([1, 0, 0] + Array("x".utf8)) == "@x")
+        #expect(SocketName.decode([1, 0]) == nil)
+    }
+}
+
+@Suite struct PressureTests {
+    @Test func theShortAverageIsRead() {
+        let text =
+            "some avg10=6.44 avg60=5.83 avg300=6.07 total=51403076\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+        #expect(Pressure.average(in: text) == 6.44)
+        #expect(Pressure.average(in: "") == nil)
+    }
+
+    @Test func throttledTimeIsInNanoseconds() {
+        #expect(CPUQuota.throttledTime(ByteCursor("nr_periods 0\nthrottled_time 524373663\n")) == 524_373_663)
+        #expect(CPUQuota.throttledTime(ByteCursor("usage_usec 1\nthrottled_usec 12\n")) == 12_000)
+        #expect(CPUQuota.throttledTime(ByteCursor("usage_usec 1\n")) == nil)
+    }
+
+    @Test func aQuotaIsLookedForInTheGroupsAround() {
+        #expect(
+            CPUQuota.candidates("3:cpu,cpuacct:/a/b\n2:memory:/m\n") == [
+                "/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/a/cpu.stat",
+                "/sys/fs/cgroup/cpu,cpuacct/cpu.stat",
+            ]
+        )
+        #expect(
+            CPUQuota.candidates("0::/\n") == ["/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/unified/cpu.stat"]
+        )
+    }
+}

@@ -1,0 +1,92 @@
+import Testing
+
+@testable import StallWatch
+
+/// A reading with the times in milliseconds.
+private func reading(
+    at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "S", switches: UInt64 = 0
+) -> ThreadReading {
+    ThreadReading(
+        time: time * 1_000_000, onCPU: cpu * 1_000_000, runQueue: queue * 1_000_000,
+        state: state.asciiValue ?? 0, minorFaults: 0, majorFaults: 0, userTicks: 0, systemTicks: 0,
+        voluntarySwitches: switches, involuntarySwitches: 0, activity: state == "R" ? .running : .faulting
+    )
+}
+
+private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: UInt64) -> TimeSplit? {
+    TimeSplit(readings: readings, from: start * 1_000_000, to: end * 1_000_000)
+}
+
+@Suite struct TimeSplitTests {
+    @Test func readingsAtBothEndsAreExact() throws {
+        let split = try #require(
+            timeSplit([reading(at: 100, cpu: 5, queue: 1), reading(at: 400, cpu: 105, queue: 51)], from: 100, to: 400)
+        )
+        #expect(split.onCPU == 100_000_000)
+        #expect(split.runQueue == 50_000_000)
+        #expect(split.blocked == 150_000_000)
+        #expect(split.uncertainty == 0)
+    }
+
+    @Test func aThreadThatNeverWaitedWasInTheRunQueueForTheRest() throws {
+        // schedstat shows a wait for a CPU only when it is over.
+        let split = try #require(
+            timeSplit([reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 20, state: "R")], from: 0, to: 100)
+        )
+        #expect(split.runQueue == 80_000_000)
+        #expect(split.blocked == 0)
+    }
+
+    @Test func whatAnIdleLoopDidBetweenTheReadingsWasInTheTurn() throws {
+        let readings = [
+            reading(at: 0, cpu: 0), reading(at: 900, cpu: 0), reading(at: 1_040, cpu: 40), reading(at: 1_100, cpu: 40),
+        ]
+        let split = try #require(timeSplit(readings, from: 1_000, to: 1_100))
+        #expect(split.onCPU == 40_000_000)
+        #expect(split.uncertainty == 40_000_000)
+    }
+
+    @Test func whatABusyLoopDidBeforeItsTurnIsTakenOff() throws {
+        // All of the time before the turn was spent on a CPU, and nothing of the turn.
+        let readings = [
+            reading(at: 0, cpu: 0), reading(at: 100, cpu: 100), reading(at: 180, cpu: 150), reading(at: 300, cpu: 150),
+        ]
+        let split = try #require(timeSplit(readings, from: 150, to: 300))
+        #expect(split.onCPU == 0)
+        #expect(split.blocked == 150_000_000)
+        #expect(split.uncertainty == 30_000_000)
+    }
+
+    @Test func aTurnWithoutAReadingInsideIsBounded() throws {
+        let split = try #require(timeSplit([reading(at: 0, cpu: 0), reading(at: 100, cpu: 30)], from: 20, to: 90))
+        #expect(split.onCPU <= 30_000_000)
+        #expect(split.onCPU >= split.uncertainty - min(split.uncertainty, split.onCPU))
+    }
+
+    @Test func nothingReadIsNothingKnown() {
+        #expect(timeSplit([], from: 0, to: 100) == nil)
+    }
+
+    @Test func thePartsAlwaysAddUp() throws {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<10_000 {
+            var time: UInt64 = 0
+            var cpu: UInt64 = 0
+            var queue: UInt64 = 0
+            let readings = (0..<Int.random(in: 1...6, using: &generator)).map { _ in
+                time += .random(in: 0...100, using: &generator)
+                cpu += .random(in: 0...150, using: &generator)
+                queue += .random(in: 0...150, using: &generator)
+                return reading(
+                    at: time, cpu: cpu, queue: queue, state: Bool.random(using: &generator) ? "R" : "S",
+                    switches: .random(in: 0...1, using: &generator)
+                )
+            }
+            let start = UInt64.random(in: 0...200, using: &generator)
+            let end = start + .random(in: 0...300, using: &generator)
+            let split = try #require(timeSplit(readings, from: start, to: end))
+            #expect(split.duration == (end - start) * 1_000_000)
+            #expect(split.uncertainty <= split.duration)
+        }
+    }
+}
