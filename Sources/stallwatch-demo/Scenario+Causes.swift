@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Glibc
+import StallWatch
 
 extension Scenario {
     /// Stalls of every cause.
