@@ -47,7 +47,7 @@ import Testing
         try await Task.sleep(for: .milliseconds(100))
         #expect(try entries(of: "/proc/self/task") <= threads + 2)
         #expect(try entries(of: "/proc/self/fd") <= files + 2)
-        #expect(observers(of: thread.driven) == observed)
+        #expect(observers(of: thread.driven) <= observed)
         timer.stop()
         await thread.stop()
     }
@@ -153,9 +153,10 @@ import Testing
     }
 }
 
-/// Has the calling thread's loop turn, observers and all.
+/// Has the calling thread's loop turn once, observers and all. Without a wait: the end of one comes from a thread of
+/// libdispatch, and a forked child has none.
 private func turnOnce() {
-    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false)
+    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false)
 }
 
 /// What a callout on another thread writes.
