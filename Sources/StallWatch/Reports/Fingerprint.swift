@@ -7,6 +7,7 @@
 ///   cloned under a suffix such as `.cold` or `.constprop.0`): which there are depends on callers elsewhere.
 /// - *Frames without code of the app's own* (reabstraction and dispatch thunks, protocol witnesses, outlined copies):
 ///   the optimiser adds and removes them as it likes.
+/// - *Functions that were inlined*: which are depends on the optimiser, and whether it is known on debug information.
 /// - *How deep a recursion was*: a function counts once, where it was seen first.
 /// - *How the loop was reached*: functions outside the turn's callout have not stalled.
 ///
@@ -105,7 +106,8 @@ extension Fingerprint {
         self.init(
             loop: report.loop.kind,
             paths: stacks.map { stack in
-                let turn = Array(stack.prefix { StallReport.Callout(symbols: [$0.symbol]) == nil })
+                let turn = stack.prefix { StallReport.Callout(symbols: [$0.symbol]) == nil }
+                    .filter { $0.isInlined != true && $0.isPlumbing != true }
                 // A turn that runs none of the app's code (a system library's own timer) is told by what it does run.
                 let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn
                 return inApp.map { frame in

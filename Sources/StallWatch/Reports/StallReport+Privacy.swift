@@ -16,7 +16,17 @@ extension StallReport {
     mutating func shortenPaths(_ style: PathStyle) {
         guard style == .fileNames else { return }
         process.executable = process.name
-        for index in images.indices { images[index].path = images[index].name }
+        for index in images.indices {
+            images[index].path = images[index].name
+            // It names files in directories.
+            images[index].reason = nil
+        }
+        for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
+        if let file = culprit?.file { culprit?.file = Self.fileName(file) }
+    }
+
+    private static func fileName(_ path: String) -> String {
+        path.split(separator: "/").last.map(String.init) ?? path
     }
 
     /// Lets the app change the report.
