@@ -5,7 +5,7 @@ import Synchronization
 
 /// The few functions of GLib that a main loop needs, from the shared library of the system, if there is one.
 ///
-/// A program that uses GLib anyway includes its headers and CStallWatch.h instead: see `Examples/glib-loop`.
+/// A program that uses GLib anyway includes its headers, and calls the functions of CStallWatch.h in C.
 struct GLib: @unchecked Sendable {
     // `@unchecked Sendable`: addresses of functions, which never change: the library is not closed again.
     private let library: UnsafeMutableRawPointer

@@ -76,6 +76,8 @@ extension Scenario {
             for index in 0..<5 {
                 let callout = MainLoop.callouts[index % MainLoop.callouts.count]
                 injected.append(await callout { sleepTooLong(for: stage.stall) })
+                // The loop has to wait in between: two of these in one turn would be one stall in truth.
+                await pause(.milliseconds(20))
             }
             return injected
         },

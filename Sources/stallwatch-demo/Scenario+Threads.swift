@@ -12,7 +12,9 @@ extension Scenario {
             let thread = await LoopThread.start("resident", LoopThread.runBefore)
             try await stage.watch(.runLoop(thread.runLoop, label: "resident"))
             for _ in 0..<20 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(2)) } }
+            await pause(.milliseconds(20))
             let injected = await thread.driven.block { waitForTheSemaphore(for: stage.stall) }
+            await pause(.milliseconds(20))
             for _ in 0..<20 { _ = await thread.driven.source0 { sleepTooLong(for: .milliseconds(2)) } }
             await thread.stop()
             return injected
@@ -125,7 +127,10 @@ extension Scenario {
             let thread = await LoopThread.start("worker", style)
             try await stage.watch(.runLoop(thread.runLoop, label: "worker"))
             for _ in 0..<10 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(5)) } }
+            // The loop has to wait before and after: what is in the same turn is part of the stall in truth.
+            await pause(.milliseconds(20))
             let injected = await thread.driven.source0 { sleepTooLong(for: stage.stall) }
+            await pause(.milliseconds(20))
             for _ in 0..<10 { _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(5)) } }
             await thread.stop()
             return injected

@@ -34,7 +34,7 @@ struct LoopWatch {
 
     /// Looks at the loop, does what has to be done, and returns when to look again (`.max`: when it calls).
     mutating func look(at time: UInt64, countingFrom: UInt64, heldBack reason: HeldBackReason) -> UInt64 {
-        let nextBeat = loop.source.beat(loop.recorder, at: time)
+        let nextBeat = loop.source.beat(loop.recorder, threshold: loop.threshold, at: time)
         let snapshot = loop.snapshot()
         detector.threshold = loop.threshold
         let decision = detector.look(snapshot, at: time, countingFrom: countingFrom)
@@ -45,7 +45,10 @@ struct LoopWatch {
             case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
             }
         }
-        if detector.stall == nil, let began = snapshot.began, began < countingFrom, time &- began >= loop.threshold {
+        // A process that was stopped is counted once by the watchdog, however many turns that concerns.
+        if reason == .paused, detector.stall == nil, let began = snapshot.began, began < countingFrom,
+            time &- began >= loop.threshold
+        {
             holdBack(began, reason)
         }
         if detector.stall == nil, let turn = snapshot.began,
@@ -178,12 +181,14 @@ extension LoopWatch {
             record.captureMethods = services.capturer.methods
             record.heldBack = services.heldBack.current
             saturationRecord = record
+            loop.recorder.markSaturated(saturation.since)
             services.submit(record)
         case .end(let saturation):
             guard var record = saturationRecord else { return }
             record.state = .ended
             record.turns = saturation.lastTurn - saturation.firstTurn
-            record.duration = max(time &- saturation.since, record.threshold)
+            let end = loop.recorder.saturationEnd ?? time
+            record.duration = max(end &- min(saturation.since, end), record.threshold)
             saturationRecord = nil
             services.submit(record)
         case nil:

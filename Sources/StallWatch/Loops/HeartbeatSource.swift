@@ -8,9 +8,8 @@ import Synchronization
 /// counts only from the first item that has run: before that, nobody is known to serve the loop.
 final class HeartbeatSource: LoopSource {
     let kind: StallReport.LoopKind
-    private let interval: UInt64
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
-    private let owner: @Sendable () -> Int32?
+    private let owner: @Sendable () -> QueueOwner.Answer
     private let isUnneeded: @Sendable () -> Bool
 
     private let isPending = Atomic<Bool>(false)
@@ -18,24 +17,22 @@ final class HeartbeatSource: LoopSource {
     private let lastRan = Atomic<UInt64>(0)
 
     /// - Parameters:
-    ///   - threshold: How long the loop may take, in nanoseconds.
     ///   - owner: The thread that runs the loop now, if that can be known.
     ///   - isUnneeded: Whether the loop is followed better in another way.
     ///   - send: Submits an item to the loop. Called on the watchdog; must not wait.
     init(
-        kind: StallReport.LoopKind, threshold: UInt64,
-        owner: @escaping @Sendable () -> Int32? = { nil },
+        kind: StallReport.LoopKind, owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.kind = kind
-        interval = threshold / 2
         self.send = send
         self.owner = owner
         self.isUnneeded = isUnneeded
     }
 
-    func beat(_ recorder: TurnRecorder, at now: UInt64) -> UInt64? {
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
+        let interval = threshold / 2
         if isUnneeded() { return nil }
         // While one is pending its turn's age says when to look, and after that its end wakes the watchdog. Before the first
         // has run there is no turn, so look again.
@@ -60,7 +57,13 @@ final class HeartbeatSource: LoopSource {
     func target(of recorder: TurnRecorder) -> CaptureTarget {
         switch kind {
         case .globalQueue, .cooperativePool: .pool
-        default: (owner() ?? recorder.lastThread).map(CaptureTarget.thread) ?? .unknown
+        default:
+            switch owner() {
+            case .thread(let thread): .thread(thread)
+            // Not the thread that ran it last: that one may be doing something else, or be gone.
+            case .nobody: .unknown
+            case .unknown: recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
+            }
         }
     }
 
@@ -72,9 +75,9 @@ final class HeartbeatSource: LoopSource {
 
 extension LoopSource where Self == HeartbeatSource {
     /// A serial dispatch queue.
-    static func queue(_ queue: DispatchQueue, threshold: UInt64) -> HeartbeatSource {
+    static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let lock = QueueOwner(queue)
-        return HeartbeatSource(kind: .dispatchQueue, threshold: threshold, owner: { lock.thread() }) { item in
+        return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }) { item in
             queue.async {
                 lock.check()
                 item()
@@ -83,11 +86,9 @@ extension LoopSource where Self == HeartbeatSource {
     }
 
     /// The main dispatch queue, as long as nobody runs the main run loop.
-    static func mainQueue(threshold: UInt64, unless isRunLoopUsed: @escaping @Sendable () -> Bool) -> HeartbeatSource {
+    static func mainQueue(unless isRunLoopUsed: @escaping @Sendable () -> Bool) -> HeartbeatSource {
         let lock = QueueOwner(.main)
-        return HeartbeatSource(
-            kind: .mainQueue, threshold: threshold, owner: { lock.thread() }, unless: isRunLoopUsed
-        ) { item in
+        return HeartbeatSource(kind: .mainQueue, owner: { lock.answer() }, unless: isRunLoopUsed) { item in
             DispatchQueue.main.async {
                 lock.check()
                 item()
@@ -96,15 +97,13 @@ extension LoopSource where Self == HeartbeatSource {
     }
 
     /// A global queue of libdispatch.
-    static func globalQueue(_ quality: DispatchQoS.QoSClass, threshold: UInt64) -> HeartbeatSource {
-        HeartbeatSource(kind: .globalQueue, threshold: threshold) {
-            DispatchQueue.global(qos: quality).async(execute: $0)
-        }
+    static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
+        HeartbeatSource(kind: .globalQueue) { DispatchQueue.global(qos: quality).async(execute: $0) }
     }
 
     /// The pool that runs Swift's tasks.
-    static func cooperativePool(threshold: UInt64) -> HeartbeatSource {
-        HeartbeatSource(kind: .cooperativePool, threshold: threshold) { item in
+    static func cooperativePool() -> HeartbeatSource {
+        HeartbeatSource(kind: .cooperativePool) { item in
             Task.detached { item() }
         }
     }

@@ -21,9 +21,11 @@ protocol LoopSource: AnyObject, Sendable {
     /// The name of the mode that the app gave the number `index`.
     func modeName(_ index: UInt8) -> String?
 
-    /// Sends the loop a heartbeat if one is due at `now`. Returns when the next one is, or `nil` for a loop that tells of
-    /// its turns by itself.
-    func beat(_ recorder: TurnRecorder, at now: UInt64) -> UInt64?
+    /// Sends the loop a heartbeat if one is due at `now`; `threshold` is how long it may take at the moment, in
+    /// nanoseconds.
+    ///
+    /// Returns when the next one is due, or `nil` for a loop that tells of its turns by itself.
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64?
 
     /// Stops following the loop.
     func remove()
@@ -42,7 +44,7 @@ extension LoopSource {
 
     func modeName(_ index: UInt8) -> String? { nil }
 
-    func beat(_ recorder: TurnRecorder, at now: UInt64) -> UInt64? { nil }
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? { nil }
 
     func remove() {}
 }

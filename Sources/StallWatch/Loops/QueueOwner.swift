@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// libdispatch keeps the owner's kernel id in the low 30 bits of the queue's state word, `dq_state` (queue_internal.h and
 /// lock.h: DLOCK_OWNER_MASK), 56 bytes into the object on 64-bit Linux. That is a private layout, so it is checked on the
-/// queue itself: an item that runs on it must find its own thread there. Until then, and if not, the answer is `nil`.
+/// queue itself: an item that runs on it must find its own thread there. Until then, and if not, the answer is `unknown`.
 final class QueueOwner: Sendable {
     static let stateOffset = 56
     static let ownerMask: UInt64 = 0x3fff_ffff
@@ -24,10 +24,19 @@ final class QueueOwner: Sendable {
         isConfirmed.store(owner() == UInt64(clinux_gettid()), ordering: .relaxed)
     }
 
-    /// The thread that runs the queue; `nil` if none does, or it cannot be known.
-    func thread() -> Int32? {
-        guard isConfirmed.load(ordering: .relaxed) else { return nil }
-        return Int32(exactly: owner()).flatMap { $0 == 0 ? nil : $0 }
+    /// Who runs a queue.
+    enum Answer: Equatable {
+        case thread(Int32)
+        /// No thread does: the queue has nothing to do, is suspended, or waits for its target.
+        case nobody
+        /// It cannot be known.
+        case unknown
+    }
+
+    /// Who runs the queue now.
+    func answer() -> Answer {
+        guard isConfirmed.load(ordering: .relaxed), let thread = Int32(exactly: owner()) else { return .unknown }
+        return thread == 0 ? .nobody : .thread(thread)
     }
 
     private func owner() -> UInt64 {

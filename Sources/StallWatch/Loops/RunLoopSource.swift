@@ -54,6 +54,10 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
             for observer in turnObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
         }
         for (observer, mode) in modeObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
+        // A run that is on already was entered unseen, and may last for as long as the program.
+        if let mode = CFRunLoopCopyCurrentMode(runLoop), let index = namedModes.firstIndex(of: Self.name(mode)) {
+            recorder.adoptMode(UInt8(index + 1))
+        }
     }
 
     /// Takes the observers off the run loop.

@@ -31,6 +31,10 @@ final class TurnRecorder: Sendable {
     private let stalledEnd = Atomic<UInt64>(0)
     /// When the loop last left a wait, or was entered from outside; 0 while it waits.
     private let leftWait = Atomic<UInt64>(0)
+    /// The ``leftWait`` of the saturation whose end the watchdog waits for; 0 for none.
+    private let saturated = Atomic<UInt64>(0)
+    /// When that saturation ended; 0 while it lasts.
+    private let saturatedEnd = Atomic<UInt64>(0)
     /// The kernel id of the thread that runs the loop; 0 while it has not been seen.
     private let thread = Atomic<Int32>(0)
     /// That thread's pthread_t, which it can compare without a system call.
@@ -67,10 +71,11 @@ extension TurnRecorder {
         let runs = depth.load(ordering: .relaxed)
         depth.store(runs + 1, ordering: .relaxed)
         modes.store(modes.load(ordering: .relaxed) << 8, ordering: .relaxed)
-        if leftWait.load(ordering: .relaxed) == 0
-            || runs == 0 && now &- ended.load(ordering: .relaxed) > Self.longestReentry
-        {
+        let left = leftWait.load(ordering: .relaxed)
+        let last = ended.load(ordering: .relaxed)
+        if left == 0 || runs == 0 && now &- last > Self.longestReentry {
             leftWait.store(now, ordering: .relaxed)
+            endSaturation(left, at: last)
         }
         noteThread()
         beginTurn(at: now)
@@ -81,8 +86,21 @@ extension TurnRecorder {
         modes.store(modes.load(ordering: .relaxed) & ~0xff | UInt64(index), ordering: .relaxed)
     }
 
+    /// The loop runs, in a mode that the app gave the number `index`, and was entered before it was followed.
+    ///
+    /// May be called on any thread: what the loop itself tells in the meantime counts.
+    func adoptMode(_ index: UInt8) {
+        _ = modes.compareExchange(expected: 0, desired: UInt64(index), ordering: .relaxed)
+    }
+
+    /// The loop is in a run, which may have been entered before it was followed.
+    private func noteRun() {
+        if depth.load(ordering: .relaxed) == 0 { depth.store(1, ordering: .relaxed) }
+    }
+
     /// The loop has left its wait.
     func leaveWait(at now: UInt64) {
+        noteRun()
         leftWait.store(now, ordering: .relaxed)
         noteThread()
         beginTurn(at: now)
@@ -92,6 +110,7 @@ extension TurnRecorder {
     ///
     /// The second time in one turn means that it did not wait: a new turn.
     func reachSources(now: () -> UInt64) {
+        noteRun()
         guard reachedSources.load(ordering: .relaxed) else {
             return reachedSources.store(true, ordering: .relaxed)
         }
@@ -101,8 +120,19 @@ extension TurnRecorder {
 
     /// The loop is about to wait.
     func enterWait(at now: UInt64) {
+        noteRun()
+        let left = leftWait.load(ordering: .relaxed)
         leftWait.store(0, ordering: .relaxed)
         endTurn(at: now)
+        endSaturation(left, at: now)
+    }
+
+    /// The loop, which had left its wait at `left`, waits, or does what counts as a wait.
+    private func endSaturation(_ left: UInt64, at now: UInt64) {
+        guard left != 0, saturated.load(ordering: .relaxed) == left else { return }
+        saturated.store(0, ordering: .relaxed)
+        saturatedEnd.store(now, ordering: .releasing)
+        alarm.ring()
     }
 
     /// The loop is left.
@@ -214,6 +244,21 @@ extension TurnRecorder {
         let told = stalledEnd.load(ordering: .sequentiallyConsistent)
         // Not told: the turn ended before the mark was there, or the loop is between ending it and telling.
         return told != 0 ? told : last
+    }
+
+    /// Asks to be told when the loop, which left its wait at `left`, waits again.
+    func markSaturated(_ left: UInt64) {
+        saturatedEnd.store(0, ordering: .relaxed)
+        saturated.store(left, ordering: .sequentiallyConsistent)
+    }
+
+    /// When the marked saturation ended, as far as that can be known.
+    var saturationEnd: UInt64? {
+        let told = saturatedEnd.load(ordering: .acquiring)
+        if told != 0 { return told }
+        // A loop that has been left, and not entered again, does not wait: it ended.
+        let isLeft = depth.load(ordering: .relaxed) == 0 && began.load(ordering: .relaxed) == 0
+        return isLeft ? ended.load(ordering: .relaxed) : nil
     }
 
     /// The stall's end has been seen.

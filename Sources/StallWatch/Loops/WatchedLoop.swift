@@ -68,7 +68,7 @@ extension WatchedLoop {
             )
         }
         let isRunLoopUsed: @Sendable () -> Bool = { runLoop.recorder.snapshot().number > 0 }
-        return [runLoop, try kit.monitor { _ in .mainQueue(threshold: kit.threshold, unless: isRunLoopUsed) }]
+        return [runLoop, try kit.monitor { _ in .mainQueue(unless: isRunLoopUsed) }]
     }
 
     /// The main thread's run loop, `RunLoop.main`, in its common modes.
@@ -115,7 +115,7 @@ extension WatchedLoop {
     public static func queue(_ queue: DispatchQueue, label: String, threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(queue)) {
             kit throws(StallWatchError) in
-            [try kit.monitor { _ in .queue(queue, threshold: kit.threshold) }]
+            [try kit.monitor { _ in .queue(queue) }]
         }
     }
 
@@ -124,14 +124,14 @@ extension WatchedLoop {
         _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: Duration? = nil
     ) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: nil) { kit throws(StallWatchError) in
-            [try kit.monitor { _ in .globalQueue(quality, threshold: kit.threshold) }]
+            [try kit.monitor { _ in .globalQueue(quality) }]
         }
     }
 
     /// The pool of threads that runs Swift's tasks: late when a new task does not start in time.
     public static func cooperativePool(label: String = "tasks", threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: nil) { kit throws(StallWatchError) in
-            [try kit.monitor { _ in .cooperativePool(threshold: kit.threshold) }]
+            [try kit.monitor { _ in .cooperativePool() }]
         }
     }
 

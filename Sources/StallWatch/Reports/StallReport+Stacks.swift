@@ -11,7 +11,7 @@ extension StallReport {
         public var threadState: ThreadState?
         /// How the stack was taken.
         public var method: CaptureMethod?
-        /// The workers of a pool, grouped by equal stack, the largest group first.
+        /// The workers of a pool, grouped by equal stack: those in the app's code first, then the largest group.
         public var workers: [WorkerGroup]?
         /// Whether the same turn was still running after the capture: only then is the stack the stall's for certain.
         public var isValid: Bool

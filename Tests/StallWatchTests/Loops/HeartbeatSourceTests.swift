@@ -1,0 +1,79 @@
+import Synchronization
+import Testing
+
+@testable import StallWatch
+
+/// A loop that runs what it is sent when the test says so.
+///
+/// Times are small numbers: the source is told the time, except by the items that run.
+@Suite struct HeartbeatSourceTests {
+    private final class Loop: Sendable {
+        let items = Mutex<[@Sendable () -> Void]>([])
+
+        var pending: Int { items.withLock { $0.count } }
+
+        func runAll() {
+            for item in items.withLock({ items in
+                defer { items.removeAll() }
+                return items
+            }) { item() }
+        }
+    }
+
+    private let loop = Loop()
+    private let recorder = TurnRecorder(alarm: WatchdogAlarm())
+
+    private func source(
+        _ kind: StallReport.LoopKind = .dispatchQueue, owner: QueueOwner.Answer = .unknown
+    ) -> HeartbeatSource {
+        HeartbeatSource(kind: kind, owner: { owner }) { [loop] item in loop.items.withLock { $0.append(item) } }
+    }
+
+    @Test func nothingCountsBeforeTheFirstItemHasRun() {
+        let source = source()
+        #expect(source.beat(recorder, threshold: 100, at: 1000) == 1050)
+        #expect(loop.pending == 1)
+        #expect(recorder.snapshot().began == nil)
+        #expect(source.beat(recorder, threshold: 100, at: 1050) == 1100)
+        #expect(loop.pending == 1)
+        loop.runAll()
+        #expect(source.beat(recorder, threshold: 100, at: 1100) == 1150)
+        #expect(recorder.snapshot().began == 1100)
+    }
+
+    @Test func noItemIsSentWhileOneIsPending() {
+        let source = source()
+        _ = source.beat(recorder, threshold: 100, at: 1000)
+        loop.runAll()
+        _ = source.beat(recorder, threshold: 100, at: 2000)
+        for time in [2050, 2100, 9000] as [UInt64] { #expect(source.beat(recorder, threshold: 100, at: time) == nil) }
+        #expect(loop.pending == 1)
+        #expect(recorder.snapshot().began == 2000)
+    }
+
+    @Test func itemsAreSentTwiceAThreshold() {
+        let source = source()
+        _ = source.beat(recorder, threshold: 100, at: 1000)
+        loop.runAll()
+        #expect(source.beat(recorder, threshold: 100, at: 1049) == 1050)
+        #expect(loop.pending == 0)
+    }
+
+    /// A threshold that is lowered while the monitor runs makes items more frequent, too, or short stalls fall between two.
+    @Test func aThresholdThatIsChangedCountsForTheNextItem() {
+        let source = source()
+        _ = source.beat(recorder, threshold: 10_000, at: 10_000)
+        loop.runAll()
+        #expect(source.beat(recorder, threshold: 100, at: 10_049) == 10_050)
+        #expect(source.beat(recorder, threshold: 100, at: 10_050) == 10_100)
+        #expect(loop.pending == 1)
+    }
+
+    @Test func theOwnerIsCapturedAndNoThreadThatRanTheLoopBefore() {
+        recorder.noteThread()
+        #expect(source(owner: .thread(77)).target(of: recorder) == .thread(77))
+        #expect(source(owner: .nobody).target(of: recorder) == .unknown)
+        #expect(source(owner: .unknown).target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
+        #expect(source(.globalQueue).target(of: recorder) == .pool)
+    }
+}
