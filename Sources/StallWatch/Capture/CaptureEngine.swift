@@ -1,6 +1,6 @@
 /// The mechanisms behind a capture: what CUnwind does, as a protocol, so that the policy's use of them can be tested.
 protocol CaptureEngine: AnyObject {
-    /// Whether ptrace works here, tried on a thread of the engine's own.
+    /// Whether ptrace is permitted here, tried on a thread of the engine's own.
     func probeStop() -> Bool
 
     /// What the thread is doing now.

@@ -45,34 +45,51 @@ extension StallReport {
     }
 
     /// What a stall's time went to.
-    public enum CauseKind: String, Codable, Sendable {
+    ///
+    /// More may come.
+    public struct CauseKind: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Takes any word, known or not.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
         /// Computing, in the app's code or in the kernel.
-        case cpu
+        public static let cpu = CauseKind(rawValue: "cpu")
         /// Waiting for somebody to let go of a lock, a semaphore or a queue.
-        case lock
+        public static let lock = CauseKind(rawValue: "lock")
         /// Waiting for data of a file, a pipe, a socket or a device.
-        case io
+        public static let io = CauseKind(rawValue: "io")
         /// Waiting for time to pass.
-        case sleep
+        public static let sleep = CauseKind(rawValue: "sleep")
         /// Waiting in any other system call, such as `wait4`.
-        case syscall
+        public static let syscall = CauseKind(rawValue: "syscall")
         /// Waiting for pages of memory to come from a disk.
-        case paging
+        public static let paging = CauseKind(rawValue: "paging")
         /// Ready to run, while other threads had the CPUs.
-        case starved
+        public static let starved = CauseKind(rawValue: "starved")
         /// Ready to run, while the cgroup's CPU quota was used up.
-        case throttled
+        public static let throttled = CauseKind(rawValue: "throttled")
         /// Waiting in a circle of threads, of which none can go on.
-        case deadlock
+        public static let deadlock = CauseKind(rawValue: "deadlock")
         /// Nothing that was seen explains it.
-        case unknown
+        public static let unknown = CauseKind(rawValue: "unknown")
     }
 
     /// How sure a cause is.
-    public enum Confidence: String, Codable, Sendable {
-        case certain
-        case likely
-        case possible
+    ///
+    /// More may come.
+    public struct Confidence: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Takes any word, known or not.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// What was seen leaves nothing else.
+        public static let certain = Confidence(rawValue: "certain")
+        /// What was seen makes it the best explanation.
+        public static let likely = Confidence(rawValue: "likely")
+        /// One explanation of several.
+        public static let possible = Confidence(rawValue: "possible")
     }
 
     /// A system call.
@@ -106,9 +123,46 @@ extension StallReport {
     }
 
     /// What kind of lock it is.
-    public enum LockKind: String, Codable, Sendable {
-        case pthreadMutex, pthreadReadWriteLock, swiftMutex, dispatchUnfairLock, dispatchQueue, dispatchOnce, threadJoin
-        case once, semaphore, dispatchSemaphore, dispatchGroup, condition, barrier, file, futex, systemSemaphore
+    ///
+    /// More may come.
+    public struct LockKind: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Takes any word, known or not.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// pthread_mutex_t; also NSLock, NSRecursiveLock and std::mutex.
+        public static let pthreadMutex = LockKind(rawValue: "pthreadMutex")
+        /// pthread_rwlock_t.
+        public static let pthreadReadWriteLock = LockKind(rawValue: "pthreadReadWriteLock")
+        /// Mutex of Swift's Synchronization module.
+        public static let swiftMutex = LockKind(rawValue: "swiftMutex")
+        /// A lock inside libdispatch.
+        public static let dispatchUnfairLock = LockKind(rawValue: "dispatchUnfairLock")
+        /// A serial dispatch queue.
+        public static let dispatchQueue = LockKind(rawValue: "dispatchQueue")
+        /// dispatch_once.
+        public static let dispatchOnce = LockKind(rawValue: "dispatchOnce")
+        /// The end of a thread.
+        public static let threadJoin = LockKind(rawValue: "threadJoin")
+        /// pthread_once.
+        public static let once = LockKind(rawValue: "once")
+        /// sem_t.
+        public static let semaphore = LockKind(rawValue: "semaphore")
+        /// DispatchSemaphore.
+        public static let dispatchSemaphore = LockKind(rawValue: "dispatchSemaphore")
+        /// DispatchGroup.
+        public static let dispatchGroup = LockKind(rawValue: "dispatchGroup")
+        /// pthread_cond_t; also NSCondition.
+        public static let condition = LockKind(rawValue: "condition")
+        /// pthread_barrier_t.
+        public static let barrier = LockKind(rawValue: "barrier")
+        /// A lock on a file.
+        public static let file = LockKind(rawValue: "file")
+        /// A futex of a kind that is not known.
+        public static let futex = LockKind(rawValue: "futex")
+        /// A System V semaphore.
+        public static let systemSemaphore = LockKind(rawValue: "systemSemaphore")
     }
 
     /// A thread that holds a lock.

@@ -112,7 +112,24 @@ import Testing
             "thread": { "id": 4700, "name": "notes" }
           },
           "startUncertaintyMilliseconds": 12.5, "turns": 9, "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
-          "culprit": { "function": "save(_:)", "image": "notes" },
+          "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88 },
+          "cause": {
+            "kind": "deadlock", "summary": "Blocked 801 ms.", "confidence": "certain", "onCPUMilliseconds": 9.5,
+            "runQueueMilliseconds": 1.5, "blockedMilliseconds": 801, "uncertaintyMilliseconds": 0.5, "kernelShare": 0.25,
+            "minorFaults": 3, "majorFaults": 0, "voluntarySwitches": 1, "involuntarySwitches": 2,
+            "throttledMilliseconds": 0.5, "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0" },
+            "waitChannel": "futex_wait_queue", "kernelStack": ["futex_wait_queue"],
+            "lock": {
+              "kind": "pthreadMutex", "address": "0x7f1c2c0012a0", "function": "pthread_mutex_lock", "label": "wal",
+              "isDeadlock": true, "reason": "unknown",
+              "owners": [
+                { "thread": { "id": 4711, "name": "db-writer" }, "stack": 0, "isRunning": false,
+                  "systemCall": { "number": 202, "name": "futex" }, "waitsFor": "pthreadMutex",
+                  "waitsForAddress": "0x7f1c2c0012f0" }
+              ]
+            },
+            "pressure": { "cpuSomeAvg10": 0.5, "ioSomeAvg10": 12, "memorySomeAvg10": 0 }
+          },
           "samples": [
             { "atMilliseconds": 250.5, "stack": 0, "reason": "a part of the stack is not mapped", "threadState": "blocked",
               "method": "read", "workers": [ { "stack": 0, "threads": [ { "id": 4701 } ] } ], "isValid": true,
@@ -124,9 +141,12 @@ import Testing
           ],
           "omittedThreads": 4, "stacks": [ [0] ],
           "frames": [
-            { "image": 0, "offset": "0x1f3a0", "function": "save(_:)", "symbol": "$s5notes4saveyySiF", "isInApp": true, "kind": "code" }
+            { "image": 0, "offset": "0x1f3a0", "function": "save(_:)", "symbol": "$s5notes4saveyySiF", "isInApp": true, "kind": "code",
+              "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isPlumbing": false,
+              "reason": "unknown", "isTaskStart": false }
           ],
-          "images": [ { "name": "notes", "path": "/opt/notes/bin/notes", "buildID": "3b1e", "baseAddress": "0x55d0c8a00000" } ],
+          "images": [ { "name": "notes", "path": "/opt/notes/bin/notes", "buildID": "3b1e", "baseAddress": "0x55d0c8a00000",
+                        "isInApp": true, "reason": "unknown" } ],
           "monitor": {
             "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "stop"],
             "heldBack": { "processStopped": 0, "suspended": 0, "debugger": 0, "paused": 0, "threadEnded": 0, "repeated": 5, "rateLimit": 1 }
