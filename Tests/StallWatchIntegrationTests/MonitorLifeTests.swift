@@ -153,7 +153,9 @@ import Testing
     }
 }
 
-/// Has the calling thread's loop turn once, observers and all. Without a wait: the end of one comes from a thread of
+/// Has the calling thread's loop turn once, observers and all.
+///
+/// Without a wait: the end of one comes from a thread of
 /// libdispatch, and a forked child has none.
 private func turnOnce() {
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false)
