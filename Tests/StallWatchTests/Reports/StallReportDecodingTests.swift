@@ -23,7 +23,7 @@ import Testing
     @Test func wordsAndFieldsOfANewerVersionAreKeptOrPassedOver() throws {
         var text = String(decoding: Self.report.jsonData(), as: UTF8.self)
         text = text.replacingOccurrences(
-            of: "\"kind\" : \"stall\"", with: "\"kind\" : \"boredom\", \"cause\" : { \"kind\" : \"moon\" }")
+            of: "\"kind\" : \"stall\"", with: "\"kind\" : \"boredom\", \"weather\" : { \"kind\" : \"moon\" }")
         text = text.replacingOccurrences(of: "\"method\" : \"read\"", with: "\"method\" : \"guess\"")
         let report = try StallReport(jsonData: Array(text.utf8))
         #expect(report.kind == StallReport.Kind(rawValue: "boredom"))
