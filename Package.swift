@@ -84,7 +84,9 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchIntegrationTests",
-            dependencies: ["CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo", "stallwatch-test-host"],
+            dependencies: [
+                "CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo", "stallwatch-test-host", "stack-host",
+            ],
             swiftSettings: settings
         ),
         .testTarget(
