@@ -63,6 +63,13 @@ let package = Package(
             name: "stallwatch-test-host", dependencies: ["StallWatch"], path: "Tests/Support/TestHost",
             swiftSettings: settings
         ),
+        // Holds still in deep stacks for gdb. Part of the tests.
+        .executableTarget(
+            name: "stack-host",
+            dependencies: ["CUnwind", "CUnwindTestSupport"],
+            path: "Tests/Support/StackHost",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "CUnwindTests",
             dependencies: ["CUnwind", "CUnwindTestSupport"],
@@ -84,7 +91,9 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchIntegrationTests",
-            dependencies: ["CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo", "stallwatch-test-host"],
+            dependencies: [
+                "CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo", "stallwatch-test-host", "stack-host",
+            ],
             swiftSettings: settings
         ),
         .testTarget(

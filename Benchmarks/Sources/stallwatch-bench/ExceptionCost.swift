@@ -3,7 +3,7 @@ import Foundation
 
 /// What a C++ exception costs in this program, which links StallWatch, and in one that does not.
 enum ExceptionCost {
-    static let rounds = 11
+    static let rounds = 51
 
     static func table() throws -> Table {
         var with: [Double] = []
@@ -11,7 +11,7 @@ enum ExceptionCost {
         _ = throw_cost(1000)
         // Turn by turn, so that a slow moment of the machine meets both.
         for _ in 0..<rounds {
-            with.append(throw_cost(100_000))
+            with.append(throw_cost(20_000))
             without.append(try costElsewhere())
         }
         let (own, other) = (Samples(with).median, Samples(without).median)

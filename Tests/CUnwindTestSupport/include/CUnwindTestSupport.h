@@ -72,6 +72,10 @@ bool cunwind_test_poser_contains(uint64_t address);
 /// Ends and frees it. Returns how many times it went round since its start: 0 tells that it was left stopped.
 uint64_t cunwind_test_poser_stop(cunwind_test_poser *_Nonnull poser);
 
+/// Lets any process trace this one. Under Yama's scope 1 only ancestors may, and a debugger that a test runs is a sibling.
+/// Async-signal-safe: yes.
+void cunwind_test_allow_tracing(void);
+
 // ---- Drivers that try to break the engine ---------------------------------------------------------------------------
 
 /// What came of unwinding stacks that no compiler made.

@@ -1,0 +1,168 @@
+import Foundation
+import Testing
+
+/// Every frame of deep stacks is what gdb finds in the same thread.
+///
+/// Compared by return address, which says more than the functions' names would. Functions that were inlined have no frame.
+@Suite(.serialized, .enabled(if: Command.find("gdb") != nil, "gdb is not installed"))
+struct UnwindQualityTests {
+    static let stacks = [
+        "c_recursion", "c_variable_frames", "c_sort_callback", "c_tree_callback", "c_signal_handler", "c_once",
+        "cpp_virtual_templates", "cpp_catch", "cpp_unwinding", "cpp_sort_lambda", "cpp_functions",
+        "swift_generics", "swift_closures", "swift_classes", "swift_sort", "swift_description", "swift_throws",
+        "foundation_encode", "foundation_decode", "foundation_timer", "foundation_notification", "foundation_operation",
+        "dispatch_sync", "dispatch_worker", "dispatch_apply", "dispatch_semaphore",
+    ]
+
+    @Test(arguments: Build.allCases)
+    func everyFrameIsWhatGDBFinds(build: Build) throws {
+        let directory = try TemporaryDirectory()
+        let library = try build.makeLibrary(in: directory)
+        let host = try Host(library: library, stacks: Self.stacks)
+        defer { host.end() }
+        let reference = try Self.backtraces(of: host.processIdentifier)
+
+        #expect(host.captures.count >= Self.stacks.count)
+        for capture in host.captures {
+            let expected = reference.frames[capture.thread] ?? []
+            let addresses = expected.map(\.address)
+            #expect(
+                capture.addresses == addresses,
+                """
+                \(capture.stack) by \(capture.method), \(build): \(capture.addresses.count) frames, and gdb has \
+                \(addresses.count) (\(reference.ends[capture.thread] ?? "?")):
+                \(Self.difference(capture.addresses, expected))
+                """
+            )
+            #expect(capture.isComplete, "\(capture.stack) by \(capture.method), \(build)")
+        }
+        print("\(build): \(host.captures.count) captures, \(host.captures.map(\.addresses.count).reduce(0, +)) frames")
+    }
+
+    struct Frame {
+        var address: UInt64
+        var function: Substring
+    }
+
+    /// What gdb says of every thread of that process.
+    static func backtraces(of process: Int32) throws -> (frames: [Int: [Frame]], ends: [Int: Substring]) {
+        let gdb = try #require(Command.find("gdb"))
+        let script = testSupport.appendingPathComponent("Stacks/backtraces.py").path
+        let text = try Command(
+            program: gdb,
+            arguments: ["-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", "\(process)", "-x", script]
+        ).succeed()
+        var frames: [Int: [Frame]] = [:]
+        var ends: [Int: Substring] = [:]
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 3)
+            if words.count == 4, words[0] == "frame", let thread = Int(words[1]), let address = UInt64(words[2]) {
+                frames[thread, default: []].append(Frame(address: address, function: words[3]))
+            } else if words.count > 2, words[0] == "end", let thread = Int(words[1]) {
+                ends[thread] = line
+            }
+        }
+        return (frames, ends)
+    }
+
+    /// The two stacks beside each other from one frame before they differ.
+    private static func difference(_ own: [UInt64], _ expected: [Frame]) -> String {
+        let same = zip(own, expected).prefix { $0 == $1.address }.count
+        return (max(same - 1, 0)..<max(own.count, expected.count)).prefix(12).map { index in
+            let left = index < own.count ? String(own[index], radix: 16) : "-"
+            let right = index < expected.count ? expected[index] : nil
+            return "#\(index) \(left) | \(right.map { "\(String($0.address, radix: 16)) \($0.function)" } ?? "-")"
+        }.joined(separator: "\n")
+    }
+}
+
+/// How the stacks are compiled: with the compilers themselves, as a second build of the whole package would take minutes.
+enum Build: CaseIterable {
+    case debug
+    case release
+
+    /// The shared library with all stacks.
+    func makeLibrary(in directory: TemporaryDirectory) throws -> String {
+        let sources = testSupport.appendingPathComponent("Stacks")
+        func source(_ name: String) -> String { sources.appendingPathComponent(name).path }
+        let optimization = self == .debug ? "-O0" : "-O2"
+        for (compiler, name) in [("clang", "ends.c"), ("clang", "stacks.c"), ("clang++", "stacks.cpp")] {
+            let program = try #require(Command.find(compiler))
+            try Command(
+                program: program,
+                arguments: [
+                    optimization, "-g", "-fPIC", "-fomit-frame-pointer", "-c", source(name),
+                    "-o", directory.path(name + ".o"),
+                ]
+            ).succeed()
+        }
+        let swiftc = try #require(Command.find("swiftc"))
+        try Command(
+            program: swiftc,
+            arguments: [
+                self == .debug ? "-Onone" : "-O", "-g", "-parse-as-library", "-emit-library", "-module-name", "Stacks",
+                source("stacks.swift"), directory.path("ends.c.o"), directory.path("stacks.c.o"),
+                directory.path("stacks.cpp.o"), "-lstdc++",
+                "-o", directory.path("libstacks.so"),
+            ]
+        ).succeed()
+        return directory.path("libstacks.so")
+    }
+}
+
+/// A `stack-host` that holds still.
+private final class Host {
+    struct Capture {
+        var stack: String
+        var method: String
+        var thread: Int
+        var addresses: [UInt64] = []
+        var isComplete = true
+    }
+
+    private let process: Process
+    private let input = Pipe()
+    private(set) var captures: [Capture] = []
+
+    var processIdentifier: Int32 { process.processIdentifier }
+
+    /// Starts it and waits until it has captured all of them.
+    init(library: String, stacks: [String]) throws {
+        process = Command(program: try Command.product("stack-host"), arguments: [library] + stacks).process()
+        let output = Pipe()
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        var text = ""
+        while !text.hasSuffix("ready\n") {
+            let data = output.fileHandleForReading.availableData
+            guard !data.isEmpty else {
+                end()
+                throw Command.Failure(description: "stack-host ended early: \(text)")
+            }
+            text += String(decoding: data, as: UTF8.self)
+        }
+        for line in text.split(separator: "\n") { read(line.split(separator: " ")) }
+    }
+
+    /// Lets it end, and waits for that.
+    func end() {
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+    }
+
+    private func read(_ words: [Substring]) {
+        guard words.count == 4 else { return }
+        switch words[1] {
+        case "thread":
+            // Anything else than a number shows as a thread that gdb does not know.
+            captures.append(Capture(stack: "\(words[0])", method: "\(words[3])", thread: Int(words[2]) ?? 0))
+        case "frame":
+            guard let address = UInt64(words[3]), !captures.isEmpty else { return }
+            captures[captures.count - 1].addresses.append(address)
+        case "incomplete":
+            if !captures.isEmpty { captures[captures.count - 1].isComplete = false }
+        default: break
+        }
+    }
+}
