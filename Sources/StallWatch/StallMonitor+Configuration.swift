@@ -42,6 +42,11 @@ extension StallMonitor {
         /// What is over it is only counted (``Statistics/heldBack``), and so are repeats: of stalls that are the same
         /// (``StallReport/fingerprint``) the 1st, 2nd, 4th, 8th … are reported.
         public var maximumReportsPerMinute = 30
+        /// Whether a stall that is the same as earlier ones is always reported, within the limit a minute.
+        ///
+        /// For tests that stall in the same place again and again and look at each report. Off by default: only the
+        /// 1st, 2nd, 4th, 8th … are.
+        public var reportsEveryRepeat = false
         /// What is left of paths in reports.
         public var pathStyle = PathStyle.full
         /// Sees each report before any sink or hook does, and may change everything in it but what it is known by:

@@ -55,6 +55,7 @@ public final class StallMonitor: Sendable {
             )
         }
         settings.reportsPerMinute = try configuration.validReportsPerMinute()
+        settings.reportsEveryRepeat = configuration.reportsEveryRepeat
         settings.pathStyle = configuration.pathStyle
         settings.redact = configuration.redact
         settings.escalation = configuration.escalation?.action

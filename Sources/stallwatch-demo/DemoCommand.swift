@@ -100,7 +100,13 @@ struct DemoCommand: ParsableCommand {
 
     private func startMonitor() throws(DemoFailure) -> StallMonitor {
         do throws(StallWatchError) {
-            let monitor = try StallMonitor(.init(threshold: threshold.duration, reports: .directory(output)))
+            var configuration = StallMonitor.Configuration(
+                threshold: threshold.duration, reports: .directory(output)
+            )
+            // Scenarios stall in the same functions as others before them, and each wants its report.
+            configuration.reportsEveryRepeat = true
+            configuration.maximumReportsPerMinute = 10_000
+            let monitor = try StallMonitor(configuration)
             try monitor.watch(.mainRunLoop)
             try monitor.start()
             return monitor

@@ -28,12 +28,15 @@ struct RepeatPolicy {
     }
 
     let reportsPerMinute: Int
+    /// Whether every stall is due, and only the limit a minute counts.
+    let reportsEveryRepeat: Bool
     private var known: [String: Known] = [:]
     /// When the last reports were made, in monotonic nanoseconds: `reportsPerMinute` of them at most, oldest first.
     private var recent: [UInt64] = []
 
-    init(reportsPerMinute: Int) {
+    init(reportsPerMinute: Int, reportsEveryRepeat: Bool = false) {
         self.reportsPerMinute = reportsPerMinute
+        self.reportsEveryRepeat = reportsEveryRepeat
     }
 
     /// Counts a stall that is over, and says what becomes of it.
@@ -45,7 +48,7 @@ struct RepeatPolicy {
         }
         entry.seen += 1
         entry.lastSeen = now
-        guard entry.seen >= entry.due else {
+        guard reportsEveryRepeat || entry.seen >= entry.due else {
             entry.repeats += 1
             return .heldBack(.repeated)
         }

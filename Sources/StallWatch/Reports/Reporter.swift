@@ -24,6 +24,7 @@ final class Reporter: Sendable {
         /// Called once, on the reporter's thread.
         var builder: @Sendable () -> ReportBuilder
         var reportsPerMinute = 30
+        var reportsEveryRepeat = false
         var pathStyle = PathStyle.full
         var redact: (@Sendable (inout StallReport) -> Void)?
         var escalation: Escalation.Action?
@@ -122,7 +123,10 @@ final class Reporter: Sendable {
 
     /// The thread's work: reports what is submitted, until it is closed; then waits for the sinks, but not for ever.
     func run() {
-        var work = Work(builder: settings.builder(), policy: RepeatPolicy(reportsPerMinute: settings.reportsPerMinute))
+        let policy = RepeatPolicy(
+            reportsPerMinute: settings.reportsPerMinute, reportsEveryRepeat: settings.reportsEveryRepeat
+        )
+        var work = Work(builder: settings.builder(), policy: policy)
         while true {
             let (records, isClosed) = mailbox.withLock { mailbox in
                 defer { mailbox.records.removeAll() }

@@ -17,6 +17,13 @@ import Testing
         #expect(policy.judge("b", at: 0) == .report(repeats: 0), "another fingerprint")
     }
 
+    @Test func everyRepeatIsReportedWhereThatIsAskedForAndTheLimitStillHolds() {
+        var policy = RepeatPolicy(reportsPerMinute: 3, reportsEveryRepeat: true)
+        for _ in 1...3 { #expect(policy.judge("a", at: 0) == .report(repeats: 0)) }
+        #expect(policy.judge("a", at: 0) == .heldBack(.rateLimit))
+        #expect(policy.judge("a", at: 60 * second) == .report(repeats: 1))
+    }
+
     @Test func soManyAMinuteAndNoMore() {
         var policy = RepeatPolicy(reportsPerMinute: 3)
         for name in ["a", "b", "c"] { #expect(policy.judge(name, at: 10 * second) == .report(repeats: 0)) }
