@@ -52,9 +52,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   return engine->modules.count;
 }
 
-uint64_t cunwind_engine_image_generation(const cunwind_engine *engine) {
-  return engine->modules.adds + engine->modules.subs;  // Neither ever gets smaller (dl_iterate_phdr(3)).
-}
+uint64_t cunwind_engine_image_generation(const cunwind_engine *engine) { return engine->modules.generation; }
 
 size_t cunwind_engine_omitted_image_count(const cunwind_engine *engine) { return engine->modules.omitted_count; }
 

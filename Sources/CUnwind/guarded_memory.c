@@ -59,6 +59,11 @@ CUNWIND_BARE size_t cunwind_guarded_read(uint64_t address, void *to, size_t leng
   return read_by_page(pid, address, to, length);
 }
 
+bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length) {
+  struct iovec local = {to, length};
+  return read_once(cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0), &local, pieces, (long)count) == (long)length;
+}
+
 bool cunwind_guarded_memory_works(void) {
   uint64_t word = 0x5a5a5a5a5a5a5a5aull, copy = 0;
   struct iovec local = {&copy, sizeof copy}, remote = {&word, sizeof word};

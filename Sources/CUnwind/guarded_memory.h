@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /// The unit in which memory can be missing. Larger kernel pages are multiples of it, so reads stay exact.
 #define CUNWIND_PAGE_BYTES 4096u
@@ -28,6 +29,10 @@ typedef struct cunwind_page_cache {
 /// Copies up to `length` bytes at `address` of this process into `to`, in order, and returns how many were readable
 /// before the first page that is not. Async-signal-safe: yes, and fit for the helper process.
 size_t cunwind_guarded_read(uint64_t address, void *to, size_t length);
+
+/// Copies `count` pieces, UIO_MAXIOV at most, of `length` bytes together, one after another into `to`. False when a byte
+/// of them is not readable. Async-signal-safe: yes.
+bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length);
 
 /// Whether reads work at all here (a seccomp filter can refuse them). errno is set when not. Async-signal-safe: no.
 bool cunwind_guarded_memory_works(void);

@@ -1,17 +1,23 @@
-// The list of images. dl_iterate_phdr's counters of additions and removals tell whether it must be made anew.
+// The list of images. The linker's entries and the images' build IDs are witnesses of whether it must be made anew.
 
 #define _GNU_SOURCE
 #include "modules.h"
 
 #include <elf.h>
-#include <link.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "guarded_memory.h"
+#include "link_map.h"
+
 // .eh_frame_hdr (LSB core, "Exception Frames"): version 1, a 4-byte pointer to .eh_frame, a 4-byte count, and a table
 // of 4-byte offsets relative to the section. Every linker writes exactly this.
 enum { EH_VERSION = 1, EH_COUNT_UDATA4 = 0x03, EH_TABLE_DATAREL_SDATA4 = 0x3b, EH_SIZE_MASK = 0x0f, EH_SDATA4 = 0x0b };
+
+// Walks that are tried while another thread changes the list. Each takes about 0.2 ms, and a change some microseconds.
+enum { MAX_WALKS = 3 };
 
 static void *reserve(size_t bytes) {
   void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -24,7 +30,9 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   modules->executable_path[length > 0 ? length : 0] = 0;
   modules->list = reserve(CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   modules->paths = reserve(CUNWIND_MAX_PATH_BYTES);
-  if (!modules->list || !modules->paths) return false;
+  // An entry and a build ID each.
+  if (!modules->list || !modules->paths || !cunwind_witnesses_init(&modules->witnesses, 2 * CUNWIND_MAX_IMAGES))
+    return false;
   cunwind_modules_refresh(modules);
   return true;
 }
@@ -32,31 +40,39 @@ bool cunwind_modules_init(cunwind_modules *modules) {
 void cunwind_modules_destroy(cunwind_modules *modules) {
   if (modules->list) munmap(modules->list, CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   if (modules->paths) munmap(modules->paths, CUNWIND_MAX_PATH_BYTES);
+  cunwind_witnesses_destroy(&modules->witnesses);
   memset(modules, 0, sizeof *modules);
 }
 
-static void read_build_id(cunwind_module *module, uint64_t low, uint64_t size) {
-  const uint8_t *at = (const uint8_t *)(uintptr_t)low, *end = at + size;
+// A segment's notes are tens of bytes; a build ID's is 36 with SHA-1, which linkers use.
+enum { MAX_NOTE_BYTES = 1024, BUILD_ID_NOTE_BYTES = 36 };
+
+// Returns where the note is, or 0.
+static uint64_t read_build_id(cunwind_module *module, uint64_t low, uint64_t size) {
+  uint8_t notes[MAX_NOTE_BYTES];
+  size_t length = cunwind_guarded_read(low, notes, size < sizeof notes ? (size_t)size : sizeof notes);
+  const uint8_t *at = notes, *end = notes + length;
   while (end - at >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) header;
     memcpy(&header, at, sizeof header);
+    const uint8_t *note = at;
     at += sizeof header;
     uint64_t name_bytes = ((uint64_t)header.n_namesz + 3) & ~3ull, bytes = ((uint64_t)header.n_descsz + 3) & ~3ull;
-    if (name_bytes + bytes > (uint64_t)(end - at)) return;
+    if (name_bytes + bytes > (uint64_t)(end - at)) return 0;
     if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && memcmp(at, "GNU", 4) == 0) {
-      size_t length = header.n_descsz < CUNWIND_MAX_BUILD_ID_BYTES ? header.n_descsz : CUNWIND_MAX_BUILD_ID_BYTES;
-      memcpy(module->image.build_id, at + name_bytes, length);
-      module->image.build_id_length = (uint8_t)length;
-      return;
+      size_t kept = header.n_descsz < CUNWIND_MAX_BUILD_ID_BYTES ? header.n_descsz : CUNWIND_MAX_BUILD_ID_BYTES;
+      memcpy(module->image.build_id, at + name_bytes, kept);
+      module->image.build_id_length = (uint8_t)kept;
+      return low + (uint64_t)(note - notes);
     }
     at += name_bytes + bytes;
   }
+  return 0;
 }
 
 static void read_unwind_table(cunwind_module *module, uint64_t header, uint64_t size) {
-  if (size < 12) return;
   uint8_t bytes[12];
-  memcpy(bytes, (const void *)(uintptr_t)header, sizeof bytes);
+  if (size < sizeof bytes || cunwind_guarded_read(header, bytes, sizeof bytes) != sizeof bytes) return;
   if (bytes[0] != EH_VERSION || (bytes[1] & EH_SIZE_MASK) != EH_SDATA4 || bytes[2] != EH_COUNT_UDATA4 ||
       bytes[3] != EH_TABLE_DATAREL_SDATA4)
     return;
@@ -73,64 +89,64 @@ static void widen(uint64_t *low, uint64_t *high, uint64_t start, uint64_t end) {
   if (end > *high) *high = end;
 }
 
-static const char *keep_path(cunwind_modules *modules, const char *path) {
-  size_t length = strlen(path) + 1;
-  if (length > CUNWIND_MAX_PATH_BYTES - modules->path_bytes) return "";
-  char *kept = modules->paths + modules->path_bytes;
-  memcpy(kept, path, length);
-  modules->path_bytes += length;
-  return kept;
-}
-
-struct counters {
-  unsigned long long adds, subs;
-};
-
-static int look_at_counters(struct dl_phdr_info *info, size_t size, void *context) {
-  (void)size;
-  struct counters *now = context;
-  now->adds = info->dlpi_adds;
-  now->subs = info->dlpi_subs;
-  return 1;
-}
-
-// The linker's lock is held around this, so the image stays mapped and its headers can be loaded directly.
-static int add_image(struct dl_phdr_info *info, size_t size, void *context) {
-  (void)size;
-  cunwind_modules *modules = context;
-  modules->adds = info->dlpi_adds;
-  modules->subs = info->dlpi_subs;
-  if (modules->count == CUNWIND_MAX_IMAGES) {
-    modules->omitted_count++;
-    return 0;
-  }
-  cunwind_module *module = &modules->list[modules->count];
+// False when the image has no segments that are loaded.
+static bool read_module(cunwind_module *module, const cunwind_linked_image *image, uint64_t *build_id_note) {
   memset(module, 0, sizeof *module);
-  for (unsigned index = 0; index < info->dlpi_phnum; index++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[index];
-    uint64_t start = info->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
-    if (segment->p_type == PT_LOAD) {
-      widen(&module->image.low, &module->image.high, start, end);
-      if (segment->p_flags & PF_X) widen(&module->code_low, &module->code_high, start, end);
-      if (!(segment->p_flags & PF_W)) widen(&module->fixed_low, &module->fixed_high, start, end);
-    }
+  module->image.base = image->base;
+  for (unsigned index = 0; index < image->segment_count; index++) {
+    const ElfW(Phdr) *segment = &image->segments[index];
+    uint64_t start = image->base + segment->p_vaddr, end = start + segment->p_memsz;
+    if (segment->p_type != PT_LOAD || end < start) continue;
+    widen(&module->image.low, &module->image.high, start, end);
+    if (segment->p_flags & PF_X) widen(&module->code_low, &module->code_high, start, end);
+    if (!(segment->p_flags & PF_W)) widen(&module->fixed_low, &module->fixed_high, start, end);
   }
-  if (module->image.high == 0) return 0;
-  for (unsigned index = 0; index < info->dlpi_phnum; index++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[index];
-    uint64_t start = info->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
+  if (module->image.high == 0) return false;
+  for (unsigned index = 0; index < image->segment_count; index++) {
+    const ElfW(Phdr) *segment = &image->segments[index];
+    uint64_t start = image->base + segment->p_vaddr, end = start + segment->p_memsz;
     if (start < module->fixed_low || end > module->fixed_high || end < start) continue;
     if (segment->p_type == PT_GNU_EH_FRAME) read_unwind_table(module, start, segment->p_memsz);
     if (segment->p_type == PT_NOTE && module->image.build_id_length == 0) {
-      read_build_id(module, start, segment->p_memsz);
+      *build_id_note = read_build_id(module, start, segment->p_memsz);
     }
   }
-  const char *path = info->dlpi_name ? info->dlpi_name : "";
-  bool is_executable = modules->count == 0 && path[0] == 0;  // dl_iterate_phdr(3): the first one, with an empty name.
-  module->image.path = keep_path(modules, is_executable ? modules->executable_path : path);
-  module->image.base = info->dlpi_addr;
+  return true;
+}
+
+static const char *keep_path(cunwind_modules *modules, const cunwind_linked_image *image) {
+  char *kept = modules->paths + modules->path_bytes;
+  size_t room = CUNWIND_MAX_PATH_BYTES - modules->path_bytes;
+  if (room > PATH_MAX) room = PATH_MAX;
+  size_t length;
+  if (image->is_executable) {
+    length = strlen(modules->executable_path);
+    if (length >= room) return "";
+    memcpy(kept, modules->executable_path, length + 1);
+  } else {
+    size_t readable = cunwind_guarded_read(image->name, kept, room);
+    length = strnlen(kept, readable);
+    if (length == readable) return "";  // It does not end.
+  }
+  modules->path_bytes += length + 1;
+  return kept;
+}
+
+static void add_image(const cunwind_linked_image *image, void *context) {
+  cunwind_modules *modules = context;
+  // Before the image is read, so that a change in between is seen next time.
+  cunwind_witnesses_add(&modules->witnesses, image->entry, sizeof(struct link_map));
+  if (modules->count == CUNWIND_MAX_IMAGES) {
+    modules->omitted_count++;
+    return;
+  }
+  cunwind_module *module = &modules->list[modules->count];
+  uint64_t note = 0;
+  if (!read_module(module, image, &note)) return;
+  // Another build of a library may be loaded to the same place.
+  if (note) cunwind_witnesses_add(&modules->witnesses, note, BUILD_ID_NOTE_BYTES);
+  module->image.path = keep_path(modules, image);
   modules->count++;
-  return 0;
 }
 
 // Shell's sort: in place, where qsort(3) would allocate.
@@ -146,11 +162,18 @@ static void sort_by_address(cunwind_module *list, size_t count) {
 }
 
 bool cunwind_modules_refresh(cunwind_modules *modules) {
-  struct counters now = {0, 0};
-  dl_iterate_phdr(look_at_counters, &now);
-  if (modules->count > 0 && now.adds == modules->adds && now.subs == modules->subs) return false;
-  modules->count = modules->omitted_count = modules->path_bytes = 0;
-  dl_iterate_phdr(add_image, modules);
+  if (cunwind_witnesses_hold(&modules->witnesses)) return false;
+  bool is_whole = false;
+  for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
+    cunwind_witnesses_clear(&modules->witnesses);
+    modules->count = modules->omitted_count = modules->path_bytes = 0;
+    size_t unreadable;
+    is_whole = cunwind_link_map_walk(add_image, modules, &unreadable);
+    modules->omitted_count += unreadable;
+  }
+  // A part of the list is better than none; the next refresh makes it anew.
+  if (!is_whole) cunwind_witnesses_clear(&modules->witnesses);
+  modules->generation++;
   sort_by_address(modules->list, modules->count);
   return true;
 }

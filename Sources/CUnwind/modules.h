@@ -1,4 +1,4 @@
-// The images of this process: what dl_iterate_phdr(3) lists, copied out so that no linker lock is needed later.
+// The images of this process, copied out of the dynamic linker's list without its locks.
 
 #ifndef CUNWIND_MODULES_H
 #define CUNWIND_MODULES_H
@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "CUnwind.h"
+#include "witnesses.h"
 
 /// Images that are kept. The addresses are reserved once and cost memory only as they are used.
 #define CUNWIND_MAX_IMAGES 8192u
@@ -26,10 +27,11 @@ typedef struct cunwind_module {
 typedef struct cunwind_modules {
   cunwind_module *list;  ///< Sorted by `image.low`.
   size_t count;
-  size_t omitted_count;  ///< Images that did not fit.
+  size_t omitted_count;  ///< Images that did not fit, or whose headers cannot be read.
   char *paths;
   size_t path_bytes;
-  unsigned long long adds, subs;  ///< dlpi_adds and dlpi_subs at the last refresh.
+  cunwind_witnesses witnesses;  ///< Of the last refresh.
+  uint64_t generation;          ///< Grows whenever the list is made anew.
   char executable_path[4096];
 } cunwind_modules;
 
@@ -39,8 +41,8 @@ typedef struct cunwind_modules {
 bool cunwind_modules_init(cunwind_modules *modules);
 void cunwind_modules_destroy(cunwind_modules *modules);
 
-/// True when the list changed. Takes the dynamic linker's lock for as long as it copies: never while a thread is
-/// stopped. Async-signal-safe: no.
+/// True when the list changed. Takes no lock. Not while a capture uses the list.
+/// Async-signal-safe: no.
 bool cunwind_modules_refresh(cunwind_modules *modules);
 
 /// The image that `address` is in, or NULL.

@@ -49,7 +49,7 @@ final class CUnwindEngine: CaptureEngine {
     }
 
     func look(at thread: Int32) throws(CaptureFailure) -> ThreadLook {
-        // Before the capture, which takes no linker's lock and knows only the images of the last refresh.
+        // Before the capture, which knows only the images of the last refresh.
         cunwind_engine_refresh_images(engine)
         let handle = try open(thread)
         var look = cunwind_thread_look()

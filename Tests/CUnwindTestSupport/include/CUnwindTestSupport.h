@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "CUnwind.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -49,6 +51,15 @@ cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *_Non
 /// Sends a thread of this process a signal whose handler does nothing, with SA_RESTART: what other monitors do.
 /// False: it could not be sent.
 bool cunwind_test_send_plain_signal(pid_t tid);
+
+// ---- Images ---------------------------------------------------------------------------------------------------------
+
+/// How many of the images that dl_iterate_phdr(3) lists, `linked` in number, the engine does not list with the same base
+/// and path. Refresh it first.
+size_t cunwind_test_missing_images(const cunwind_engine *_Nonnull engine, size_t *_Nonnull linked);
+
+/// Whether the engine's list is refreshed within 2 s on another thread while this one holds the dynamic linker's lock.
+bool cunwind_test_refreshes_beside_held_linker_lock(cunwind_engine *_Nonnull engine);
 
 // ---- Threads in other states ----------------------------------------------------------------------------------------
 

@@ -1,0 +1,44 @@
+import CUnwind
+import CUnwindTestSupport
+import Glibc
+import Testing
+
+/// The list of images is the dynamic linker's own, and asks for none of its locks.
+@Suite struct ImageTests {
+    private let engine: OpaquePointer
+
+    init() throws {
+        engine = try #require(cunwind_engine_create(SIGURG))
+    }
+
+    @Test func everyLinkedImageIsListed() {
+        defer { cunwind_engine_destroy(engine) }
+        var linked = 0
+        #expect(cunwind_test_missing_images(engine, &linked) == 0)
+        #expect(linked > 10)
+        #expect(cunwind_engine_refresh_images(engine) == linked)
+        #expect(cunwind_engine_omitted_image_count(engine) == 0)
+    }
+
+    @Test func aLibraryIsListedFromItsLoadingToItsUnloading() throws {
+        defer { cunwind_engine_destroy(engine) }
+        var counts = [cunwind_engine_refresh_images(engine)]
+        var generations = [cunwind_engine_image_generation(engine)]
+        // Nothing else here needs it.
+        let library = try #require(dlopen("libBrokenLocale.so.1", RTLD_NOW))
+        counts.append(cunwind_engine_refresh_images(engine))
+        generations.append(cunwind_engine_image_generation(engine))
+        #expect(cunwind_engine_refresh_images(engine) == counts[1])
+        #expect(cunwind_engine_image_generation(engine) == generations[1], "nothing changed")
+        dlclose(library)
+        counts.append(cunwind_engine_refresh_images(engine))
+        generations.append(cunwind_engine_image_generation(engine))
+        #expect(counts == [counts[0], counts[0] + 1, counts[0]])
+        #expect(Set(generations).count == 3)
+    }
+
+    @Test func aThreadThatHoldsTheLinkersLockDelaysNothing() {
+        defer { cunwind_engine_destroy(engine) }
+        #expect(cunwind_test_refreshes_beside_held_linker_lock(engine))
+    }
+}
