@@ -1,0 +1,27 @@
+// A configuration for production. The blocks here are those of the article "Running in production".
+
+import Foundation
+import Logging
+import StallWatch
+
+func configure(logger: Logger) throws -> StallMonitor {
+    var configuration = StallMonitor.Configuration(
+        threshold: .milliseconds(500),
+        reports: .directory("/var/lib/notes/stalls"),
+        metadata: ["version": "1.4.2"],
+        logger: logger
+    )
+    configuration.sinks = [.ndjson(path: "/var/log/notes/stalls.ndjson")]
+    configuration.pathStyle = .fileNames
+    configuration.redact = { report in report.process.hostname = "" }
+    configuration.statisticsPath = "/var/lib/notes/stalls.statistics.json"
+    configuration.escalation = .abort(after: 120)
+    return try StallMonitor(configuration)
+}
+
+func symbolicate(_ path: String) async throws {
+    let data = try Data(contentsOf: URL(fileURLWithPath: path))
+    let report = try StallReport(jsonData: [UInt8](data))
+    let named = report.symbolicated(with: .init(directories: ["/srv/debug"]))
+    print(String(decoding: named.jsonData(), as: UTF8.self))
+}
