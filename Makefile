@@ -40,10 +40,19 @@ bench: install ## Measure what StallWatch costs beside the alternatives
 	$(SWIFT) build --package-path Benchmarks -c release
 	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
 
+# Where the documentation is put.
+DOCS := .build/documentation
+
+.PHONY: docs
+docs: install ## Build the documentation; a warning is an error
+	$(SWIFT) build --target StallWatch
+	scripts/build-documentation.sh "$$($(SWIFT) build --show-bin-path)" $(DOCS)
+
 .PHONY: lint
 lint: ## Check the format, the rules and the documentation comments
 	$(SWIFT) format lint --strict --recursive --parallel $(SWIFT_SOURCES)
 	scripts/check-text.sh
+	scripts/check-snippets.py
 	@scripts/install-dependencies.sh lint || echo 'The format of the C files is NOT checked: there is no clang-format.'
 	@if command -v $(CLANG_FORMAT) >/dev/null; then $(CLANG_FORMAT) --dry-run -Werror $(C_SOURCES); fi
 

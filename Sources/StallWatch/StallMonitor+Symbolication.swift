@@ -2,7 +2,7 @@ extension StallMonitor {
     /// How addresses get their names and lines, on the monitor's own thread, never on a monitored one.
     ///
     /// Nothing here uses the network. Whatever is left without a name or line keeps its build ID and offset, from which it
-    /// can be symbolicated later and elsewhere: see ``StallReport/symbolicated(with:)``.
+    /// can be symbolicated later and elsewhere: see ``StallReport/symbolicated(with:inApp:)``.
     ///
     /// Lines need libdw.so.1 (package libdw1 or elfutils-libs), which is loaded when the first report is made; without it
     /// there are names. libdw reads the program's debug information inside the program. It is only given copies of
