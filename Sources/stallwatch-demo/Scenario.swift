@@ -66,7 +66,8 @@ extension Scenario {
     static let all =
         stallingScenarios + causeScenarios + calloutScenarios + waitingScenarios + nestingScenarios + modeScenarios
         + threadScenarios
-        + monitorScenarios + queueScenarios + probeScenarios + programScenarios + quietScenarios + pausedScenarios
+        + monitorScenarios + queueScenarios + eventLoopScenarios + probeScenarios + programScenarios + quietScenarios
+        + pausedScenarios
 
     /// A line a scenario.
     static func list(_ scenarios: [Scenario]) -> String {

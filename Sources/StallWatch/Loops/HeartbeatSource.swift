@@ -11,6 +11,7 @@ final class HeartbeatSource: LoopSource {
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> QueueOwner.Answer
     private let isUnneeded: @Sendable () -> Bool
+    private let whenRemoved: @Sendable () -> Void
 
     private let isPending = Atomic<Bool>(false)
     private let lastSent = Atomic<UInt64>(0)
@@ -18,17 +19,20 @@ final class HeartbeatSource: LoopSource {
 
     /// - Parameters:
     ///   - owner: The thread that runs the loop now, if that can be known.
-    ///   - isUnneeded: Whether the loop is followed better in another way.
+    ///   - isUnneeded: Whether the loop is followed better in another way, or has ended.
+    ///   - whenRemoved: Called when the loop is followed no more.
     ///   - send: Submits an item to the loop. Called on the watchdog; must not wait.
     init(
         kind: StallReport.LoopKind, owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
+        whenRemoved: @escaping @Sendable () -> Void = {},
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.kind = kind
         self.send = send
         self.owner = owner
         self.isUnneeded = isUnneeded
+        self.whenRemoved = whenRemoved
     }
 
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
@@ -66,6 +70,8 @@ final class HeartbeatSource: LoopSource {
             }
         }
     }
+
+    func remove() { whenRemoved() }
 
     func startUncertainty(of began: UInt64) -> UInt64? {
         let healthy = lastRan.load(ordering: .relaxed)
