@@ -19,6 +19,9 @@ struct GapDetector: Equatable {
     private var deadline = UInt64.max
 
     /// The watchdog goes to sleep until `deadline`, or without one (`.max`).
+    ///
+    /// - Parameter reading: The clocks when it last woke up. What it waited for a CPU while it was at work since then
+    ///   excuses as much lateness, which is a millisecond where a gap has to be 50.
     mutating func sleep(at reading: Reading, until deadline: UInt64) {
         last = reading
         self.deadline = deadline

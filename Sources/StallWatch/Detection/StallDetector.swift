@@ -1,6 +1,15 @@
 /// Decides, for one loop, when a turn has become a stall, when to sample it and when to look again.
 ///
 /// A pure value: it is told what the loop does and what time it is, and knows no clock, no thread and no loop.
+///
+/// How often it has to look, with a threshold T: while turns are short, once per T. Each look is due T after a turn began
+/// that the look before it saw (or, between turns, T after that look). So two looks are T − L or more apart, where L is
+/// the longest turn; and for one loop, a look, the next and the one after that span more than T, because the last is due
+/// to a turn that began after the first: two per T at most.
+///
+/// No watchdog that is never late can do with less. Let turns of T/2 follow one another. Whenever it looks, a turn is
+/// on, which may be one that lasts for ever: so it has to look again when that turn would reach T. By then another turn is
+/// on, T/2 old, of which the same is true. Only the loop could tell it not to look, at the price of a system call a turn.
 struct StallDetector {
     /// How long a turn may take, in nanoseconds.
     var threshold: UInt64

@@ -59,6 +59,7 @@ final class Watchdog: Sendable {
         )
         var watches: [LoopWatch] = []
         var version = 0
+        let clocks = WatchdogClocks()
         var gaps = GapDetector()
         var counting: (from: UInt64, reason: HeldBackReason) = (0, .processStopped)
         while true {
@@ -68,7 +69,8 @@ final class Watchdog: Sendable {
                 version = state.0
                 follow(state.2, &watches, services)
             }
-            if let reason = gaps.wake(at: .now(), firstBegin: watches.compactMap(\.turnBegan).min()) {
+            let awake = clocks.read()
+            if let reason = gaps.wake(at: awake, firstBegin: watches.compactMap(\.turnBegan).min()) {
                 counting = (now(), reason)
                 heldBack.add(reason)
             }
@@ -81,7 +83,7 @@ final class Watchdog: Sendable {
                     watches[index].look(at: now(), countingFrom: counting.from, heldBack: counting.reason)
                 )
             }
-            gaps.sleep(at: .now(), until: deadline)
+            gaps.sleep(at: awake, until: deadline)
             if deadline == .max {
                 alarm.park { mayPark(watches, version) }
             } else {
@@ -105,18 +107,5 @@ final class Watchdog: Sendable {
     /// Whether no loop is in a turn, and nobody wants anything of the watchdog.
     private func mayPark(_ watches: [LoopWatch], _ version: Int) -> Bool {
         shared.withLock { !$0.isStopping && $0.version == version } && watches.allSatisfy(\.mayPark)
-    }
-}
-
-extension GapDetector.Reading {
-    /// The clocks now.
-    ///
-    /// One pread-sized read of the calling thread's own schedstat.
-    static func now() -> Self {
-        let schedstat = readSmallFile("/proc/thread-self/schedstat") ?? ""
-        let fields = schedstat.split { $0 == " " || $0 == "\n" }
-        return Self(
-            monotonic: monotonicNow(), boot: bootTimeNow(), runQueue: fields.count > 1 ? UInt64(fields[1]) ?? 0 : 0
-        )
     }
 }

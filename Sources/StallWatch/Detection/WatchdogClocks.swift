@@ -1,0 +1,20 @@
+/// The clocks by which the watchdog knows whether it was late itself: one `pread` a reading, and two vdso calls.
+///
+/// Made and used on the watchdog's thread, whose own file it keeps open.
+final class WatchdogClocks {
+    private let schedstat = OpenFile("/proc/thread-self/schedstat")
+    /// Three numbers of 20 digits at most (proc(5)).
+    private var buffer = [UInt8](repeating: 0, count: 64)
+
+    /// The clocks now.
+    ///
+    /// Where the kernel keeps no run-queue times (CONFIG_SCHED_INFO), the thread has never waited for a CPU.
+    func read() -> GapDetector.Reading {
+        var runQueue: UInt64 = 0
+        if let count = schedstat?.read(into: &buffer), count > 0 {
+            var numbers = ByteCursor(buffer, count: count)
+            if numbers.number() != nil { runQueue = numbers.number() ?? 0 }
+        }
+        return GapDetector.Reading(monotonic: monotonicNow(), boot: bootTimeNow(), runQueue: runQueue)
+    }
+}

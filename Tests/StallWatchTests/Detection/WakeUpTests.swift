@@ -1,0 +1,109 @@
+import Testing
+
+@testable import StallWatch
+
+/// How often the watchdog has to look at loops that turn: the bounds that ``StallDetector`` proves, in simulation.
+@Suite struct WakeUpTests {
+    private static let threshold: UInt64 = 1_000_000
+    private static let duration: UInt64 = 1_000 * threshold
+
+    /// A loop's turns, one after another.
+    private struct Loop {
+        var turns: [Range<UInt64>] = []
+
+        /// A loop whose turns, and the waits between them, take so long.
+        init(turns lengths: ClosedRange<UInt64>, waits: ClosedRange<UInt64>, _ generator: inout SeededGenerator) {
+            var time = UInt64.random(in: 1...WakeUpTests.threshold, using: &generator)
+            while time < WakeUpTests.duration {
+                let end = time + UInt64.random(in: lengths, using: &generator)
+                turns.append(time..<end)
+                time = end + UInt64.random(in: waits, using: &generator)
+            }
+        }
+
+        func snapshot(at time: UInt64) -> TurnSnapshot {
+            let begun = turns.partitioningIndex { $0.lowerBound > time }
+            let isOn = begun > 0 && turns[begun - 1].upperBound > time
+            return TurnSnapshot(began: isOn ? turns[begun - 1].lowerBound : nil, number: UInt64(begun), nesting: 0)
+        }
+
+        func nextBegin(after time: UInt64) -> UInt64 {
+            let next = turns.partitioningIndex { $0.lowerBound > time }
+            return next < turns.count ? turns[next].lowerBound : .max
+        }
+    }
+
+    /// When a watchdog of those loops wakes up.
+    private func wakeUps(_ loops: [Loop]) -> [UInt64] {
+        var detectors = loops.map { _ in StallDetector(threshold: Self.threshold) }
+        var wakeUps: [UInt64] = []
+        var time: UInt64 = 0
+        while time < Self.duration {
+            wakeUps.append(time)
+            var next = UInt64.max
+            for index in loops.indices {
+                let decision = detectors[index].look(loops[index].snapshot(at: time), at: time)
+                #expect(decision.actions.isEmpty)
+                next = min(next, decision.nextLook ?? .max)
+            }
+            // Parked: the first turn that begins wakes it.
+            time = next == .max ? loops.map { $0.nextBegin(after: time) }.min() ?? .max : next
+        }
+        return wakeUps
+    }
+
+    @Test(arguments: [1, 50], [1, 10, 100, 500] as [UInt64])
+    func theLongestTurnIsAllThatMakesItMoreThanOneAThreshold(loops: Int, thousandths: UInt64) {
+        var generator = SeededGenerator(seed: thousandths)
+        let longest = Self.threshold / 1_000 * thousandths
+        let turning = (0..<loops).map { _ in
+            Loop(turns: 1...longest, waits: 1...(Self.threshold / 20), &generator)
+        }
+        let times = wakeUps(turning)
+        #expect(times.count >= 900, "they do turn")
+        // The first one finds no turn, and the second comes with the first turn.
+        for (earlier, later) in zip(times.dropFirst(), times.dropFirst(2)) {
+            #expect(later - earlier >= Self.threshold - longest)
+        }
+        #expect(UInt64(times.count) <= Self.duration / (Self.threshold - longest) + 2)
+    }
+
+    /// However long its turns are.
+    @Test func oneLoopWakesItTwiceAThresholdAtMost() {
+        var generator = SeededGenerator(seed: 4)
+        for longest in [Self.threshold / 3, Self.threshold / 2, Self.threshold * 9 / 10, Self.threshold - 1] {
+            let loop = Loop(turns: (longest / 2)...longest, waits: 1...(Self.threshold / 10), &generator)
+            let times = wakeUps([loop])
+            for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > Self.threshold) }
+        }
+    }
+
+    /// The proof's loop: no watchdog that is never late can look at it less often.
+    @Test func turnsOfHalfAThresholdNeedTwo() {
+        var generator = SeededGenerator(seed: 5)
+        let half = Self.threshold / 2
+        let times = wakeUps([Loop(turns: (half + 2)...(half + 2), waits: 1...1, &generator)])
+        #expect(times.count > 1_900)
+    }
+
+    /// A turn a second: one wake-up for its beginning, one to see that it is over.
+    @Test func aLoopThatTurnsSeldomWakesItTwiceATurn() {
+        var generator = SeededGenerator(seed: 6)
+        let wait = 4 * Self.threshold
+        let loop = Loop(turns: 1...100, waits: wait...wait, &generator)
+        #expect(wakeUps([loop]).count <= 2 * loop.turns.count + 1)
+    }
+}
+
+extension Array {
+    /// The index of the first element for which `belongs` holds, which holds for all after it, too.
+    fileprivate func partitioningIndex(_ belongs: (Element) -> Bool) -> Int {
+        var low = startIndex
+        var high = endIndex
+        while low < high {
+            let middle = (low + high) / 2
+            if belongs(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
