@@ -5,6 +5,8 @@ import Testing
 enum Preload: String {
     /// See Tests/Support/Preload/forbid.c.
     case forbid
+    /// See Tests/Support/Preload/allocations.c.
+    case allocations
     /// See Tests/Support/Preload/exception_owner.c.
     case exceptionOwner = "exception_owner"
 

@@ -10,6 +10,7 @@ import StallWatch
 ///     stallwatch-test-host full-disk MOUNT-POINT
 ///     stallwatch-test-host small-files DIRECTORY
 ///     stallwatch-test-host escalate DIRECTORY
+///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 @main struct TestHost {
     static func main() throws {
         let arguments = CommandLine.arguments
@@ -20,6 +21,7 @@ import StallWatch
         case "full-disk": try FullDisk(directory: arguments[2]).run()
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
         case "escalate": try escalate(directory: arguments[2])
+        case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         default: exit(64)
         }
     }

@@ -1,0 +1,50 @@
+// To be preloaded into a program: counts how often each thread allocates.
+//
+// glibc exports its allocator a second time under these names, so that there is no need to look up the next `malloc`,
+// which allocates itself.
+
+#include <errno.h>
+#include <stddef.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+// A library that is there from the start has room in the static TLS block, which needs no allocation.
+static __thread long count __attribute__((tls_model("initial-exec")));
+
+long counted_allocations(void) { return count; }
+
+void *malloc(size_t size) {
+  count++;
+  return __libc_malloc(size);
+}
+
+void *calloc(size_t number, size_t size) {
+  count++;
+  return __libc_calloc(number, size);
+}
+
+void *realloc(void *block, size_t size) {
+  count++;
+  return __libc_realloc(block, size);
+}
+
+void *memalign(size_t alignment, size_t size) {
+  count++;
+  return __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size) {
+  count++;
+  return __libc_memalign(alignment, size);
+}
+
+int posix_memalign(void **block, size_t alignment, size_t size) {
+  count++;
+  void *made = __libc_memalign(alignment, size);
+  if (!made) return ENOMEM;
+  *block = made;
+  return 0;
+}
