@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -63,4 +65,11 @@ char *clinux_demangle(const char *symbol, size_t length) {
 
 char *clinux_demangle_long(const char *symbol, size_t length) {
   return swift_demangle != NULL ? swift_demangle(symbol, length, NULL, NULL, 0) : NULL;
+}
+
+size_t clinux_function_size(const void *address) {
+  Dl_info info;
+  const ElfW(Sym) *symbol = NULL;
+  if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || info.dli_saddr != address) return 0;
+  return symbol->st_size;
 }

@@ -121,9 +121,9 @@ private func endOfInput() async {
 final class BusyTimer: @unchecked Sendable {
     private let timer: CFRunLoopTimer?
 
-    /// A timer that fires every `interval` seconds.
-    init(on loop: DrivenLoop, every interval: Double = 0.001) {
-        timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), interval, 0, 0) { _ in }
+    /// A timer that fires every `interval` seconds, and does `work`.
+    init(on loop: DrivenLoop, every interval: Double = 0.001, _ work: @escaping @Sendable () -> Void = {}) {
+        timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), interval, 0, 0) { _ in work() }
         CFRunLoopAddTimer(loop.runLoop, timer, loop.mode)
     }
 

@@ -13,6 +13,27 @@ extension Scenario {
             _ = await MainLoop.timer { runNested(for: stage.threshold * 3, in: "private") }
             return nil
         },
+        .quiet("nested-private-works", "the same, and that run has work to do all the time") { stage in
+            let timer = BusyTimer(on: .main.inMode("private")) { spinTheCPU(for: .microseconds(800)) }
+            _ = await MainLoop.timer { runNested(for: stage.threshold * 4, in: "private") }
+            timer.stop()
+            return nil
+        },
+        .stalling(
+            "nested-private-stalls", "a timer runs the loop in a mode that is not watched, until a source0 has slept",
+            times: 3, .main(.source0, in: "sleepTooLong(for:)")
+        ) { stage in
+            let injected = DurationBox()
+            _ = await MainLoop.timer {
+                let source = Source0(mode: DrivenLoop.mode("private")) { source in
+                    source.invalidate()
+                    injected.measure { sleepTooLong(for: stage.stall) }
+                }
+                source.signal()
+                CFRunLoopRunInMode(DrivenLoop.mode("private"), 60, true)
+            }
+            return injected.value
+        },
         .quiet("nested-works", "a nested run has short work to do all the time") { stage in
             let timer = BusyTimer(on: .main)
             _ = await MainLoop.timer { runNested(for: stage.threshold * 3) }

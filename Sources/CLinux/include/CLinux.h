@@ -34,6 +34,10 @@ int clinux_unblock_all_signals(void);
 /// Returns 0 when it was posted, else ETIMEDOUT or EINTR. Async-signal-safe: no.
 int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
 
+/// The size in bytes of the function at `address`, if its image exports it; else 0. Takes the dynamic linker's lock.
+/// Async-signal-safe: no.
+size_t clinux_function_size(const void *_Nonnull address);
+
 /// Copies `length` bytes at `address` of this process into `to`. Memory that is not mapped is an error, not a signal: the
 /// kernel does the copying (process_vm_readv(2)). Returns whether all of it could be read. Async-signal-safe: yes.
 bool clinux_read_memory(uint64_t address, void *_Nonnull to, size_t length);

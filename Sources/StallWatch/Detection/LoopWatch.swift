@@ -9,6 +9,8 @@ struct LoopWatch {
     private var escalation: UInt64?
     /// The turn that has been counted as held back, so that no turn is counted twice.
     private var heldBackTurn: UInt64 = 0
+    /// The turn in which the loop was found in a run that nobody observes, and how often its thread had waited by then.
+    private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
     private var diagnostician: StallDiagnostician
     private unowned let services: WatchServices
 
@@ -89,16 +91,54 @@ extension LoopWatch {
             detector.measureAnew(from: time)
             return holdBack(stall.turnBegan, .debugger)
         }
+        let isOver = loop.recorder.markStalled(stall.turnBegan) != nil
+        let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
+        let first = services.sample(target, age: services.now() &- stall.start)
+        if !isOver, mayHaveWaited(stall, target, first, waits: waits) {
+            loop.recorder.clearStalled()
+            return detector.measureAnew(from: time)
+        }
         stallRecord = StallRecord(stall, of: loop, target, at: time)
+        if unobservedRun != nil { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
         escalation = services.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
-        let ended = loop.recorder.markStalled(stall.turnBegan)
-        sample(stall, isOver: ended != nil)
+        add(first, to: stall, of: target, isOver: isOver)
     }
 
-    private mutating func sample(_ stall: StallDetector.Stall, isOver: Bool = false, escalates: Bool = false) {
-        guard var record = stallRecord else { return }
+    /// Whether the loop may have waited for its own events since the turn counts.
+    ///
+    /// That is so in a run in a mode without observers, unless the thread has not waited for anything: who computes, or
+    /// is blocked once and for all, goes on at the same number of waits a threshold later.
+    private mutating func mayHaveWaited(
+        _ stall: StallDetector.Stall, _ target: CaptureTarget, _ sample: StallRecord.Sample, waits: UInt64?
+    ) -> Bool {
+        guard let stack = try? sample.stack.get(), loop.source.isInUnobservedRun(stack, nesting: stall.nesting) else {
+            unobservedRun = nil
+            return false
+        }
+        if let waits, waits == unobservedRun?.waits { return false }
+        // Counted after the capture: to be stopped for it is a wait, too.
+        unobservedRun = (stall.turnBegan, self.waits(of: target))
+        return true
+    }
+
+    private func waits(of target: CaptureTarget) -> UInt64? {
+        guard case .thread(let thread) = target else { return nil }
+        return voluntarySwitches(of: thread)
+    }
+
+    private mutating func sample(_ stall: StallDetector.Stall, escalates: Bool = false) {
         let target = loop.source.target(of: loop.recorder)
-        var sample = services.sample(target, age: services.now() &- stall.start)
+        add(
+            services.sample(target, age: services.now() &- stall.start), to: stall, of: target, escalates: escalates
+        )
+    }
+
+    private mutating func add(
+        _ sample: StallRecord.Sample, to stall: StallDetector.Stall, of target: CaptureTarget, isOver: Bool = false,
+        escalates: Bool = false
+    ) {
+        guard var record = stallRecord else { return }
+        var sample = sample
         if sample.isThreadGone, record.samples.isEmpty {
             // Nobody runs the loop any more, so nobody waits for it.
             loop.recorder.clearStalled()

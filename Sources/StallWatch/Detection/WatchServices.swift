@@ -98,3 +98,11 @@ func isTraced(_ thread: Int32) -> Bool {
     else { return false }
     return !line.hasSuffix("\t0")
 }
+
+/// How often the thread has waited for something (`voluntary_ctxt_switches` in /proc/…/status, proc(5)).
+func voluntarySwitches(of thread: Int32) -> UInt64? {
+    guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
+        status.skip(pastLinePrefix: "voluntary_ctxt_switches:")
+    else { return nil }
+    return status.number()
+}

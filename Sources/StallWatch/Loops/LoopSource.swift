@@ -18,6 +18,10 @@ protocol LoopSource: AnyObject, Sendable {
     /// Whether the loop waits although no observer has seen it go to wait.
     func isWaitingUnobserved() -> Bool
 
+    /// Whether the stack shows more runs of the loop than observers have seen being entered: `nesting` of them inside the
+    /// outermost one.
+    func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool
+
     /// The name of the mode that the app gave the number `index`.
     func modeName(_ index: UInt8) -> String?
 
@@ -41,6 +45,8 @@ extension LoopSource {
     func startUncertainty(of began: UInt64) -> UInt64? { nil }
 
     func isWaitingUnobserved() -> Bool { false }
+
+    func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool { false }
 
     func modeName(_ index: UInt8) -> String? { nil }
 

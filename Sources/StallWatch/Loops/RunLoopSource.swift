@@ -1,3 +1,4 @@
+internal import CLinux
 internal import CoreFoundation
 import Glibc
 
@@ -23,6 +24,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     ///   name the default mode and those given here, 255 at most.
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
+        // Found now: later, nobody may wait for the dynamic linker.
+        _ = Self.runFunction
         turnModes = modes.map(Self.mode)
         let common = kCFRunLoopCommonModes.map(Self.name)
         namedModes = Array(
@@ -76,6 +79,19 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     ///
     /// CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
+
+    func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool {
+        stack.frames.count { Self.runFunction.contains($0.address) } > nesting + 1
+    }
+
+    /// Where the code is that has one frame on the stack for each run of the thread's run loop.
+    ///
+    /// Empty in a program that does not export it, as a static one.
+    private static let runFunction: Range<UInt64> = {
+        guard let function = dlsym(nil, "CFRunLoopRunSpecific") else { return 0..<0 }
+        let start = UInt64(UInt(bitPattern: function))
+        return start..<(start + UInt64(clinux_function_size(function)))
+    }()
 
     func modeName(_ index: UInt8) -> String? {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil

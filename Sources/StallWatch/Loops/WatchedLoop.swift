@@ -85,7 +85,8 @@ extension WatchedLoop {
     ///   - runLoop: The loop. The monitor keeps it alive while it watches.
     ///   - label: The name that reports give it.
     ///   - modes: The modes to watch: those that are common to the loop, and any others by name. While the loop runs in a
-    ///     mode that is not watched, the turn that it was entered from goes on, but time that it waits does not count.
+    ///     mode that is not watched, the turn that it was entered from goes on, but time that it waits does not count: a
+    ///     stall in there is told once it has lasted for two thresholds without a wait.
     ///   - watchGaps: Whether the time between two runs of the loop counts as a turn, too.
     ///   - threshold: How long a turn may take; `nil` for the monitor's own threshold.
     public static func runLoop(
