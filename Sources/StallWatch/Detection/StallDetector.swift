@@ -2,10 +2,10 @@
 ///
 /// A pure value: it is told what the loop does and what time it is, and knows no clock, no thread and no loop.
 ///
-/// How often it has to look, with a threshold T: while turns are short, once per T. Each look is due T after a turn began
-/// that the look before it saw (or, between turns, T after that look). So two looks are T − L or more apart, where L is
-/// the longest turn; and for one loop, a look, the next and the one after that span more than T, because the last is due
-/// to a turn that began after the first: two per T at most.
+/// How often it has to look, with a threshold T: while turns are short, once per T. Each look is due T after the beginning
+/// of a turn that the look before it saw, or, between turns, T after that look. So two looks are at least T − L apart,
+/// where L is the longest turn. For one loop, a look, the next and the one after that span more than T, because the last
+/// is due to a turn that began after the first: two per T at most.
 ///
 /// No watchdog that is never late can do with less. Let turns of T/2 follow one another. Whenever it looks, a turn is
 /// on, which may be one that lasts for ever: so it has to look again when that turn would reach T. By then another turn is
@@ -18,6 +18,8 @@ struct StallDetector {
     private(set) var stall: Stall?
     /// The number of the turn that the last look saw.
     private var lastTurn: UInt64 = 0
+    /// Whether that turn was on.
+    private var lastTurnWasOn = false
     /// The turn whose age counts from later than its beginning, and from when.
     private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
     /// The turn that is not looked at any more.
@@ -93,7 +95,10 @@ struct StallDetector {
             decision.actions.append(.end(stall))
             self.stall = nil
         }
-        defer { lastTurn = loop.number }
+        defer {
+            lastTurn = loop.number
+            lastTurnWasOn = loop.began != nil
+        }
 
         if var stall {
             if let due = stall.nextSample, now >= due {
@@ -108,7 +113,7 @@ struct StallDetector {
             // A loop that has turned since the last look is busy, and likely to turn again at once. A turn that begins
             // after this look is not late before the threshold has passed from here, so one look then is soon enough,
             // and the loop need not wake the watchdog for every turn.
-            decision.nextLook = loop.number != lastTurn ? now &+ threshold : nil
+            decision.nextLook = loop.number != lastTurn || lastTurnWasOn ? now &+ threshold : nil
             return decision
         }
         if loop.isWaitingUnobserved {
