@@ -9,8 +9,8 @@ SHELL := /bin/bash
 
 SWIFT := swift
 CLANG_FORMAT := clang-format
-SWIFT_SOURCES := Package.swift Sources Tests Benchmarks
-C_FOLDERS := Sources/* Sources/*/include Tests/* Tests/Support/* Benchmarks/Sources/* Benchmarks/Sources/*/include
+SWIFT_SOURCES := Package.swift Sources Tests Benchmarks Examples
+C_FOLDERS := Sources/* Sources/*/include Examples/*/Sources/* Examples/*/Sources/*/include Tests/* Tests/Support/* Benchmarks/Sources/* Benchmarks/Sources/*/include
 C_SOURCES = $(wildcard $(foreach folder,$(C_FOLDERS),$(addprefix $(folder)/,*.c *.cpp *.h)))
 # More options for the demo: make demo DEMO="--scenario lock --threshold 100ms"
 DEMO :=
@@ -23,6 +23,11 @@ help: ## List the commands
 demo: install ## Stall real loops in every way and check each report, in stalls/
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
+
+.PHONY: soak
+soak: install ## Keep a healthy loop busy for ten minutes beside two CPU hogs: no report, or what the hogs really delayed
+	$(SWIFT) build --product stallwatch-demo
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --scenario under-load --load-seconds 600 $(DEMO)
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
 UNIT_TESTS := ^(StallWatchTests|StallWatchDemoTests)\.

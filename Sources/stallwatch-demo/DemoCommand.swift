@@ -37,6 +37,11 @@ struct DemoCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Write the verdicts to this file, as JSON.", valueName: "file"))
     var summary: String?
 
+    @Option(
+        help: ArgumentHelp("For how many seconds the scenario under-load lasts, up to a day.", valueName: "seconds")
+    )
+    var loadSeconds = 5
+
     @Flag(help: "Show no progress, only the table.")
     var quiet = false
 
@@ -48,6 +53,9 @@ struct DemoCommand: ParsableCommand {
 
     func validate() throws {
         _ = try selectedScenarios()
+        if !(1...86_400).contains(loadSeconds) {
+            throw ValidationError("The value '\(loadSeconds)' of --load-seconds is out of range: choose 1 to 86400.")
+        }
         if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
         if summary?.isEmpty == true { throw ValidationError("The value '' of --summary is empty: name a file.") }
     }
@@ -90,7 +98,8 @@ struct DemoCommand: ParsableCommand {
         let file = try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
         let runner = ScenarioRunner(
             scenarios: scenarios, monitor: monitor, directory: output,
-            progress: Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count)
+            progress: Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count),
+            loadTime: .seconds(loadSeconds)
         )
         let outcomes = try MainLoop.run { () async throws(DemoFailure) in try await runner.run() }
         try StandardOutput.write(SummaryTable(outcomes).text)

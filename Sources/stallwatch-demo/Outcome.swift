@@ -46,6 +46,8 @@ struct Outcome: Equatable, Sendable {
     var injected: [Double]
     /// All that was reported meanwhile.
     var reports: [ReportedStall]
+    /// The kind of cause that reports may have which need not be there.
+    var toleratedCause: String?
     /// Why the monitor had to hold something back and did not; `nil` when all is well.
     var notCounted: HeldBackReason?
     /// Why the scenario could not run.

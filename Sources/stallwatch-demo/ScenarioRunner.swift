@@ -8,6 +8,8 @@ struct ScenarioRunner: Sendable {
     /// The monitor's report directory.
     let directory: String
     let progress: Progress
+    /// How long a scenario that goes on and on does so.
+    let loadTime: Duration
 
     /// How long after a stall's end its report may take to come.
     ///
@@ -38,8 +40,8 @@ struct ScenarioRunner: Sendable {
         for (index, scenario) in scenarios.enumerated() {
             let threshold = monitor.configuration.threshold
             let stage = Stage(
-                threshold: threshold, stall: threshold * scenario.stallFactor, monitor: monitor, directory: directory,
-                inbox: inbox
+                threshold: threshold, stall: threshold * scenario.stallFactor, loadTime: loadTime, monitor: monitor,
+                directory: directory, inbox: inbox
             )
             try progress.begin(scenario, index, stall: stage.stall)
             let outcome = try await run(scenario, on: stage, inbox)
@@ -56,7 +58,8 @@ struct ScenarioRunner: Sendable {
     private func run(_ scenario: Scenario, on stage: Stage, _ inbox: ReportInbox) async throws(DemoFailure) -> Outcome {
         var outcome = Outcome(
             scenario: scenario.name, expected: scenario.expected,
-            thresholdMilliseconds: stage.threshold.milliseconds, injected: [], reports: []
+            thresholdMilliseconds: stage.threshold.milliseconds, injected: [], reports: [],
+            toleratedCause: scenario.toleratedCause
         )
         let heldBack = scenario.heldBack.map(stage.heldBack)
         do {

@@ -7,6 +7,8 @@ final class Stage: Sendable {
     let threshold: Duration
     /// How long the stall has to take.
     let stall: Duration
+    /// How long a scenario that goes on and on does so.
+    let loadTime: Duration
     /// The demo's own monitor, which watches the main run loop under the label `main`.
     let monitor: StallMonitor
     /// The directory of all reports.
@@ -15,9 +17,13 @@ final class Stage: Sendable {
     private let ownMonitors = Mutex<[StallMonitor]>([])
     private let host = Mutex<HostResult?>(nil)
 
-    init(threshold: Duration, stall: Duration, monitor: StallMonitor, directory: String, inbox: ReportInbox) {
+    init(
+        threshold: Duration, stall: Duration, loadTime: Duration, monitor: StallMonitor, directory: String,
+        inbox: ReportInbox
+    ) {
         self.threshold = threshold
         self.stall = stall
+        self.loadTime = loadTime
         self.monitor = monitor
         self.directory = directory
         self.inbox = inbox

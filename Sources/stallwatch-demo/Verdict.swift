@@ -65,6 +65,7 @@ extension Outcome {
     }
 
     private func judgeQuiet() -> Verdict {
+        if let toleratedCause { return reports.allSatisfy { $0.cause == toleratedCause } ? .ok : .falseAlarm }
         let injected = injectedMilliseconds ?? 0
         guard let own else {
             return injected > thresholdMilliseconds + Verdict.tolerance(injected) ? .missed : .ok

@@ -11,6 +11,7 @@ import Testing
         #expect(command.threshold == .standard)
         #expect(command.output == "stalls")
         #expect(command.summary == nil)
+        #expect(command.loadSeconds == 5)
         #expect(!command.quiet && !command.list)
     }
 
@@ -31,7 +32,7 @@ import Testing
 
     @Test(arguments: [
         ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
-        ["--threshold", "soon"], ["--output", ""], ["--summary", ""],
+        ["--threshold", "soon"], ["--output", ""], ["--summary", ""], ["--load-seconds", "0"],
     ])
     func aWrongValueIsNamedAndItsStatusIsUsage(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }

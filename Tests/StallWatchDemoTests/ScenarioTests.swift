@@ -21,7 +21,7 @@ import Testing
         )
         #expect(
             Set(Scenario.all.filter { $0.expected == nil }.map(\.name)).isSuperset(of: [
-                "idle", "healthy-storm", "short", "busy-timers", "nested-waits", "sigstop",
+                "idle", "healthy-storm", "short", "busy-timers", "nested-waits", "sigstop", "under-load",
             ])
         )
         #expect(Scenario.all.count >= 60)

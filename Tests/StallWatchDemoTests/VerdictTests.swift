@@ -179,4 +179,17 @@ import Testing
             ]
         )
     }
+
+    @Test func whatOthersReallyDelayedIsTolerated() {
+        var delayed = report()
+        delayed.cause = "starved"
+        var outcome = outcome(nil, injected: nil, delayed)
+        #expect(outcome.verdict == .falseAlarm)
+        outcome.toleratedCause = "starved"
+        #expect(outcome.verdict == .ok)
+        outcome.reports.append(report())
+        #expect(outcome.verdict == .falseAlarm)
+        outcome.reports = []
+        #expect(outcome.verdict == .ok)
+    }
 }

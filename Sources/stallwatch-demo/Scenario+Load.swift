@@ -1,0 +1,43 @@
+import Foundation
+import StallWatch
+import Synchronization
+
+extension Scenario {
+    /// A healthy loop among others that take the CPU from it.
+    static let loadScenarios: [Scenario] = [
+        .quiet(
+            "under-load", "timers, sources and main-queue blocks beside two threads that compute all the time",
+            tolerating: "starved"
+        ) { stage in
+            let hogs = Hogs(count: 2)
+            let timers = [BusyTimer(on: .main, every: 0.004), BusyTimer(on: .main, every: 0.021)]
+            let end = ContinuousClock.now + stage.loadTime
+            while ContinuousClock.now < end {
+                for callout in MainLoop.callouts { _ = await callout { spinTheCPU(for: .microseconds(300)) } }
+                _ = await DrivenLoop.main.source1 { spinTheCPU(for: .microseconds(300)) }
+                await pause(.milliseconds(2))
+            }
+            for timer in timers { timer.stop() }
+            hogs.stop()
+            return nil
+        }
+    ]
+}
+
+/// Threads that compute until they are stopped.
+private final class Hogs: Sendable {
+    private let isOver = Atomic<Bool>(false)
+
+    init(count: Int) {
+        for index in 0..<count {
+            Thread.detachNewThread { [self] in
+                Thread.current.name = "hog-\(index)"
+                while !isOver.load(ordering: .relaxed) {}
+            }
+        }
+    }
+
+    func stop() {
+        isOver.store(true, ordering: .relaxed)
+    }
+}
