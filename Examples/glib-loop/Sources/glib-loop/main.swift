@@ -1,0 +1,14 @@
+import GLibLoop
+import StallWatch
+
+// Watches the GLib loop of GLibLoop, and prints what is reported of it. Takes the directory for the reports.
+let directory = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : "stalls"
+let probe = LoopProbe(label: "glib")
+
+var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), reports: .directory(directory))
+configuration.onStallEnded = { report in print(report.summary) }
+let monitor = try StallMonitor(configuration)
+try monitor.watch(.probe(probe))
+try monitor.start()
+glib_loop_run(probe.handle)
+monitor.stop()
