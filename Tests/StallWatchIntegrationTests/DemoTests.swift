@@ -3,11 +3,20 @@ import Testing
 
 /// The demo as it is run by hand: each stall is reported, timed and blamed right, and what is no stall is not reported.
 @Suite(.serialized) struct DemoTests {
-    /// Scenarios of a main run loop: the stalls of each kind of callout, and what must give no report.
-    static let scenarios = [
-        "cpu-spin", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
-        "idle", "healthy-storm", "short", "busy-timers",
-    ]
+    /// Scenarios of a main run loop: the stalls of each kind of callout, and what must give no report; and those that have
+    /// no other test: runs that nobody observes, a stall that holds the dynamic linker's lock, another library's loop.
+    static let scenarios =
+        [
+            "cpu-spin", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
+            "idle", "healthy-storm", "short", "busy-timers",
+            "nested-private-waits", "nested-private-works", "nested-private-stalls", "loader-lock", "under-load",
+        ] + eventLoopScenarios
+
+    #if NIO
+        private static let eventLoopScenarios = ["nio-loop-blocked", "nio-loop-busy"]
+    #else
+        private static let eventLoopScenarios: [String] = []
+    #endif
 
     private struct Row: Decodable {
         var scenario: String

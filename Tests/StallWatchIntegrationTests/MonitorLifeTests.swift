@@ -136,6 +136,24 @@ import Testing
         #expect(monitor.statistics.stalls == 1)
     }
 
+    @Test func hundredsOfLoopsAreWatchedAtOnce() async throws {
+        let monitor = try monitor()
+        try monitor.start()
+        var threads: [LoopThread] = []
+        for index in 0..<300 {
+            let thread = await LoopThread.start("loop-\(index)", LoopThread.runOnce)
+            try monitor.watch(.runLoop(thread.runLoop, label: "loop-\(index)"))
+            threads.append(thread)
+        }
+        for index in [7, 150, 299] { _ = await threads[index].driven.timer { sleepTooLong(for: .milliseconds(250)) } }
+        for thread in threads { _ = await thread.driven.block {} }
+        for thread in threads { await thread.stop() }
+        monitor.stop()
+        let loops = monitor.statistics.loops
+        #expect(loops.filter { $0.stalls > 0 }.map(\.label).sorted() == ["loop-150", "loop-299", "loop-7"])
+        #expect(loops.count == 300 && loops.allSatisfy { $0.turns > 0 })
+    }
+
     @Test func aForkedChildHasNoMonitorAndDoesNotHang() async throws {
         let thread = await LoopThread.start("forking", LoopThread.runOnce)
         let monitor = try monitor()
@@ -150,6 +168,23 @@ import Testing
         #expect(threads.value.withLock { $0 } == Array(repeating: 1, count: 10))
         await thread.stop()
         monitor.stop()
+    }
+
+    /// What a process that execve(2) replaces leaves to the next program: threads, descriptors, signals, a tracer.
+    @Test func aProgramThatReplacesTheMonitoredOneInheritsNothing() throws {
+        let script = "ls /proc/$$/fd | wc -l; grep -E '^(Threads|TracerPid|SigBlk|SigIgn|SigCgt):' /proc/$$/status"
+        func inherited(_ watching: String) throws -> String {
+            try Command(
+                program: try Command.product("stallwatch-test-host"), arguments: ["replace", watching, script]
+            ).succeed()
+        }
+        func lasting(_ text: String) -> [Substring] {
+            // The host tells of its stall with the time.
+            text.split(separator: "\n").filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") }
+        }
+        let bare = lasting(try inherited("bare"))
+        #expect(bare.count == 6)
+        #expect(lasting(try inherited("monitored")) == bare)
     }
 }
 

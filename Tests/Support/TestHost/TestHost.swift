@@ -10,6 +10,7 @@ import StallWatch
 ///     stallwatch-test-host full-disk MOUNT-POINT
 ///     stallwatch-test-host small-files DIRECTORY
 ///     stallwatch-test-host escalate DIRECTORY
+///     stallwatch-test-host replace bare|monitored SCRIPT
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 @main struct TestHost {
     static func main() throws {
@@ -21,6 +22,7 @@ import StallWatch
         case "full-disk": try FullDisk(directory: arguments[2]).run()
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
         case "escalate": try escalate(directory: arguments[2])
+        case "replace": try replace(arguments)
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         default: exit(64)
         }
@@ -58,6 +60,25 @@ import StallWatch
     }
 }
 
+extension TestHost {
+    /// Has a stall captured, and then becomes a shell that runs `SCRIPT`.
+    private static func replace(_ arguments: [String]) throws {
+        guard arguments.count == 4 else { exit(64) }
+        var monitor: StallMonitor?
+        if arguments[2] == "monitored" {
+            let made = try StallMonitor(.init(threshold: .milliseconds(50), reports: .none))
+            try made.watch(.mainRunLoop)
+            try made.start()
+            monitor = made
+        }
+        stallOnce(milliseconds: 150)
+        var words: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(arguments[3]), nil]
+        execv("/bin/sh", &words)
+        withExtendedLifetime(monitor) {}
+        exit(127)
+    }
+}
+
 /// Lets the main run loop call `stall` once, in a timer.
 func stallOnce(_ stall: @escaping @Sendable () -> Void) {
     let timer = Timer(timeInterval: 0.001, repeats: false) { _ in
@@ -72,7 +93,7 @@ func stallOnce(_ stall: @escaping @Sendable () -> Void) {
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.002, false)
 }
 
-private func stallOnce(milliseconds: Int) {
+func stallOnce(milliseconds: Int) {
     stallOnce { usleep(UInt32(milliseconds) * 1_000) }
 }
 
