@@ -37,6 +37,8 @@ extension Scenario {
             try stage.monitor.setThreshold(stage.threshold * 8, of: "main")
             defer { restoreThreshold(stage) }
             _ = await MainLoop.timer { sleepTooLong(for: stage.threshold * 2) }
+            // The turn goes on for a moment, and would be over the threshold that is restored.
+            await pause(.milliseconds(20))
             return nil
         },
         .stalling(
