@@ -80,6 +80,23 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(identify(try futex(lockPI), [Int32(bitPattern: 0xc000_0000 | 103)], raw)?.owner == nil)
     }
 
+    /// How such a lock is called depends on who called futex(2).
+    @Test(arguments: [
+        ("libswiftCore.so", LockSite.Kind.once), ("libswift_Concurrency.so", .once),
+        ("libswiftSynchronization.so", .swiftMutex), ("libdispatch.so", .dispatchUnfairLock), ("app", .swiftMutex),
+    ])
+    func anInheritingFutexIsOfItsCallersKind(image: String, kind: LockSite.Kind) throws {
+        let word = Int32(bitPattern: 0x8000_0000 | 103)
+        let frames = [
+            NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: image),
+            NamedFrame(function: nil, image: "app"),
+        ]
+        let site = identify(try futex(lockPI), [word], frames)
+        #expect(site?.kind == kind)
+        #expect(site?.owner == 103)
+        #expect(site?.function == (kind == .once ? "swift_once" : nil))
+    }
+
     @Test func aReadWriteLockNamesItsWriter() throws {
         var fields = [Int32](repeating: 0, count: 13)
         (fields[0], fields[2], fields[6]) = (0xb, 3, 104)
@@ -119,13 +136,25 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(site?.ownership == LockSite.Ownership.none)
     }
 
+    /// sem_wait's own function has no name in a stripped libc.
+    @Test func aSemaphoreIsKnownByItsContents() throws {
+        #expect(identify(try futex(bitsetWait), [0, 1, 0, 0], libc(nil))?.kind == .semaphore)
+        #expect(identify(try futex(bitsetWait), [0, 3, 128, 0], libc(nil))?.ownership == LockSite.Ownership.none)
+        for other in [[0, 0, 0, 0], [1, 1, 0, 0], [0, 1, 7, 0], [0, -1, 0, 0]] as [[Int32]] {
+            #expect(identify(try futex(bitsetWait), other, libc(nil))?.kind == .futex)
+        }
+        #expect(identify(try futex(bitsetWait, value: 1), [0, 1, 0, 0], libc(nil))?.kind == .futex)
+        let raw = [NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: "app")]
+        #expect(identify(try futex(bitsetWait), [0, 1, 0, 0], raw)?.kind == .futex)
+    }
+
     @Test func aJoinWaitsForAThread() throws {
         #expect(identify(try futex(bitsetWait, value: 106), [106], libc("pthread_join"))?.owner == 106)
         #expect(identify(try futex(bitsetWait, value: 106), [107], libc("pthread_join"))?.owner == nil)
     }
 
     @Test func randomWordsNeverHaveAnOwner() throws {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededGenerator(seed: 20)
         let functions: [String?] = [
             "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "sem_wait",
             "dispatch_once_f", "pthread_join", "syscall", nil,
