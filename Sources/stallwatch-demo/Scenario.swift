@@ -64,7 +64,8 @@ struct NotAvailable: Error {
 extension Scenario {
     /// Every scenario, in the order in which they run.
     static let all =
-        stallingScenarios + causeScenarios + calloutScenarios + waitingScenarios + nestingScenarios + modeScenarios
+        stallingScenarios + causeScenarios + lockScenarios + calloutScenarios + waitingScenarios + nestingScenarios
+        + modeScenarios
         + threadScenarios
         + monitorScenarios + queueScenarios + probeScenarios + programScenarios + quietScenarios + pausedScenarios
 
