@@ -10,6 +10,7 @@ import StallWatch
 ///     stallwatch-test-host full-disk MOUNT-POINT
 ///     stallwatch-test-host small-files DIRECTORY
 ///     stallwatch-test-host escalate DIRECTORY
+///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 @main struct TestHost {
     static func main() throws {
         let arguments = CommandLine.arguments
@@ -20,6 +21,7 @@ import StallWatch
         case "full-disk": try FullDisk(directory: arguments[2]).run()
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
         case "escalate": try escalate(directory: arguments[2])
+        case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
         default: exit(64)
         }
     }
