@@ -18,12 +18,15 @@ private struct Block: MemoryReading {
     }
 }
 
+/// Looked up once: the fuzz below makes 100,000 calls.
+private let futexNumber = (0..<500).first { SystemCallNames.current.name($0) == "futex" }
+
 private func futex(_ operation: UInt64, at offset: UInt64 = 0, value: UInt64 = 0, timeout: UInt64 = 0) throws
     -> SystemCall
 {
-    let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
-    return SystemCall(
-        number: number, arguments: [Block.address + offset, operation, value, timeout, 0, 0], stackPointer: 0,
+    SystemCall(
+        number: try #require(futexNumber), arguments: [Block.address + offset, operation, value, timeout, 0, 0],
+        stackPointer: 0,
         programCounter: 0
     )
 }
@@ -159,12 +162,14 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "sem_wait",
             "dispatch_once_f", "pthread_join", "syscall", nil,
         ]
-        // Of a million words, some name a thread that lives: one in 15 here. The rest of the lock must not agree.
+        // The words that locks have, with a thread that does not live.
+        let likely: [Int32] = [0, 1, 2, 3, -1, 999, Int32(bitPattern: 0x8000_0000 | 999)]
+        var faults: [String] = []
+        // Of the others, next to none names a thread that lives.
         for round in 0..<100_000 {
             var words = (0..<64).map { _ in Int32.random(in: .min ... .max, using: &generator) }
-            let likely: [Int32] = [0, 1, 2, 3, -1, 100, 101, 999, Int32(bitPattern: 0x8000_0000 | 999)]
             for index in words.indices where Int.random(in: 0..<4, using: &generator) > 0 {
-                words[index] = likely.filter { !(100..<110).contains($0) }.randomElement(using: &generator) ?? 0
+                words[index] = likely.randomElement(using: &generator) ?? 0
             }
             let operations: [UInt64] = [plainWait, bitsetWait, 0, lockPI, 11, 13]
             let operation = operations.randomElement(using: &generator) ?? plainWait
@@ -172,7 +177,8 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             let value = UInt64(UInt32(bitPattern: words[Int(offset / 4)]))
             let frames = libc(functions[round % functions.count])
             let site = identify(try futex(operation, at: offset, value: value), words, frames)
-            #expect(site?.owner == nil, "\(words) at \(offset), operation \(operation), in \(frames)")
+            if site?.owner != nil { faults.append("\(words) at \(offset), operation \(operation), in \(frames)") }
         }
+        #expect(faults == [])
     }
 }
