@@ -23,7 +23,7 @@ extension StallMonitor {
         /// Whether a report also has the stacks of the process's other threads, taken one after another right after the
         /// first sample.
         ///
-        /// Each running thread is held for some ten microseconds. Off by default.
+        /// Each running thread is held for some ten microseconds. Off by default; a report of a deadlock has them anyway.
         public var captureAllThreads: Bool
         /// How addresses get their names and lines.
         public var symbolication: Symbolication

@@ -1,3 +1,4 @@
+import CDemo
 import Dispatch
 import Foundation
 import Glibc
@@ -38,16 +39,16 @@ func sleepInMicroseconds(for duration: Duration) {
     errno = 0
 }
 
-/// Writes a file to the disk again and again.
+/// Waits until a file that has been written to is on the disk, and goes on a little at a time.
 @inline(never)
 func synchronize(_ file: ScratchFile, for duration: Duration) {
     let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
-    let block = [UInt8](repeating: 8, count: 1 << 20)
+    let block = [UInt8](repeating: 8, count: 4096)
+    var offset = 0
     repeat {
-        for offset in stride(from: 0, to: file.size, by: block.count) {
-            pwrite(file.descriptor, block, block.count, offset)
-        }
         fsync(file.descriptor)
+        pwrite(file.descriptor, block, block.count, offset)
+        offset = (offset + block.count) % file.size
     } while DispatchTime.now().uptimeNanoseconds < end
 }
 
@@ -62,18 +63,35 @@ func readTheFIFO(_ fifo: EmptyFIFO) {
 /// Connects to a socket that takes no more connections.
 @inline(never)
 func connectTo(_ server: BusyServer) {
-    connect(
-        server.client, UnsafeRawPointer(server.address).assumingMemoryBound(to: sockaddr.self), server.addressLength)
+    connect(server.client, server.address.assumingMemoryBound(to: sockaddr.self), server.addressLength)
     errno = 0
 }
 
-/// Asks a name server that does not answer, as a resolver does: sends a datagram and polls for the answer.
+/// Asks a name server that does not answer for an address.
 @inline(never)
-func askTheNameServer(_ server: SilentServer, for duration: Duration) {
-    server.send()
-    var wanted = pollfd(fd: server.client, events: Int16(POLLIN), revents: 0)
-    poll(&wanted, 1, Int32(duration.milliseconds))
-    errno = 0
+func lookUpAName(at server: SilentServer) {
+    guard demo_use_name_server(server.port) else { return }
+    var wanted = addrinfo()
+    // One question, and not one more for an address of version 6.
+    wanted.ai_family = AF_INET
+    var found: UnsafeMutablePointer<addrinfo>?
+    // The dot at its end keeps the resolver from trying it with the machine's domains behind it.
+    if getaddrinfo("nobody.invalid.", nil, &wanted, &found) == 0 { freeaddrinfo(found) }
+    demo_use_own_name_servers()
+}
+
+/// Waits for a semaphore of POSIX that nobody posts.
+@inline(never)
+func waitForThePOSIXSemaphore(for duration: Duration) {
+    var semaphore = sem_t()
+    sem_init(&semaphore, 0, 0)
+    var deadline = timespec()
+    clock_gettime(CLOCK_REALTIME, &deadline)
+    let nanoseconds = deadline.tv_nsec + Int(duration.milliseconds * 1_000_000)
+    deadline.tv_sec += nanoseconds / 1_000_000_000
+    deadline.tv_nsec = nanoseconds % 1_000_000_000
+    while sem_timedwait(&semaphore, &deadline) != 0, errno == EINTR {}
+    sem_destroy(&semaphore)
 }
 
 /// Waits for a file lock.

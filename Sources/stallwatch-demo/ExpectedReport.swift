@@ -18,6 +18,14 @@ struct ExpectedReport: Equatable, Sendable {
     var cause: String?
     /// The name of the thread that holds what is waited for; `nil` when nobody does.
     var owner: String?
+    /// What the thread that holds it does: `running`, or the name of the system call that it waits in.
+    var ownerDoes: String?
+    /// The kind of lock that is waited for.
+    var lock: StallReport.LockKind?
+    /// What is part of the system call that is waited in, written with what it is on: `connect(127.0.0.1:`.
+    var call: String?
+    /// The CPU time of the stall, as a multiple of the threshold.
+    var onCPU: Double?
     /// How many reports there must be, all of which must say the same.
     var count = 1
     /// Whether the samples must show different stacks.
@@ -32,9 +40,23 @@ extension ExpectedReport {
     /// A stall of the main run loop, in its default mode.
     static func main(
         _ callout: StallReport.Callout?, in function: String?, nesting: Int = 0, cause: String? = nil,
-        owner: String? = nil
+        call: String? = nil, onCPU: Double? = nil
     ) -> Self {
-        Self(nesting: nesting, mode: defaultMode, callout: callout, function: function, cause: cause, owner: owner)
+        Self(
+            nesting: nesting, mode: defaultMode, callout: callout, function: function, cause: cause, call: call,
+            onCPU: onCPU
+        )
+    }
+
+    /// A stall of the main run loop, which waits for a lock; without an owner, for one that has none.
+    static func main(
+        _ callout: StallReport.Callout?, in function: String?, cause: String = "lock", lock: StallReport.LockKind,
+        owner: String? = nil, ownerDoes: String? = nil
+    ) -> Self {
+        Self(
+            mode: defaultMode, callout: callout, function: function, cause: cause, owner: owner, ownerDoes: ownerDoes,
+            lock: lock
+        )
     }
 
     /// A stall of a thread's own run loop.

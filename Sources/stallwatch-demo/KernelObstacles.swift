@@ -10,15 +10,15 @@ final class ScratchFile: Sendable {
     /// In bytes.
     let size: Int
 
-    /// All of it is on the disk.
-    init(megabytes: Int) {
+    /// All of it is on the disk, unless it is to stay in memory for now.
+    init(megabytes: Int, isDirty: Bool = false) {
         var name = Array("./stallwatch-scratch-XXXXXX".utf8CString)
         descriptor = mkstemp(&name)
         unlink(name)
         size = megabytes << 20
         let block = [UInt8](repeating: 7, count: 1 << 20)
         for index in 0..<megabytes { pwrite(descriptor, block, block.count, index << 20) }
-        fsync(descriptor)
+        if !isDirty { fsync(descriptor) }
     }
 
     /// Ends its life.
@@ -47,42 +47,46 @@ final class EmptyFIFO: Sendable {
     deinit { close(readEnd) }
 }
 
-/// A listening socket whose queue of connections is full until a thread accepts one.
+/// A listening socket whose queue of connections is full until a thread accepts them.
 ///
 /// `@unchecked Sendable`: nothing changes after `init`.
 final class BusyServer: @unchecked Sendable {
-    /// In the abstract namespace (unix(7)), which leaves no file behind.
-    let address: UnsafeMutablePointer<sockaddr_un>
+    /// Where it listens.
+    enum Place {
+        /// In the abstract namespace (unix(7)), which leaves no file behind.
+        case unix
+        /// On a port of the loopback interface, where a client that is turned away tries again after a second (tcp(7)).
+        case tcp
+    }
+
+    /// Points to a sockaddr of the place's kind.
+    let address: UnsafeMutableRawPointer
     let addressLength: socklen_t
     /// A socket that is not connected yet.
     let client: Int32
     private let listener: Int32
     private let first: Int32
 
-    init(for duration: Duration) {
-        let name = "stallwatch-demo-\(getpid())"
-        var unix = sockaddr_un()
-        unix.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &unix.sun_path) { path in
-            for (index, byte) in name.utf8.enumerated() { path[index + 1] = byte }
-        }
-        address = .allocate(capacity: 1)
-        address.initialize(to: unix)
-        addressLength = socklen_t(MemoryLayout<sa_family_t>.size + 1 + name.utf8.count)
-        let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        self.listener = listener
-        first = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        client = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let (first, length) = (first, addressLength)
-        address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-            bind(listener, address, length)
-            listen(listener, 0)
-            connect(first, address, length)
-        }
-        NamedThread.start("server") { ready in
+    init(_ place: Place, for duration: Duration) {
+        let bytes = place == .unix ? Self.unixAddress : Self.loopbackAddress
+        let address = UnsafeMutableRawPointer.allocate(byteCount: bytes.count, alignment: 8)
+        address.copyMemory(from: bytes, byteCount: bytes.count)
+        let family = place == .unix ? AF_UNIX : AF_INET
+        let sockets = (0..<3).map { _ in socket(family, Int32(SOCK_STREAM.rawValue), 0) }
+        (self.address, addressLength) = (address, socklen_t(bytes.count))
+        (listener, first, client) = (sockets[0], sockets[1], sockets[2])
+        let socketAddress = address.assumingMemoryBound(to: sockaddr.self)
+        bind(listener, socketAddress, addressLength)
+        // Room for one.
+        listen(listener, 0)
+        // The port that it was given.
+        var length = addressLength
+        getsockname(listener, socketAddress, &length)
+        connect(first, socketAddress, addressLength)
+        NamedThread.start("server") { [listener] ready in
             ready()
             sleepTooLong(for: duration)
-            close(accept(listener, nil, nil))
+            for _ in 0..<2 { close(accept(listener, nil, nil)) }
         }
     }
 
@@ -92,16 +96,27 @@ final class BusyServer: @unchecked Sendable {
         close(listener)
         address.deallocate()
     }
+
+    private static var unixAddress: [UInt8] {
+        family(AF_UNIX) + [0] + Array("stallwatch-demo-\(getpid())".utf8)
+    }
+
+    /// A struct sockaddr_in: any port of 127.0.0.1.
+    private static var loopbackAddress: [UInt8] {
+        family(AF_INET) + [0, 0, 127, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
+    }
+
+    /// In the machine's order, which is little-endian on both architectures.
+    private static func family(_ family: Int32) -> [UInt8] { [UInt8(family), 0] }
 }
 
 /// A UDP server on the loopback interface that never answers.
 final class SilentServer: Sendable {
     private let server: Int32
-    let client: Int32
+    let port: UInt16
 
     init() {
-        server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
-        client = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        let server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
@@ -110,17 +125,13 @@ final class SilentServer: Sendable {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 bind(server, address, length)
                 getsockname(server, address, &length)
-                Glibc.connect(client, address, length)
             }
         }
+        self.server = server
+        port = UInt16(bigEndian: address.sin_port)
     }
 
-    deinit {
-        close(client)
-        close(server)
-    }
-
-    func send() { Glibc.send(client, "?", 1, 0) }
+    deinit { close(server) }
 }
 
 /// A file that another open file of this process has locked for a while.

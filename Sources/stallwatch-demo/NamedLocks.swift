@@ -1,3 +1,4 @@
+import CDemo
 import Dispatch
 import Foundation
 import Glibc
@@ -9,8 +10,18 @@ import Synchronization
 // the innermost function of the app in a stack, whatever the optimizer does.
 
 /// What a thread does with a lock that it holds.
-enum Holding: Sendable {
+enum Holding: String, Sendable, CaseIterable {
     case computing, sleeping, writing
+
+    /// What a report says of it: `running`, or the system call that it waits in.
+    var activity: String {
+        switch self {
+        case .computing: "running"
+        // glibc's nanosleep(3) is made of this one.
+        case .sleeping: "clock_nanosleep"
+        case .writing: "write"
+        }
+    }
 
     /// Does it for `duration`.
     func run(for duration: Duration) {
@@ -156,6 +167,19 @@ final class ReadWriteLock: ThreadLock, @unchecked Sendable {
     }
 
     func release() { pthread_rwlock_unlock(lock) }
+}
+
+/// C++'s mutex.
+///
+/// `@unchecked Sendable`: as `PthreadLock`.
+final class CxxLock: ThreadLock, @unchecked Sendable {
+    private let mutex = demo_cxx_make()
+
+    deinit { demo_cxx_free(mutex) }
+
+    func acquire() { demo_cxx_lock(mutex) }
+
+    func release() { demo_cxx_unlock(mutex) }
 }
 
 /// Swift's own mutex.

@@ -20,8 +20,21 @@ struct ReportedStall: Equatable, Sendable {
     var cause: String?
     /// The name of the thread that holds the lock that was waited for.
     var owner: String?
+    /// What that thread does: `running`, or the name of the system call that it waits in.
+    var ownerDoes: String?
+    /// The kind of lock that was waited for.
+    var lock: StallReport.LockKind?
+    /// The system call that was waited in, and what it was on.
+    var call: String?
+    /// Where the time went to, if the report says why the turn was late.
+    var split: Split?
     /// How many stacks its samples show.
     var distinctStacks = 1
+
+    /// The parts of a stall's time, in milliseconds.
+    struct Split: Equatable, Sendable {
+        var onCPU, runQueue, blocked, uncertainty: Double
+    }
 }
 
 extension ReportedStall {
@@ -32,7 +45,20 @@ extension ReportedStall {
             milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
             function: report.culprit?.function, cause: report.cause?.kind.rawValue,
             owner: report.cause?.lock?.owners.first?.thread.name,
+            ownerDoes: report.cause?.lock?.owners.first.flatMap { $0.isRunning ? "running" : $0.systemCall?.name },
+            lock: report.cause?.lock?.kind,
+            call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
+            split: report.cause.map(Split.init),
             distinctStacks: Set(report.samples.compactMap(\.stack)).count
+        )
+    }
+}
+
+extension ReportedStall.Split {
+    init(_ cause: StallReport.Cause) {
+        self.init(
+            onCPU: cause.onCPUMilliseconds, runQueue: cause.runQueueMilliseconds, blocked: cause.blockedMilliseconds,
+            uncertainty: cause.uncertaintyMilliseconds
         )
     }
 }

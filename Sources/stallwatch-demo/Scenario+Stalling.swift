@@ -15,7 +15,7 @@ extension Scenario {
         },
         .stalling(
             "lock", "a main-queue block waits for a mutex that another thread holds", times: 2.5,
-            .main(.mainQueue, in: "waitForTheLock(_:)", cause: "lock", owner: "lock-holder")
+            .main(.mainQueue, in: "waitForTheLock(_:)", lock: .pthreadMutex, owner: "lock-holder")
         ) { stage in
             let lock = await HeldLock.held(for: stage.stall)
             return await MainLoop.mainQueue { waitForTheLock(lock) }
@@ -39,13 +39,13 @@ extension Scenario {
         },
         .stalling(
             "main-queue", "a main-queue block waits for a dispatch semaphore", times: 2,
-            .main(.mainQueue, in: "waitForTheSemaphore(for:)", cause: "lock")
+            .main(.mainQueue, in: "waitForTheSemaphore(for:)", lock: .dispatchSemaphore)
         ) { stage in
             await MainLoop.mainQueue { waitForTheSemaphore(for: stage.stall) }
         },
         .stalling(
             "perform-block", "a performed block waits for an NSCondition", times: 2,
-            .main(.performedBlock, in: "waitForTheCondition(for:)", cause: "lock")
+            .main(.performedBlock, in: "waitForTheCondition(for:)", lock: .condition)
         ) { stage in
             await MainLoop.performedBlock { waitForTheCondition(for: stage.stall) }
         },

@@ -10,7 +10,7 @@ extension Scenario {
         },
         .stalling(
             "child-process", "a timer waits for a child process", times: 2,
-            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall")
+            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall", call: "wait4(process ")
         ) { stage in
             await MainLoop.timer { waitForTheChild(for: stage.stall) }
         },
@@ -33,7 +33,7 @@ extension Scenario {
         },
         .stalling(
             "dispatch-group", "a timer waits for a dispatch group", times: 2,
-            .main(.timer, in: "waitForTheGroup(for:)", cause: "lock")
+            .main(.timer, in: "waitForTheGroup(for:)", lock: .dispatchGroup)
         ) { stage in
             await MainLoop.timer { waitForTheGroup(for: stage.stall) }
         },

@@ -65,9 +65,9 @@ struct NotAvailable: Error {
 extension Scenario {
     /// Every scenario, in the order in which they run.
     static let all =
-        stallingScenarios + causeScenarios + calloutScenarios + waitingScenarios + nestingScenarios + modeScenarios
-        + threadScenarios + monitorScenarios + queueScenarios + eventLoopScenarios + probeScenarios + programScenarios
-        + quietScenarios + loadScenarios + pausedScenarios
+        stallingScenarios + causeScenarios + lockScenarios + calloutScenarios + waitingScenarios + nestingScenarios
+        + modeScenarios + threadScenarios + monitorScenarios + queueScenarios + eventLoopScenarios + probeScenarios
+        + programScenarios + quietScenarios + loadScenarios + pausedScenarios
 
     /// A line a scenario.
     static func list(_ scenarios: [Scenario]) -> String {

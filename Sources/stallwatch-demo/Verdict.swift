@@ -22,6 +22,8 @@ enum Verdict: String, Codable, Sendable, CaseIterable {
     case wrongCause = "wrong-cause"
     /// The report names another owner of what was waited for, or one where there is none.
     case wrongOwner = "wrong-owner"
+    /// The parts of the stall's time do not add up to its duration, or are not what was injected.
+    case wrongSplit = "wrong-split"
     /// There was a report too many.
     case falseAlarm = "false-alarm"
     /// What the monitor had to hold back was not counted.
@@ -35,6 +37,9 @@ extension Verdict {
     static let toleratedMilliseconds = 5.0
     /// The same as a part of the injected one; whichever is more counts.
     static let toleratedPart = 0.02
+
+    /// How far the parts of a stall's time may be from adding up to it: so much and ``toleratedPart`` of it.
+    static let toleratedSplitMilliseconds = 2.0
 
     /// How far a reported duration may be from an injected one, both in milliseconds.
     fileprivate static func tolerance(_ injected: Double) -> Double {
@@ -60,6 +65,7 @@ extension Outcome {
             if let wrong = expected.mismatch(with: report) { return wrong }
             guard index < stalls.count, report.isClose(to: stalls[index]) else { return .wrongDuration }
             if let wrong = expected.causeMismatch(with: report) { return wrong }
+            if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
         }
         return reports.count == expected.count ? .ok : .falseAlarm
     }
@@ -91,8 +97,18 @@ extension ExpectedReport {
     /// What the report has wrong about why it was.
     fileprivate func causeMismatch(with report: ReportedStall) -> Verdict? {
         guard let cause else { return nil }
-        guard report.cause == cause else { return .wrongCause }
-        return report.owner == owner ? nil : .wrongOwner
+        guard report.cause == cause, lock == nil || report.lock == lock,
+            call.map({ report.call?.contains($0) == true }) ?? true
+        else { return .wrongCause }
+        return report.owner == owner && (ownerDoes == nil || report.ownerDoes == ownerDoes) ? nil : .wrongOwner
+    }
+
+    /// Whether the parts of the time, where there are any, do not add up or are not those that are known.
+    fileprivate func hasWrongSplit(_ report: ReportedStall, threshold: Double) -> Bool {
+        guard let split = report.split else { return onCPU != nil }
+        let tolerance = Verdict.toleratedSplitMilliseconds + report.milliseconds * Verdict.toleratedPart
+        guard abs(split.onCPU + split.runQueue + split.blocked - report.milliseconds) <= tolerance else { return true }
+        return onCPU.map { abs(split.onCPU - threshold * $0) > tolerance + split.uncertainty } ?? false
     }
 }
 

@@ -27,6 +27,23 @@ import Testing
         #expect(Scenario.all.count >= 60)
     }
 
+    @Test func thePromisedCausesAreThere() {
+        let kinds = [
+            "mutex", "mutex-recursive", "mutex-checking", "mutex-adaptive", "mutex-robust", "mutex-inheriting",
+        ]
+        let locks = kinds + ["mutex-cxx", "mutex-swift", "nslock", "nsrecursivelock", "nscondition", "rwlock-writer"]
+        let held = locks.flatMap { lock in ["computing", "sleeping", "writing"].map { "\(lock)-\($0)" } }
+        let others = [
+            "cpu-spin", "cpu-kernel-copy", "cpu-random", "half-and-half", "starved", "throttled", "paging", "source0",
+            "usleep", "fsync", "fifo", "connect", "connect-tcp", "silent-server", "file-lock", "child-process",
+            "rwlock-reader", "rwlock-readers", "lazy-global", "dispatch-once", "lock-chain", "busy-queue", "semaphore",
+            "main-queue", "dispatch-group", "deadlock-two", "deadlock-three", "deadlock-main-queue", "deadlock-self",
+        ]
+        for name in held + others {
+            #expect(Scenario.all.contains { $0.name == name && $0.expected?.cause != nil }, "\(name)")
+        }
+    }
+
     @Test func onlyStallsOverTheThresholdAreExpectedToBeReported() {
         // These two change the threshold.
         let exceptions = ["loop-threshold", "threshold-lowered"]

@@ -171,11 +171,60 @@ import Testing
         #expect(verdict(judged) { ($0.cause, $0.owner) = ("lock", "holder") } == .ok)
     }
 
+    @Test func whatTheOwnerDoesAndWhatIsWaitedForIsJudged() {
+        var judged = expected
+        (judged.cause, judged.owner, judged.ownerDoes, judged.lock) = ("lock", "holder", "write", .pthreadMutex)
+        func verdict(_ does: String?, _ lock: StallReport.LockKind?) -> Verdict {
+            self.verdict(judged) {
+                ($0.cause, $0.owner, $0.ownerDoes, $0.lock) = ("lock", "holder", does, lock)
+            }
+        }
+        #expect(verdict("write", .pthreadMutex) == .ok)
+        #expect(verdict("running", .pthreadMutex) == .wrongOwner)
+        #expect(verdict(nil, .pthreadMutex) == .wrongOwner)
+        #expect(verdict("write", .swiftMutex) == .wrongCause)
+        #expect(verdict("write", nil) == .wrongCause)
+
+        var call = expected
+        (call.cause, call.call) = ("io", "connect(127.0.0.1:")
+        #expect(self.verdict(call) { ($0.cause, $0.call) = ("io", "connect(127.0.0.1:80)") } == .ok)
+        #expect(self.verdict(call) { ($0.cause, $0.call) = ("io", "connect()") } == .wrongCause)
+        #expect(self.verdict(call) { ($0.cause, $0.call) = ("io", nil) } == .wrongCause)
+    }
+
+    /// The report says 500 ms: 2 ms and 2 % of it are granted.
+    @Test(arguments: [
+        (100.0, 0.0, 400.0, Verdict.ok), (100, 11, 400, .ok), (100, 13, 400, .wrongSplit), (100, 0, 388.5, .ok),
+        (100, 0, 387.5, .wrongSplit), (0, 0, 0, .wrongSplit),
+    ])
+    func thePartsOfTheTimeMustAddUp(onCPU: Double, runQueue: Double, blocked: Double, verdict: Verdict) {
+        let split = ReportedStall.Split(onCPU: onCPU, runQueue: runQueue, blocked: blocked, uncertainty: 50)
+        #expect(self.verdict(expected) { $0.split = split } == verdict)
+    }
+
+    @Test func theTimeOnCPUIsJudgedWhereItIsKnown() {
+        // Of a threshold of 250 ms.
+        var judged = expected
+        judged.onCPU = 1.5
+        func verdict(_ onCPU: Double, uncertainty: Double = 0) -> Verdict {
+            self.verdict(judged) {
+                $0.split = .init(onCPU: onCPU, runQueue: 0, blocked: 500 - onCPU, uncertainty: uncertainty)
+            }
+        }
+        #expect(verdict(375) == .ok)
+        #expect(verdict(363.5) == .ok)
+        #expect(verdict(362.5) == .wrongSplit)
+        #expect(verdict(388) == .wrongSplit)
+        #expect(verdict(388, uncertainty: 2) == .ok)
+        #expect(self.verdict(judged) { $0.split = nil } == .wrongSplit)
+    }
+
     @Test func theNamesAreThoseOfTheSummary() {
         #expect(
             Verdict.allCases.map(\.rawValue) == [
                 "ok", "missed", "wrong-kind", "wrong-loop", "wrong-mode", "wrong-callout", "wrong-function",
-                "wrong-duration", "wrong-cause", "wrong-owner", "false-alarm", "not-counted", "not-available",
+                "wrong-duration", "wrong-cause", "wrong-owner", "wrong-split", "false-alarm", "not-counted",
+                "not-available",
             ]
         )
     }

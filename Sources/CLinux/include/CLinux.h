@@ -42,6 +42,24 @@ size_t clinux_function_size(const void *_Nonnull address);
 /// kernel does the copying (process_vm_readv(2)). Returns whether all of it could be read. Async-signal-safe: yes.
 bool clinux_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
+/// A watch for the page faults of one thread that go to a disk. Zero-initialised by the caller.
+struct clinux_fault_watch {
+  int descriptor;
+  void *_Nullable ring;
+};
+
+/// Lets the kernel write down the addresses of `thread`'s page faults that go to a disk (perf_event_open(2)), in user mode
+/// only. Returns whether it does; then `clinux_unwatch_faults` ends it. Two descriptor and mapping calls; nothing happens
+/// to the thread. Async-signal-safe: yes.
+bool clinux_watch_faults(pid_t thread, struct clinux_fault_watch *_Nonnull watch);
+
+/// Stores the address of the last fault that was written down since the last call, of at most 255. Returns whether there
+/// was one. Async-signal-safe: yes.
+bool clinux_last_fault(struct clinux_fault_watch *_Nonnull watch, uint64_t *_Nonnull address);
+
+/// Ends what `clinux_watch_faults` began. Async-signal-safe: yes.
+void clinux_unwatch_faults(struct clinux_fault_watch *_Nonnull watch);
+
 /// The short, readable form of a mangled Swift or C++ name, or NULL when the name is neither.
 /// The caller frees the result with free(3). Allocates. Async-signal-safe: no.
 char *_Nullable clinux_demangle(const char *_Nonnull symbol, size_t length);

@@ -2,14 +2,14 @@ import Glibc
 
 /// The contents of a small file such as those under /proc; `nil` if it cannot be read.
 ///
-/// At most 64 KiB.
-func readSmallFile(_ path: String) -> String? {
+/// At most `limit` bytes, and what the last read gave beyond them.
+func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var contents: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
-    while contents.count < 65_536 {
+    while contents.count < limit {
         let count = read(descriptor, &buffer, buffer.count)
         if count < 0, errno == EINTR { continue }
         guard count > 0 else { break }

@@ -159,7 +159,9 @@ extension LoopWatch {
         }
         record.duration = max(record.duration, services.now() &- stall.start)
         record.captureMethods = services.capturer.methods
-        if services.capturesAllThreads, record.samples.count == 1 {
+        // In a deadlock all of the process matters, and nobody will come back to be asked again.
+        let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
+        if isDeadlock || services.capturesAllThreads && record.samples.count == 1 {
             record.captureOtherThreads(than: target, with: services)
         }
         record.heldBack = services.heldBack.current

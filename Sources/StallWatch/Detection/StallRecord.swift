@@ -38,7 +38,7 @@ struct StallRecord: Sendable {
     /// How long the stall took, or has taken until now, in nanoseconds.
     var duration: UInt64
     var samples: [Sample] = []
-    /// The other threads of the process at the first sample, if they were asked for.
+    /// The other threads of the process at the first sample, if they were asked for, or when a deadlock was seen.
     var otherThreads: [OtherThread] = []
     /// Threads that were left out, because there are more than are captured.
     var omittedThreads = 0

@@ -43,6 +43,8 @@ struct Observation: Sendable {
     var activity: ThreadActivity
     /// The call, described, if it was in one.
     var call: DescribedCall?
+    /// The function of libc that a thread that did not wait was in: the one that makes a system call, if it was in one.
+    var function: String?
     /// The lock that it waited for, if it did.
     var lock: LockWait?
     /// The kernel's function that it waited in.
@@ -66,4 +68,6 @@ struct Evidence: Sendable {
     var kernelShare: Double?
     /// How long the thread's cgroup was kept from running by its CPU quota, in nanoseconds.
     var throttled: UInt64 = 0
+    /// The file that the last page came from that the thread waited for, if that is known.
+    var pagedFile: String?
 }

@@ -8,7 +8,8 @@
 /// 4. Run queue: `throttled`, if the cgroup's quota kept it from running for half of that time or more, else `starved`.
 /// 5. Blocked: what most of the looks that met it waiting saw, each counting for the time since the look before:
 ///    a page of memory is `paging`; a call, by its purpose, is `lock`, `sleep`, `io`, or `syscall` for all others.
-///    Without such a look: `paging`, if the faults that went to a disk explain the time, else `unknown`.
+///    Without such a look: `paging`, if the faults that went to a disk explain the time; else what most of the looks
+///    at the thread on CPU saw, if they met it in a function of libc that makes such a call; else `unknown`.
 enum CauseRules {
     /// Parts that differ by less than this share of the duration are equal.
     static let tieMargin = 0.05
@@ -60,28 +61,41 @@ enum CauseRules {
     }
 
     private static func blocked(_ evidence: Evidence, share: Double) -> Verdict {
+        let (winner, part) = mostSeen(in: evidence, kind(of:))
+        guard let winner else {
+            if evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked {
+                return Verdict(kind: .paging, confidence: .likely)
+            }
+            // Waits that are many and short are seldom met, but what is between them is.
+            let between = mostSeen(in: evidence, kindOfFunction(in:)).winner
+            return Verdict(kind: between?.kind ?? .unknown, confidence: .possible, observation: between?.observation)
+        }
+        var certainty = min(confidence(ofShare: share), confidence(ofShare: part))
+        // Many waits and few looks: the looks may not have met the typical one.
+        if evidence.voluntarySwitches > UInt64(evidence.observations.count) + 2, evidence.observations.count < 3 {
+            certainty = min(certainty, .likely)
+        }
+        if case .unknown? = winner.observation.lock?.site.ownership { certainty = min(certainty, .likely) }
+        return Verdict(kind: winner.kind, confidence: certainty, observation: winner.observation)
+    }
+
+    /// The kind that looks saw for the longest time, with the look that shows it best, and its part of the time of all
+    /// kinds that were seen.
+    private static func mostSeen(in evidence: Evidence, _ kind: (Observation) -> Cause.Kind?)
+        -> (winner: (kind: Cause.Kind, observation: Observation)?, part: Double)
+    {
         var seen: [Cause.Kind: (weight: UInt64, observation: Observation)] = [:]
         var previous = evidence.start
         for observation in evidence.observations {
             let weight = observation.time - min(previous, observation.time)
             previous = observation.time
-            guard let kind = kind(of: observation) else { continue }
+            guard let kind = kind(observation) else { continue }
             seen[kind] = ((seen[kind]?.weight ?? 0) + weight, better(seen[kind]?.observation, observation))
         }
         let total = seen.values.reduce(0) { $0 + $1.weight }
-        guard let winner = seen.max(by: { ($0.value.weight, $0.key.rawValue) < ($1.value.weight, $1.key.rawValue) })
-        else {
-            let explained = evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked
-            return Verdict(kind: explained ? .paging : .unknown, confidence: explained ? .likely : .possible)
-        }
-        var certainty = confidence(ofShare: share)
-        certainty = min(certainty, confidence(ofShare: Double(winner.value.weight) / Double(max(total, 1))))
-        // Many waits and few looks: the looks may not have met the typical one.
-        if evidence.voluntarySwitches > UInt64(evidence.observations.count) + 2, evidence.observations.count < 3 {
-            certainty = min(certainty, .likely)
-        }
-        if case .unknown? = winner.value.observation.lock?.site.ownership { certainty = min(certainty, .likely) }
-        return Verdict(kind: winner.key, confidence: certainty, observation: winner.value.observation)
+        guard let most = seen.max(by: { ($0.value.weight, $0.key.rawValue) < ($1.value.weight, $1.key.rawValue) })
+        else { return (nil, 0) }
+        return ((most.key, most.value.observation), Double(most.value.weight) / Double(max(total, 1)))
     }
 
     private static func kind(of observation: Observation) -> Cause.Kind? {
@@ -89,13 +103,12 @@ enum CauseRules {
         case .running: return nil
         case .faulting: return .paging
         case .waiting(let call):
-            switch observation.call?.purpose ?? call.purpose {
-            case .lock: return .lock
-            case .sleep: return .sleep
-            case .io: return .io
-            case .other: return .syscall
-            }
+            return Cause.Kind(observation.call?.purpose ?? call.purpose)
         }
+    }
+
+    private static func kindOfFunction(in observation: Observation) -> Cause.Kind? {
+        observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
     }
 
     /// The look that tells more: the one that knows more owners; of equals, the later.
@@ -107,5 +120,17 @@ enum CauseRules {
     private static func confidence(ofShare share: Double) -> Cause.Confidence {
         if share >= nearlyAll { return .certain }
         return share >= 0.5 ? .likely : .possible
+    }
+}
+
+extension Cause.Kind {
+    /// The cause that waiting for that purpose is.
+    fileprivate init(_ purpose: SystemCall.Purpose) {
+        switch purpose {
+        case .lock: self = .lock
+        case .sleep: self = .sleep
+        case .io: self = .io
+        case .other: self = .syscall
+        }
     }
 }

@@ -13,8 +13,9 @@ extension Cause {
             return
                 "Ready to run but held back for \(whole(split.runQueue)) of \(all) ms: its cgroup's CPU quota was used up."
         case .paging:
+            let file = evidence.pagedFile.map { ", the last of them for \($0)" } ?? ""
             return "Waited for pages of memory, for \(whole(split.blocked)) of \(all) ms: "
-                + "\(evidence.majorFaults) page faults went to a disk."
+                + "\(evidence.majorFaults) page faults went to a disk\(file)."
         case .sleep:
             return "Slept for \(whole(split.blocked)) of \(all) ms in \(place(look))."
         case .io, .syscall:
@@ -36,7 +37,7 @@ extension Cause {
     }
 
     private static func place(_ look: Observation?) -> String {
-        look?.call.map(\.description) ?? "a system call"
+        look?.call.map(\.description) ?? look?.function ?? "a system call"
     }
 
     private static func lock(_ look: Observation?) -> String {
@@ -52,7 +53,12 @@ extension Cause {
             return "\(function), for \(site.name); its owner is not known: \(reason)"
         case .thread:
             guard let first = wait.owners.first else { return "\(function), for \(site.name)" }
-            let verb = site.kind == .threadJoin ? "waits for the end of" : "\(site.name) is held by"
+            let verb: String
+            switch site.kind {
+            case .threadJoin: verb = "waits for the end of"
+            case .once, .dispatchOnce: verb = "\(site.name) is run by"
+            default: verb = "\(site.name) is held by"
+            }
             return "\(function); \(verb) \(name(first)), which \(wait.chainInWords)"
         }
     }
@@ -62,10 +68,12 @@ extension Cause {
             return "Deadlock: \(name(only)) waits for \(wait.site.name) that it holds itself."
         }
         // The circle closes at a thread that is in it already, which is the last of the owners.
-        let names = wait.owners.map(name)
-        return "Deadlock: waits for \(wait.site.name) held by "
-            + names.joined(separator: ", which waits for one held by ")
-            + "."
+        var text = "Deadlock: waits for \(wait.site.name)"
+        for (index, owner) in wait.owners.enumerated() {
+            if index > 0 { text += ", which waits for \(wait.owners[index - 1].waitsFor?.name ?? "a lock")" }
+            text += " held by \(name(owner))"
+        }
+        return text + "."
     }
 
     fileprivate static func name(_ owner: LockWait.Owner) -> String {

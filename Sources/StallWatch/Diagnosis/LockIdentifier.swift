@@ -37,6 +37,8 @@ struct LockIdentifier {
         switch Futex.Operation(call.argument(1)) {
         case .lockPriorityInheritance:
             site.kind = Self.priorityInheritanceKind(function, frames)
+            // libswiftCore's own names are not read: it has far more of them than the others.
+            if site.kind == .once { site.function = "swift_once" }
             site.ownership = priorityInheritanceOwner(address)
         case .wait:
             if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
@@ -51,6 +53,9 @@ struct LockIdentifier {
                 // pthread_mutex_timedlock does for all: what is left to go by are the mutex's own fields.
                 site.kind = .pthreadMutex
                 site.ownership = .thread(owner)
+            } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
+                // sem_wait and its like jump to such a function, too.
+                (site.kind, site.ownership) = (.semaphore, .none)
             }
         case nil:
             break
@@ -95,7 +100,14 @@ struct LockIdentifier {
     private static func priorityInheritanceKind(_ function: LockFunction?, _ frames: [NamedFrame]) -> LockSite.Kind {
         if let function { return function.kind == .dispatchUnfairLock ? .dispatchUnfairLock : .pthreadMutex }
         if isInsideLibc(frames) { return .pthreadMutex }
+        // The runtime's only futexes with priority inheritance are those of swift_once, whose lock its owner keeps for as
+        // long as the initializer runs (all callers of futex(2) in the disassembly of the 6.3 libraries).
+        if frames.first?.function == "syscall", frames.dropFirst().first.map(isOfSwiftRuntime) == true { return .once }
         return frames.prefix(3).contains { $0.image == "libdispatch.so" } ? .dispatchUnfairLock : .swiftMutex
+    }
+
+    private static func isOfSwiftRuntime(_ frame: NamedFrame) -> Bool {
+        frame.image == "libswiftCore.so" || frame.image == "libswift_Concurrency.so"
     }
 
     /// Whether libc itself waits, rather than somebody who calls futex(2) through its `syscall` function.

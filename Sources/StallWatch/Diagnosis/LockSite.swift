@@ -62,4 +62,7 @@ struct NamedFrame: Equatable, Sendable {
     var function: String?
     /// The file name of the image.
     var image: String
+
+    /// The function, if it is one of libc.
+    var libcFunction: String? { image == "libc.so.6" ? function : nil }
 }

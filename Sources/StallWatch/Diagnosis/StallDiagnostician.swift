@@ -13,6 +13,8 @@ struct StallDiagnostician {
     private var readings: [Reading] = []
     private var lastTurn: UInt64 = 0
     private var observations: [Observation] = []
+    /// Opened when a late turn is seen to wait for pages; closed when the next one is late.
+    private var faults: PageFaultWatch?
     private let memory = GuardedMemory()
     private let threads: ProcessThreads
 
@@ -56,11 +58,15 @@ struct StallDiagnostician {
     mutating func sample(
         _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, isOver: () -> Bool
     ) -> Cause? {
-        if isFirst { observations.removeAll() }
+        if isFirst {
+            observations.removeAll()
+            faults = nil
+        }
         guard let reading = read(thread) else { return nil }
         if isFirst { addEarlierLook(since: start) }
         let observation = observe(reading, thread: thread, stack: stack)
         if !isOver() { observations.append(observation) }
+        watchFaults(of: thread, since: start)
         return cause(from: start, to: reading.time)
     }
 
@@ -69,7 +75,21 @@ struct StallDiagnostician {
     /// Returns `nil` if the thread could not be read.
     mutating func end(_ thread: Int32, start: UInt64, end: UInt64) -> Cause? {
         read(thread)
+        faults?.look()
+        defer { faults = nil }
         return cause(from: start, to: end)
+    }
+
+    /// Asks the kernel for the addresses of the page faults that go to a disk, from the first one on that a late turn has.
+    private mutating func watchFaults(of thread: Int32, since start: UInt64) {
+        guard faults == nil else {
+            faults?.look()
+            return
+        }
+        guard let last = readings.last?.thread, let first = readings.first(where: { $0.thread.time >= start })?.thread,
+            last.activity == .faulting || last.majorFaults > first.majorFaults
+        else { return }
+        faults = PageFaultWatch(thread: thread)
     }
 
     /// Takes a reading and keeps it.
@@ -102,7 +122,11 @@ struct StallDiagnostician {
             time: reading.time, activity: reading.activity, waitChannel: reading.waitChannel
         )
         guard let call = reading.call else {
-            if reading.activity == .faulting { observation.kernelStack = files?.kernelStack() }
+            if reading.activity == .faulting {
+                observation.kernelStack = files?.kernelStack()
+            } else {
+                observation.function = stack.flatMap { threads.names(of: $0).first?.libcFunction }
+            }
             return observation
         }
         observation.call = DescribedCall(call, memory: memory)
@@ -125,7 +149,8 @@ struct StallDiagnostician {
             voluntarySwitches: last.thread.voluntarySwitches - first.thread.voluntarySwitches,
             involuntarySwitches: last.thread.involuntarySwitches - first.thread.involuntarySwitches,
             kernelShare: Self.kernelShare(from: first.thread, to: last.thread),
-            throttled: last.throttled - min(first.throttled, last.throttled)
+            throttled: last.throttled - min(first.throttled, last.throttled),
+            pagedFile: faults?.file
         )
         let verdict = CauseRules.judge(evidence)
         return Cause(

@@ -72,6 +72,13 @@ extension SystemCall {
         }
     }
 
+    /// Whether a function of libc makes a call that waits for data.
+    ///
+    /// glibc's wrappers have the names of the calls, but for those with a 64 behind it.
+    fileprivate static func waitsForData(_ function: String) -> Bool {
+        inputOutput.contains(function) || inputOutput.contains(function + "64")
+    }
+
     /// Calls that wait for data, by name.
     ///
     /// Opening, closing and looking up files is among them: those wait for the same disk or server as reading does.
@@ -88,4 +95,14 @@ extension SystemCall {
         "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "epoll_wait", "epoll_pwait", "epoll_pwait2",
         "io_getevents", "io_pgetevents", "io_uring_enter", "mq_timedsend", "mq_timedreceive", "msgsnd", "msgrcv",
     ]
+}
+
+extension SystemCall.Purpose {
+    /// What a function of libc makes its system call for; `nil` for one that is not known to wait for data.
+    ///
+    /// Only those wait often and shortly enough for a thread to be met in between: on the way into a call, or out of it.
+    init?(ofFunction function: String) {
+        guard SystemCall.waitsForData(function) else { return nil }
+        self = .io
+    }
 }

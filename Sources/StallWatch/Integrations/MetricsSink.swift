@@ -6,13 +6,16 @@
         ///
         /// | metric | type | dimensions |
         /// | --- | --- | --- |
-        /// | `stallwatch.stalls` | counter | `kind`, `loop` |
-        /// | `stallwatch.stall.duration` | timer | `kind`, `loop` |
+        /// | `stallwatch.stalls` | counter | `kind`, `loop`, `cause` |
+        /// | `stallwatch.stall.duration` | timer | `kind`, `loop`, `cause` |
         /// | `stallwatch.watchdog.lateness` | timer | |
         /// | `stallwatch.held_back` | counter | `reason`: `repeated` or `rateLimit` |
         ///
         /// A stall counts when it is over, or when the next process finds it abandoned: once. Each metric is made when
-        /// it is first needed, and then kept: there are as many as watched loops.
+        /// it is first needed, and then kept: there are as many as watched loops, times the few kinds and causes.
+        ///
+        /// `cause` is one of the words of ``StallReport/CauseKind``, and `unknown` for a stall without a cause, such as a
+        /// saturation, and for words of a later version: no value comes from outside.
         ///
         /// - Parameter factory: Where metrics are made; `nil` for the one that the app has bootstrapped.
         /// - Returns: The sink.
@@ -30,6 +33,7 @@
         private struct Labels: Hashable {
             var kind: String
             var loop: String
+            var cause: String
         }
 
         private let factory: any MetricsFactory
@@ -62,15 +66,24 @@
         }
 
         private func count(_ report: StallReport) {
-            let labels = Labels(kind: report.kind.rawValue, loop: report.loop.label)
+            let labels = Labels(
+                kind: report.kind.rawValue, loop: report.loop.label, cause: Self.label(of: report.cause?.kind)
+            )
             let metrics = stalls[labels] ?? make(labels)
             stalls[labels] = metrics
             metrics.counter.increment()
             metrics.duration.recordMilliseconds(report.durationMilliseconds)
         }
 
+        private static func label(of cause: StallReport.CauseKind?) -> String {
+            guard let cause, StallReport.CauseKind.known.contains(cause) else {
+                return StallReport.CauseKind.unknown.rawValue
+            }
+            return cause.rawValue
+        }
+
         private func make(_ labels: Labels) -> (counter: Counter, duration: Timer) {
-            let dimensions = [("kind", labels.kind), ("loop", labels.loop)]
+            let dimensions = [("kind", labels.kind), ("loop", labels.loop), ("cause", labels.cause)]
             return (
                 Counter(label: "stallwatch.stalls", dimensions: dimensions, factory: factory),
                 Timer(label: "stallwatch.stall.duration", dimensions: dimensions, factory: factory)

@@ -32,6 +32,8 @@ extension StallReport {
         public var involuntarySwitches: UInt64
         /// How long the thread's cgroup was held back by its CPU quota; `nil` if it was not.
         public var throttledMilliseconds: Double?
+        /// The file that the last page came from that the thread waited for, where the kernel tells (perf_event_open(2)).
+        public var pagedFile: String?
         /// The system call that it waited in.
         public var systemCall: SystemCall?
         /// The kernel's function that it waited in.
@@ -73,6 +75,11 @@ extension StallReport {
         public static let deadlock = CauseKind(rawValue: "deadlock")
         /// Nothing that was seen explains it.
         public static let unknown = CauseKind(rawValue: "unknown")
+
+        /// The words above: all that this version writes.
+        static let known: Set<CauseKind> = [
+            .cpu, .lock, .io, .sleep, .syscall, .paging, .starved, .throttled, .deadlock, .unknown,
+        ]
     }
 
     /// How sure a cause is.
@@ -213,6 +220,7 @@ extension StallReport.Cause {
             voluntarySwitches: evidence.voluntarySwitches,
             involuntarySwitches: evidence.involuntarySwitches,
             throttledMilliseconds: evidence.throttled == 0 ? nil : milliseconds(evidence.throttled),
+            pagedFile: evidence.pagedFile,
             systemCall: (look?.call).map(StallReport.SystemCall.init),
             waitChannel: look?.waitChannel,
             kernelStack: look?.kernelStack,

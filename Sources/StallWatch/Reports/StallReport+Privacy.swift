@@ -23,9 +23,10 @@ extension StallReport {
         }
         for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
         if let file = culprit?.file { culprit?.file = Self.fileName(file) }
+        cause?.shortenPaths()
     }
 
-    private static func fileName(_ path: String) -> String {
+    fileprivate static func fileName(_ path: String) -> String {
         path.split(separator: "/").last.map(String.init) ?? path
     }
 
@@ -59,5 +60,46 @@ extension StallReport {
         frames = []
         images = []
         return fault
+    }
+}
+
+extension StallReport.Cause {
+    /// Leaves the file names only of what system calls were on, there and in the summary, which says it again.
+    fileprivate mutating func shortenPaths() {
+        var targets: [String] = []
+        func shorten(_ target: inout String?) {
+            guard let whole = target, whole.contains("/") else { return }
+            targets.append(whole)
+            target = Self.withoutDirectories(whole)
+        }
+        shorten(&systemCall.targetOrNone)
+        shorten(&pagedFile)
+        if var owners = lock?.owners {
+            for index in owners.indices { shorten(&owners[index].systemCall.targetOrNone) }
+            lock?.owners = owners
+        }
+        // Longest first: one may be the beginning of another.
+        for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) {
+            summary = summary.replacing(target, with: Self.withoutDirectories(target))
+        }
+    }
+
+    /// A system call's target, which may be several descriptors and say more of each than its path.
+    ///
+    /// In doubt too much is left out: a path may itself have commas in it.
+    private static func withoutDirectories(_ target: String) -> String {
+        target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
+            guard piece.contains("/") else { return String(piece) }
+            let prefix = ["socket to ", "socket at "].first { piece.hasPrefix($0) } ?? ""
+            return prefix + StallReport.fileName(String(piece.dropFirst(prefix.count)))
+        }.joined(separator: ", ")
+    }
+}
+
+extension StallReport.SystemCall? {
+    /// The target of a call; `nil`, and nothing to set, when there is no call.
+    fileprivate var targetOrNone: String? {
+        get { self?.target }
+        set { self?.target = newValue }
     }
 }

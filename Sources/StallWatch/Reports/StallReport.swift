@@ -54,7 +54,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var cause: Cause?
     /// The samples, oldest first.
     public var samples: [Sample]
-    /// The other threads at the first sample, if the configuration asks for them.
+    /// The other threads at the first sample, if the configuration asks for them, or when a deadlock was seen.
     public var otherThreads: [OtherThread]?
     /// Threads that are not in ``otherThreads`` because there are too many; `nil` when none is left out.
     public var omittedThreads: Int?

@@ -75,6 +75,19 @@ private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 
         #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
     }
 
+    /// Many short waits: no look met one, but all met the thread around them.
+    @Test(
+        arguments: [
+            ("fsync", Cause.Kind.io), ("pwrite", .io), ("read", .io), ("memcpy", .unknown), (nil, .unknown),
+        ] as [(String?, Cause.Kind)])
+    func withoutALookAtAWaitTheFunctionAroundItCounts(function: String?, kind: Cause.Kind) {
+        let look = Observation(time: 50_000_000, activity: .running, function: function)
+        let verdict = CauseRules.judge(evidence(cpu: 30, queue: 20, blocked: 50, [look]))
+        #expect(verdict.kind == kind)
+        #expect(verdict.confidence == .possible)
+        #expect(CauseRules.judge(evidence(cpu: 60, blocked: 40, [look])).kind == .cpu)
+    }
+
     @Test func aSmallerShareIsLessCertain() throws {
         let look = try look(at: 50, in: "read")
         #expect(CauseRules.judge(evidence(cpu: 25, blocked: 75, [look])).confidence == .certain)

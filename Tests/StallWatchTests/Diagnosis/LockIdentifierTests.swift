@@ -18,12 +18,15 @@ private struct Block: MemoryReading {
     }
 }
 
+/// Looked up once: the fuzz below makes 100,000 calls.
+private let futexNumber = (0..<500).first { SystemCallNames.current.name($0) == "futex" }
+
 private func futex(_ operation: UInt64, at offset: UInt64 = 0, value: UInt64 = 0, timeout: UInt64 = 0) throws
     -> SystemCall
 {
-    let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
-    return SystemCall(
-        number: number, arguments: [Block.address + offset, operation, value, timeout, 0, 0], stackPointer: 0,
+    SystemCall(
+        number: try #require(futexNumber), arguments: [Block.address + offset, operation, value, timeout, 0, 0],
+        stackPointer: 0,
         programCounter: 0
     )
 }
@@ -80,6 +83,23 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(identify(try futex(lockPI), [Int32(bitPattern: 0xc000_0000 | 103)], raw)?.owner == nil)
     }
 
+    /// How such a lock is called depends on who called futex(2).
+    @Test(arguments: [
+        ("libswiftCore.so", LockSite.Kind.once), ("libswift_Concurrency.so", .once),
+        ("libswiftSynchronization.so", .swiftMutex), ("libdispatch.so", .dispatchUnfairLock), ("app", .swiftMutex),
+    ])
+    func anInheritingFutexIsOfItsCallersKind(image: String, kind: LockSite.Kind) throws {
+        let word = Int32(bitPattern: 0x8000_0000 | 103)
+        let frames = [
+            NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: image),
+            NamedFrame(function: nil, image: "app"),
+        ]
+        let site = identify(try futex(lockPI), [word], frames)
+        #expect(site?.kind == kind)
+        #expect(site?.owner == 103)
+        #expect(site?.function == (kind == .once ? "swift_once" : nil))
+    }
+
     @Test func aReadWriteLockNamesItsWriter() throws {
         var fields = [Int32](repeating: 0, count: 13)
         (fields[0], fields[2], fields[6]) = (0xb, 3, 104)
@@ -119,23 +139,37 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(site?.ownership == LockSite.Ownership.none)
     }
 
+    /// sem_wait's own function has no name in a stripped libc.
+    @Test func aSemaphoreIsKnownByItsContents() throws {
+        #expect(identify(try futex(bitsetWait), [0, 1, 0, 0], libc(nil))?.kind == .semaphore)
+        #expect(identify(try futex(bitsetWait), [0, 3, 128, 0], libc(nil))?.ownership == LockSite.Ownership.none)
+        for other in [[0, 0, 0, 0], [1, 1, 0, 0], [0, 1, 7, 0], [0, -1, 0, 0]] as [[Int32]] {
+            #expect(identify(try futex(bitsetWait), other, libc(nil))?.kind == .futex)
+        }
+        #expect(identify(try futex(bitsetWait, value: 1), [0, 1, 0, 0], libc(nil))?.kind == .futex)
+        let raw = [NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: "app")]
+        #expect(identify(try futex(bitsetWait), [0, 1, 0, 0], raw)?.kind == .futex)
+    }
+
     @Test func aJoinWaitsForAThread() throws {
         #expect(identify(try futex(bitsetWait, value: 106), [106], libc("pthread_join"))?.owner == 106)
         #expect(identify(try futex(bitsetWait, value: 106), [107], libc("pthread_join"))?.owner == nil)
     }
 
     @Test func randomWordsNeverHaveAnOwner() throws {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededGenerator(seed: 20)
         let functions: [String?] = [
             "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "sem_wait",
             "dispatch_once_f", "pthread_join", "syscall", nil,
         ]
-        // Of a million words, some name a thread that lives: one in 15 here. The rest of the lock must not agree.
+        // The words that locks have, with a thread that does not live.
+        let likely: [Int32] = [0, 1, 2, 3, -1, 999, Int32(bitPattern: 0x8000_0000 | 999)]
+        var faults: [String] = []
+        // Of the others, next to none names a thread that lives.
         for round in 0..<100_000 {
             var words = (0..<64).map { _ in Int32.random(in: .min ... .max, using: &generator) }
-            let likely: [Int32] = [0, 1, 2, 3, -1, 100, 101, 999, Int32(bitPattern: 0x8000_0000 | 999)]
             for index in words.indices where Int.random(in: 0..<4, using: &generator) > 0 {
-                words[index] = likely.filter { !(100..<110).contains($0) }.randomElement(using: &generator) ?? 0
+                words[index] = likely.randomElement(using: &generator) ?? 0
             }
             let operations: [UInt64] = [plainWait, bitsetWait, 0, lockPI, 11, 13]
             let operation = operations.randomElement(using: &generator) ?? plainWait
@@ -143,7 +177,8 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             let value = UInt64(UInt32(bitPattern: words[Int(offset / 4)]))
             let frames = libc(functions[round % functions.count])
             let site = identify(try futex(operation, at: offset, value: value), words, frames)
-            #expect(site?.owner == nil, "\(words) at \(offset), operation \(operation), in \(frames)")
+            if site?.owner != nil { faults.append("\(words) at \(offset), operation \(operation), in \(frames)") }
         }
+        #expect(faults == [])
     }
 }

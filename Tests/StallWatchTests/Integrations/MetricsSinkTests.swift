@@ -15,8 +15,8 @@
                 reporter.submit(lasting)
                 reporter.submit(lasting.after(milliseconds: 900, state: .abandoned))
             }
-            let main = [("kind", "stall"), ("loop", "main")]
-            let worker = [("kind", "stall"), ("loop", "worker")]
+            let main = [("kind", "stall"), ("loop", "main"), ("cause", "unknown")]
+            let worker = [("kind", "stall"), ("loop", "worker"), ("cause", "unknown")]
             #expect(try metrics.expectCounter("stallwatch.stalls", main).totalValue == 6)
             #expect(try metrics.expectCounter("stallwatch.stalls", worker).totalValue == 1)
             let milliseconds: (Int64) -> Int64 = { $0 * 1_000_000 }
@@ -32,6 +32,41 @@
             #expect(try metrics.expectCounter("stallwatch.held_back", [("reason", "rateLimit")]).totalValue == 0)
             #expect(metrics.counters.count == 4)
             #expect(metrics.timers.count == 3)
+        }
+
+        @Test func everyCauseIsALabelOfItsOwnAndNoOtherWordIs() throws {
+            let metrics = TestMetrics()
+            let kinds: [Cause.Kind] = [
+                .cpu, .lock, .io, .sleep, .syscall, .paging, .starved, .throttled, .deadlock, .unknown,
+            ]
+            _ = try withReporter([.metrics(factory: metrics)]) { reporter in
+                for (index, kind) in kinds.enumerated() {
+                    var record = StallRecord.fixture(function: index)
+                    record.cause = Cause(
+                        kind: kind, confidence: .certain, summary: "",
+                        evidence: Evidence(
+                            split: TimeSplit(onCPU: 1, runQueue: 1, blocked: 1, uncertainty: 0), start: 0)
+                    )
+                    reporter.submit(record)
+                }
+            }
+            for kind in kinds {
+                let labels = [("kind", "stall"), ("loop", "main"), ("cause", kind.rawValue)]
+                #expect(try metrics.expectCounter("stallwatch.stalls", labels).totalValue == 1)
+            }
+            #expect(Set(kinds.map { StallReport.CauseKind(rawValue: $0.rawValue) }) == StallReport.CauseKind.known)
+        }
+
+        /// As a later version may have left it for the next process to recover.
+        @Test func aWordOfALaterVersionIsNoLabel() throws {
+            let metrics = TestMetrics()
+            let sink = MetricsSink(metrics)
+            var report = try StallReport.literal()
+            report.cause = .fixture(kind: StallReport.CauseKind(rawValue: "gremlins"))
+            sink.take(.recovered(report))
+            let labels = [("kind", "stall"), ("loop", "main"), ("cause", "unknown")]
+            #expect(try metrics.expectCounter("stallwatch.stalls", labels).totalValue == 1)
+            #expect(metrics.counters.count == 3)
         }
     }
 #endif

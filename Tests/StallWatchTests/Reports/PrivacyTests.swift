@@ -27,6 +27,49 @@ import Testing
         #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("/bin/"))
     }
 
+    private static let calls: [(target: String?, shortened: String?)] = [
+        ("/var/lib/app/wal", "wal"),
+        ("/var/lib/app/wal (deleted)", "wal (deleted)"),
+        ("/srv/a b/c, d", "c, d"),
+        ("/srv/a, b/c", "a, c"),
+        ("/run/a/x, pipe:[12], /run/b/y and 3 more", "x, pipe:[12], y and 3 more"),
+        ("socket to /run/app/control", "socket to control"),
+        ("socket at 127.0.0.1:80", "socket at 127.0.0.1:80"),
+        ("12.5 ms", "12.5 ms"),
+        ("/", "/"),
+        ("", ""),
+        (nil, nil),
+    ]
+
+    @Test(arguments: calls) func pathsInACauseCanBeLeftOut(target: String?, shortened: String?) throws {
+        func call(_ target: String?) -> StallReport.SystemCall { .init(number: 1, name: "read", target: target) }
+        var report = try StallReport.literal()
+        let whole = target ?? ""
+        report.cause = .fixture(
+            kind: .lock, summary: "In read(\(whole)); held by thread 5, which is in read(\(whole)/x).")
+        report.cause?.systemCall = call(target)
+        report.cause?.pagedFile = "/opt/app/data/pages"
+        let owner = StallReport.LockOwner(
+            thread: .init(id: 5, name: nil), isRunning: false, systemCall: call(target.map { $0 + "/x" })
+        )
+        report.cause?.lock = StallReport.Lock(kind: .pthreadMutex, isDeadlock: false, owners: [owner])
+        let full = report
+        report.shortenPaths(.full)
+        #expect(report.cause == full.cause)
+
+        report.shortenPaths(.fileNames)
+        let cause = try #require(report.cause)
+        #expect(cause.systemCall?.target == shortened)
+        #expect(cause.pagedFile == "pages")
+        let owners = try #require(cause.lock?.owners)
+        #expect(owners.first?.systemCall?.target.map { !$0.contains("/") } ?? true)
+        #expect(cause.summary.hasPrefix("In read(\(shortened ?? ""));") || target == nil)
+        for directory in ["/var", "/srv", "/run", "/opt"] {
+            #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains(directory + "/app"))
+            #expect(!cause.summary.contains(directory))
+        }
+    }
+
     @Test func redactionSeesEveryReportAndWhatItIsKnownByStays() throws {
         var settings = Reporter.Settings.fixture()
         settings.redact = { report in

@@ -67,6 +67,17 @@ extension StallRecord {
     }
 }
 
+extension StallReport.Cause {
+    /// A cause of that kind, without numbers.
+    static func fixture(kind: StallReport.CauseKind, summary: String = "") -> Self {
+        Self(
+            kind: kind, summary: summary, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
+            blockedMilliseconds: 0, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0,
+            involuntarySwitches: 0
+        )
+    }
+}
+
 /// A directory that is removed with this object.
 final class Scratch: Sendable {
     let path: String

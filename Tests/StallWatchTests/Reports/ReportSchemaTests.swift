@@ -117,7 +117,8 @@ import Testing
             "kind": "deadlock", "summary": "Blocked 801 ms.", "confidence": "certain", "onCPUMilliseconds": 9.5,
             "runQueueMilliseconds": 1.5, "blockedMilliseconds": 801, "uncertaintyMilliseconds": 0.5, "kernelShare": 0.25,
             "minorFaults": 3, "majorFaults": 0, "voluntarySwitches": 1, "involuntarySwitches": 2,
-            "throttledMilliseconds": 0.5, "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0" },
+            "throttledMilliseconds": 0.5, "pagedFile": "/data/pages",
+            "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0" },
             "waitChannel": "futex_wait_queue", "kernelStack": ["futex_wait_queue"],
             "lock": {
               "kind": "pthreadMutex", "address": "0x7f1c2c0012a0", "function": "pthread_mutex_lock", "label": "wal",

@@ -12,6 +12,7 @@ import StallWatch
 ///     stallwatch-test-host escalate DIRECTORY
 ///     stallwatch-test-host replace bare|monitored SCRIPT
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
+///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 @main struct TestHost {
     static func main() throws {
         let arguments = CommandLine.arguments
@@ -24,6 +25,7 @@ import StallWatch
         case "escalate": try escalate(directory: arguments[2])
         case "replace": try replace(arguments)
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
+        case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
         default: exit(64)
         }
     }

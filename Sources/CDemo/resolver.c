@@ -1,0 +1,21 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <resolv.h>
+
+#include "CDemo.h"
+
+// glibc keeps a resolver's state for each thread (`_res`, resolver(3)), and getaddrinfo(3) goes by it.
+
+bool demo_use_name_server(uint16_t port) {
+  if (res_init() != 0) return false;
+  struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(port)};
+  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  _res.nscount = 1;
+  _res.nsaddr_list[0] = server;
+  // Seconds, and how often.
+  _res.retrans = 1;
+  _res.retry = 1;
+  return true;
+}
+
+void demo_use_own_name_servers(void) { res_init(); }

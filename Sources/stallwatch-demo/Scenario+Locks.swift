@@ -1,0 +1,237 @@
+import Dispatch
+import Foundation
+import Glibc
+import StallWatch
+
+extension Scenario {
+    /// Stalls that wait for somebody to let go.
+    ///
+    /// The report must name the kind of lock, the thread that holds it and what that thread does; of what has no owner, it
+    /// must name none.
+    static let lockScenarios =
+        heldScenarios + readWriteLockScenarios + onceScenarios + chainScenarios + unownedScenarios + deadlockScenarios
+
+    /// Three scenarios of one kind of lock: a thread holds it while it computes, sleeps, and waits in write(2).
+    ///
+    /// `make` gives the lock.
+    private static func held(
+        _ name: String, _ summary: String, in function: String, _ kind: StallReport.LockKind,
+        _ make: @escaping @Sendable () -> any ThreadLock
+    ) -> [Scenario] {
+        Holding.allCases.map { holding in
+            .stalling(
+                "\(name)-\(holding.rawValue)", "\(summary), whose holder is \(holding.rawValue)", times: 2,
+                .main(.mainQueue, in: function, lock: kind, owner: "holder", ownerDoes: holding.activity)
+            ) { stage in
+                let lock = make()
+                lock.hold(by: "holder", holding, for: stage.stall)
+                return await MainLoop.mainQueue {
+                    lock.acquire()
+                    lock.release()
+                }
+            }
+        }
+    }
+
+    /// The same of a pthread mutex of some kind.
+    private static func mutex(
+        _ name: String, _ summary: String, _ make: @escaping @Sendable () -> PthreadLock
+    ) -> [Scenario] {
+        held(name, summary, in: "PthreadLock.acquire()", .pthreadMutex, make)
+    }
+
+    /// The same of one of Foundation's locks, all of which are pthread mutexes.
+    private static func foundation(
+        _ name: String, _ summary: String, _ make: @escaping @Sendable () -> any NSLocking & Sendable
+    ) -> [Scenario] {
+        held(name, summary, in: "FoundationLock.acquire()", .pthreadMutex) { FoundationLock(lock: make()) }
+    }
+
+    private static let heldScenarios =
+        mutex("mutex", "a mutex") { PthreadLock() }
+        + mutex("mutex-recursive", "a recursive mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_RECURSIVE)) }
+        + mutex("mutex-checking", "an error-checking mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_ERRORCHECK)) }
+        + mutex("mutex-adaptive", "an adaptive mutex") { PthreadLock(type: Int32(PTHREAD_MUTEX_ADAPTIVE_NP)) }
+        + mutex("mutex-robust", "a robust mutex") { PthreadLock(robust: true) }
+        + mutex("mutex-inheriting", "a mutex with priority inheritance") { PthreadLock(inheriting: true) }
+        + held("mutex-cxx", "a std::mutex of C++", in: "demo_cxx_lock", .pthreadMutex) { CxxLock() }
+        + held("mutex-swift", "a Swift Mutex", in: "SwiftLock.acquire()", .swiftMutex) { SwiftLock() }
+        + foundation("nslock", "an NSLock") { NSLock() }
+        + foundation("nsrecursivelock", "an NSRecursiveLock") { NSRecursiveLock() }
+        + foundation("nscondition", "the lock of an NSCondition") { NSCondition() }
+        + held("rwlock-writer", "a read-write lock", in: "ReadWriteLock.acquire()", .pthreadReadWriteLock) {
+            ReadWriteLock()
+        }
+
+    private static let readWriteLockScenarios: [Scenario] = [
+        .stalling(
+            "rwlock-reader", "a reader waits for a writer", times: 2,
+            .main(
+                .mainQueue, in: "ReadWriteLock.acquireForReading()", lock: .pthreadReadWriteLock, owner: "holder",
+                ownerDoes: "running"
+            )
+        ) { stage in
+            let lock = ReadWriteLock()
+            lock.hold(by: "holder", .computing, for: stage.stall)
+            return await MainLoop.mainQueue {
+                lock.acquireForReading()
+                lock.release()
+            }
+        },
+        .stalling(
+            "rwlock-readers", "a writer waits for a reader, whom the lock does not name", times: 2,
+            .main(.timer, in: "ReadWriteLock.acquire()", lock: .pthreadReadWriteLock)
+        ) { stage in
+            let lock = ReadWriteLock()
+            NamedThread.start("reader") { ready in
+                lock.acquireForReading()
+                ready()
+                sleepTooLong(for: stage.stall)
+                lock.release()
+            }
+            return await MainLoop.timer {
+                lock.acquire()
+                lock.release()
+            }
+        },
+    ]
+
+    private static let onceScenarios: [Scenario] = [
+        .stalling(
+            "lazy-global", "a global whose initializer runs on another thread", times: 2,
+            .main(
+                .timer, in: "SlowGlobal.value.unsafeMutableAddressor", lock: .once, owner: "initializer",
+                ownerDoes: Holding.sleeping.activity
+            )
+        ) { stage in
+            guard SlowGlobal.startInitializing(for: stage.stall) else {
+                throw NotAvailable(reason: "a global is initialized once in a process")
+            }
+            return await MainLoop.timer { useTheGlobal() }
+        },
+        .stalling(
+            "dispatch-once", "dispatch_once on another thread", times: 2,
+            .main(
+                .source0, in: "demo_once", lock: .dispatchOnce, owner: "initializer",
+                ownerDoes: Holding.sleeping.activity
+            )
+        ) { stage in
+            let once = SlowOnce(for: stage.stall)
+            return await MainLoop.source0 { once.run() }
+        },
+    ]
+
+    private static let chainScenarios: [Scenario] = [
+        .stalling(
+            "lock-chain", "the holder of a lock waits for another one's", times: 2,
+            .main(.timer, in: "SwiftLock.acquire()", lock: .swiftMutex, owner: "middle", ownerDoes: "futex")
+        ) { stage in
+            let inner = PthreadLock()
+            let outer = SwiftLock()
+            inner.hold(by: "last", .sleeping, for: stage.stall)
+            NamedThread.start("middle") { ready in
+                outer.acquire()
+                ready()
+                inner.acquire()
+                inner.release()
+                outer.release()
+            }
+            return await MainLoop.timer {
+                outer.acquire()
+                outer.release()
+            }
+        },
+        .stalling(
+            "busy-queue", "dispatch_sync onto a busy queue", times: 2,
+            .main(
+                .source0, in: "waitForTheQueue(_:)", lock: .dispatchQueue, owner: "queue-worker",
+                ownerDoes: Holding.sleeping.activity
+            )
+        ) { stage in
+            let queue = DispatchQueue(label: "demo.busy")
+            await withCheckedContinuation { continuation in
+                queue.async {
+                    NamedThread.nameThisThread("queue-worker")
+                    continuation.resume()
+                    sleepTooLong(for: stage.stall)
+                }
+            }
+            return await MainLoop.source0 { waitForTheQueue(queue) }
+        },
+    ]
+
+    private static let unownedScenarios: [Scenario] = [
+        .stalling(
+            "semaphore", "a semaphore of POSIX, which nobody owns", times: 2,
+            .main(.timer, in: "waitForThePOSIXSemaphore(for:)", lock: .semaphore)
+        ) { stage in
+            await MainLoop.timer { waitForThePOSIXSemaphore(for: stage.stall) }
+        },
+        .stalling(
+            "file-lock", "flock(2) on a file that is locked", times: 2,
+            .main(.timer, in: "waitForTheFileLock(_:)", lock: .file)
+        ) { stage in
+            let lock = HeldFileLock(for: stage.stall)
+            return await MainLoop.timer { waitForTheFileLock(lock) }
+        },
+    ]
+
+    private static let deadlockScenarios: [Scenario] = [
+        .stalling(
+            "deadlock-two", "two threads want each other's locks", times: 2,
+            .main(
+                .timer, in: "PthreadLock.acquire()", cause: "deadlock", lock: .pthreadMutex, owner: "circle-1",
+                ownerDoes: "futex"
+            )
+        ) { stage in
+            let circle = LockCircle(of: 2, for: stage.stall)
+            return await MainLoop.timer { circle.close() }
+        },
+        .stalling(
+            "deadlock-three", "three threads wait in a circle", times: 2,
+            .main(
+                .mainQueue, in: "PthreadLock.acquire()", cause: "deadlock", lock: .pthreadMutex, owner: "circle-1",
+                ownerDoes: "futex"
+            )
+        ) { stage in
+            let circle = LockCircle(of: 3, for: stage.stall)
+            return await MainLoop.mainQueue { circle.close() }
+        },
+        .stalling(
+            "deadlock-main-queue", "the holder of a lock calls sync onto the main queue, whose thread wants the lock",
+            times: 2,
+            .main(
+                .timer, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
+                owner: "sync-caller", ownerDoes: "futex"
+            )
+        ) { stage in
+            let lock = PthreadLock()
+            let mayGoOn = DispatchSemaphore(value: 0)
+            NamedThread.start("sync-caller") { ready in
+                lock.acquire()
+                ready()
+                mayGoOn.wait()
+                DispatchQueue.main.sync {}
+                lock.release()
+            }
+            return await MainLoop.timer {
+                mayGoOn.signal()
+                if lock.acquire(within: stage.stall) { lock.release() }
+            }
+        },
+        .stalling(
+            "deadlock-self", "a thread wants a lock that it has", times: 2,
+            .main(
+                .source0, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
+                owner: "stallwatch-demo", ownerDoes: "futex"
+            )
+        ) { stage in
+            let lock = PthreadLock()
+            return await MainLoop.source0 {
+                lock.acquire()
+                _ = lock.acquire(within: stage.stall)
+                lock.release()
+            }
+        },
+    ]
+}

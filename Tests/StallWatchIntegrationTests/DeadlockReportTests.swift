@@ -1,0 +1,59 @@
+import Glibc
+import StallWatch
+import Testing
+
+/// A deadlock never ends, so its report must be there and whole before somebody ends the process.
+@Suite(.serialized) struct DeadlockReportTests {
+    private static let threshold = 100
+
+    @Test func itIsOnDiskWithinASecondWithEveryThreadsStack() throws {
+        let scratch = try ReportScratch()
+        let host = try TestHost(["deadlock", scratch.path, "\(Self.threshold)"])
+        let isReported = eventually { (try? scratch.reports())?.contains(where: \.isWholeDeadlock) ?? false }
+        let seen = monotonicNanoseconds()
+        // Names follow as soon as they are known.
+        let isNamed = eventually { (try? scratch.reports())?.contains { $0.culprit != nil } ?? false }
+        kill(host.pid, SIGKILL)
+        let lines = host.finish()
+        try #require(isReported && isNamed)
+        #expect(lines.count == 1, "it did not come back: \(lines)")
+        let began = try #require(lines.first.flatMap { UInt64($0.dropFirst(2)) })
+        #expect(seen - began < UInt64(Self.threshold + 1_000) * 1_000_000, "\((seen - began) / 1_000_000) ms")
+
+        // What the process leaves behind.
+        #expect(scratch.names == scratch.reportNames)
+        let report = try #require(try scratch.reports().first)
+        #expect(report.state == .ongoing)
+        let cause = try #require(report.cause)
+        #expect(cause.kind == .deadlock)
+        #expect(cause.confidence == .certain)
+        let lock = try #require(cause.lock)
+        #expect(lock.isDeadlock)
+        #expect(lock.owners.map(\.thread.name) == ["other-side", "stallwatch-test"])
+        #expect(lock.owners.map(\.waitsFor) == [.pthreadMutex, .pthreadMutex])
+        let owner = functions(lock.owners.first?.stack, of: report)
+        #expect(owner.contains { $0.contains("pthread_mutex_lock") }, "\(owner)")
+        #expect(cause.summary.contains("\"other-side\""), "\(cause.summary)")
+        let others = try #require(report.otherThreads)
+        #expect(others.allSatisfy { $0.stack != nil }, "\(others)")
+        #expect(Set(others.compactMap(\.thread.name)).isSuperset(of: ["other-side", "bystander"]))
+        let bystander = functions(others.first { $0.thread.name == "bystander" }?.stack, of: report)
+        #expect(bystander.contains { $0.hasSuffix("pause") }, "\(bystander)")
+        let result = try validateReports(scratch.path)
+        #expect(result.status == 0, "\(result.output)")
+    }
+
+    private func functions(_ stack: Int?, of report: StallReport) -> [String] {
+        guard let stack else { return [] }
+        return report.stacks[stack].compactMap { report.frames[$0].function }
+    }
+}
+
+extension StallReport {
+    /// Whether it says that there is a deadlock, and has the stack of every thread.
+    fileprivate var isWholeDeadlock: Bool {
+        guard cause?.kind == .deadlock, let otherThreads, !otherThreads.isEmpty else { return false }
+        return samples.contains { $0.stack != nil }
+            && otherThreads.allSatisfy { $0.stack.map { !stacks[$0].isEmpty } ?? false }
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+
+@testable import StallWatch
+
+/// What the kernel tells of a thread that waits in it.
+@Suite struct KernelSideTests {
+    /// What a test and its thread tell each other.
+    private final class Subject: Sendable {
+        let id = Atomic<Int32>(0)
+        let isOver = Atomic<Bool>(false)
+    }
+
+    /// A thread that does something, and its kernel id.
+    private func withThread<Result>(
+        _ body: @escaping @Sendable (Subject) -> Void, _ use: (Int32) throws -> Result, end: () -> Void = {}
+    ) throws -> Result {
+        let subject = Subject()
+        let thread = try WorkerThread(name: "test-subject") {
+            let number = readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
+            subject.id.store(number ?? -1, ordering: .releasing)
+            body(subject)
+        }
+        defer {
+            subject.isOver.store(true, ordering: .relaxed)
+            end()
+            thread.join()
+        }
+        try #require(eventually { subject.id.load(ordering: .acquiring) != 0 })
+        return try use(subject.id.load(ordering: .acquiring))
+    }
+
+    /// A thread that reads an empty pipe; what it waits in, once it does.
+    private func whileReadingAPipe<Result>(_ use: (ThreadFiles) throws -> Result) throws -> Result {
+        var ends: [Int32] = [-1, -1]
+        pipe(&ends)
+        defer { close(ends[0]) }
+        let (readEnd, writeEnd) = (ends[0], ends[1])
+        return try withThread(
+            { _ in
+                var byte: UInt8 = 0
+                read(readEnd, &byte, 1)
+            },
+            { thread in
+                let files = try #require(ThreadFiles(thread: thread))
+                #expect(
+                    eventually {
+                        if case .waiting(let call)? = files.activity() { call.name == "read" } else { false }
+                    }
+                )
+                return try use(files)
+            }, end: { close(writeEnd) }
+        )
+    }
+
+    @Test func theWaitChannelIsTheFunctionThatWaits() throws {
+        try whileReadingAPipe { files in
+            let reading = try #require(files.read())
+            // pipe_read until Linux 6.14, anon_pipe_read since.
+            #expect(reading.waitChannel?.hasSuffix("pipe_read") == true, "\(reading)")
+            #expect(reading.state == UInt8(ascii: "S"))
+        }
+    }
+
+    @Test(.enabled(if: mayReadKernelStacks, "needs CAP_SYS_ADMIN"))
+    func theKernelStackIsInnermostFirst() throws {
+        try whileReadingAPipe { files in
+            let stack = try #require(files.kernelStack())
+            #expect(stack.contains { $0.hasSuffix("pipe_read") }, "\(stack)")
+            #expect(stack.allSatisfy { !$0.contains("+") && !$0.contains(" ") })
+        }
+    }
+
+    @Test func aThreadThatRunsWaitsInNothing() throws {
+        try withThread({ subject in while !subject.isOver.load(ordering: .relaxed) {} }) { thread in
+            let files = try #require(ThreadFiles(thread: thread))
+            #expect(eventually { files.activity() == .running })
+            #expect(eventually { files.read().map { $0.waitChannel == nil && $0.isRunnable } ?? false })
+        }
+    }
+
+    @Test func aThreadThatHasEndedTellsNothing() throws {
+        let files = try whileReadingAPipe { $0 }
+        #expect(eventually { files.read() == nil })
+        #expect(files.activity() == nil)
+        #expect(files.kernelStack() == nil)
+    }
+}
+
+/// Whether this process may read a thread's kernel stack.
+private let mayReadKernelStacks = readSmallFile("/proc/thread-self/stack") != nil

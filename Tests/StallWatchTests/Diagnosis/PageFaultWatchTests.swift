@@ -1,0 +1,72 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import StallWatch
+
+@Suite struct PageFaultWatchTests {
+    private let maps = """
+        55d0c8a00000-55d0c8b00000 r--p 00000000 fe:00 1234                       /opt/app/bin/app
+        7f1c31400000-7f1c31500000 rw-p 00000000 00:00 0\u{20}
+        7f1c31600000-7f1c31700000 r--s 00000000 fe:00 77                         /data/a file (deleted)
+        7ffe3c300000-7ffe3c400000 rw-p 00000000 00:00 0                          [stack]
+
+        """
+
+    @Test func anAddressIsFoundInItsMapping() {
+        #expect(PageFaultWatch.file(at: 0x55d0_c8a0_0000, in: maps) == "/opt/app/bin/app")
+        #expect(PageFaultWatch.file(at: 0x7f1c_316f_ffff, in: maps) == "/data/a file (deleted)")
+    }
+
+    @Test(arguments: [0, 0x55d0_c8b0_0000, 0x7f1c_3140_0000, 0x7ffe_3c30_0000, .max] as [UInt64])
+    func memoryWithoutAFileHasNone(address: UInt64) {
+        #expect(PageFaultWatch.file(at: address, in: maps) == nil)
+    }
+
+    @Test func textThatIsNoMapHasNone() {
+        for text in ["", "\n\n", "-", "zz-yy r--p 0 0 0 /x", "10-", "0-ffffffffffffffff r--p"] {
+            #expect(PageFaultWatch.file(at: 0x10, in: text) == nil)
+        }
+    }
+
+    /// A filter might kill the process for asking.
+    @Test func aFilterOfSystemCallsIsRespected() {
+        #expect(PageFaultWatch.hasFilter("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"))
+        #expect(PageFaultWatch.hasFilter("Seccomp:\t1\n"))
+        #expect(!PageFaultWatch.hasFilter("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"))
+        #expect(!PageFaultWatch.hasFilter("Name:\tapp\n"))
+    }
+
+    @Test func aThreadThatIsNoneIsNotWatched() {
+        #expect(PageFaultWatch(thread: .max) == nil)
+    }
+
+    /// Skipped, and shown as such, where the kernel does not tell or the file cannot be dropped from memory.
+    @Test(.enabled(if: mayWatchFaults, "needs perf_event_open(2)"))
+    func theFileOfAFaultIsNamed() throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/pages"
+        let size = 4 << 20
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        defer { close(file) }
+        try #require(pwrite(file, [UInt8](repeating: 7, count: size), size, 0) == size && fsync(file) == 0)
+        posix_fadvise(file, 0, size, Int32(POSIX_FADV_DONTNEED))
+        let pages = try #require(mmap(nil, size, PROT_READ, MAP_SHARED, file, 0))
+        defer { munmap(pages, size) }
+        madvise(pages, size, Int32(MADV_RANDOM))
+        let thread = try #require(readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) })
+        let watch = try #require(PageFaultWatch(thread: thread))
+        let before = try #require(ThreadFiles(thread: thread)?.read())
+        var sum = 0
+        // More faults than there is room for records: the last that were written down count.
+        for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
+        let after = try #require(ThreadFiles(thread: thread)?.read())
+        #expect(sum == 7 * size / 4096)
+        watch.look()
+        #expect(watch.file == (after.majorFaults > before.majorFaults ? path : nil))
+    }
+}
+
+/// Whether the kernel tells this process of its own page faults.
+private let mayWatchFaults =
+    readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }.flatMap(PageFaultWatch.init) != nil

@@ -1,0 +1,142 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import StallWatch
+
+/// What calls are on, with descriptors, files, sockets and processes that are really there, or no more.
+@Suite struct SystemCallTargetTests {
+    private func target(_ name: String, _ arguments: UInt64...) throws -> String? {
+        let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
+        let call = SystemCall(
+            number: number, arguments: arguments + [UInt64](repeating: 0, count: 6 - arguments.count), stackPointer: 0,
+            programCounter: 0
+        )
+        return call.target(memory: GuardedMemory())
+    }
+
+    private func argument(_ descriptor: Int32) -> UInt64 { UInt64(UInt32(bitPattern: descriptor)) }
+
+    private func address(_ pointer: UnsafeRawPointer?) -> UInt64 { UInt64(UInt(bitPattern: pointer)) }
+
+    @Test func aFileIsNamedByItsPathAndSaysThatItIsDeleted() throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/wal"
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(file >= 0)
+        #expect(try target("fsync", argument(file)) == path)
+        unlink(path)
+        #expect(try target("fsync", argument(file)) == path + " (deleted)")
+        close(file)
+    }
+
+    /// As if another thread had closed it meanwhile.
+    ///
+    /// A number that is no file's is used: that of a closed one may be given to the next that another test opens.
+    @Test func aDescriptorThatIsClosedIsNone() throws {
+        #expect(try target("read", 1_000_000) == nil)
+        #expect(try target("read", UInt64(UInt32.max)) == nil)
+        #expect(try target("connect", 1_000_000, 0x10, 16) == nil)
+    }
+
+    @Test func longPathsAreWholeOrNone() throws {
+        let scratch = try Scratch()
+        let component = String(repeating: "long", count: 50)
+        var path = scratch.path
+        var directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        // PATH_MAX is 4096: the last ones are longer than any path may be.
+        for _ in 0..<24 {
+            mkdirat(directory, component, 0o700)
+            let inner = openat(directory, component, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            try #require(inner >= 0)
+            close(directory)
+            directory = inner
+            path += "/" + component
+            let named = try target("fsync", argument(directory))
+            #expect(named == (path.utf8.count < 4096 ? path : nil))
+        }
+        close(directory)
+        // A call's own path argument is cut.
+        let long = "/" + String(repeating: "x", count: 4_000)
+        let cut = try long.withCString { try target("openat", 0, address($0)) }
+        #expect(cut == String(long.prefix(255)))
+    }
+
+    @Test func argumentsThatCannotBeReadAreNone() throws {
+        #expect(try target("openat", 0, 0x10) == nil)
+        #expect(try target("openat", 0, .max) == nil)
+        #expect(try target("nanosleep", 0x10) == nil)
+        #expect(try target("clock_nanosleep", 1, 0, 0x10) == nil)
+        #expect(try target("ppoll", 0x10, 3) == nil)
+        #expect(try target("ppoll", .max - 4, .max) == nil)
+        #expect(try target("connect", .max, .max, .max) == nil)
+    }
+
+    @Test func aSleepIsNamedByItsLength() throws {
+        var time = timespec(tv_sec: 1, tv_nsec: 500_000_000)
+        #expect(try target("nanosleep", address(&time)) == "1500 ms")
+        time.tv_nsec = 1_000
+        #expect(try target("clock_nanosleep", 1, 0, address(&time)) == "1000.001 ms")
+        // A moment (TIMER_ABSTIME), and no length at all.
+        #expect(try target("clock_nanosleep", 1, 1, address(&time)) == nil)
+        time.tv_nsec = -1
+        #expect(try target("nanosleep", address(&time)) == nil)
+    }
+
+    @Test func aSocketIsNamedByItsPeer() throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer {
+            close(listener)
+            close(client)
+        }
+        var bytes: [UInt8] = [UInt8(AF_INET), 0, 0, 0, 127, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
+        var length = socklen_t(bytes.count)
+        let port = try bytes.withUnsafeMutableBytes { buffer -> UInt16 in
+            let address = try #require(buffer.baseAddress?.assumingMemoryBound(to: sockaddr.self))
+            try #require(bind(listener, address, length) == 0 && listen(listener, 1) == 0)
+            getsockname(listener, address, &length)
+            #expect(connect(client, address, length) == 0)
+            return UInt16(buffer[2]) << 8 | UInt16(buffer[3])
+        }
+        #expect(try target("recvfrom", argument(client)) == "socket to 127.0.0.1:\(port)")
+        #expect(try target("accept4", argument(listener)) == "socket at 127.0.0.1:\(port)")
+        // Where connect(2) goes is in its argument, before there is any peer.
+        #expect(
+            try bytes.withUnsafeBytes { try target("connect", 1_000_000, address($0.baseAddress), 16) }
+                == "127.0.0.1:\(port)")
+
+        var ends: [Int32] = [-1, -1]
+        socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends)
+        let unnamed = try target("recvfrom", argument(ends[0]))
+        #expect(unnamed?.hasPrefix("socket:[") == true)
+        for end in ends { close(end) }
+    }
+
+    @Test func pollingNamesTheFirstFew() throws {
+        var ends: [Int32] = [-1, -1]
+        pipe(&ends)
+        defer { for end in ends { close(end) } }
+        var polled = [pollfd](repeating: pollfd(fd: ends[0], events: 1, revents: 0), count: 6)
+        // Taken out of the set, as poll(2) allows.
+        polled[1].fd = -1
+        let named = try polled.withUnsafeBytes { try target("ppoll", address($0.baseAddress), 6) }
+        let pipe = try #require(readLink("/proc/self/fd/\(ends[0])"))
+        #expect(named == "\(pipe), \(pipe), \(pipe) and 2 more")
+    }
+
+    @Test func aProcessIsNamedWhileItIsThere() throws {
+        let child = Process()
+        child.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        child.arguments = ["sleep", "60"]
+        try child.run()
+        let pid = child.processIdentifier
+        #expect(eventually { (try? target("wait4", argument(pid))) == "process \(pid) \"sleep\"" })
+        #expect(try target("waitid", 1, argument(pid)) == "process \(pid) \"sleep\"")
+        child.terminate()
+        child.waitUntilExit()
+        #expect(try target("wait4", argument(pid)) == "process \(pid)")
+        #expect(try target("wait4", argument(-1)) == "any child")
+        #expect(try target("waitid", 0, 0) == "any child")
+    }
+}

@@ -1,0 +1,41 @@
+import Dispatch
+import Foundation
+import Glibc
+import StallWatch
+
+/// A deadlock of the main thread and another one, which lasts until the process is killed.
+enum Deadlock {
+    static func run(directory: String, threshold: Duration) throws {
+        let monitor = try StallMonitor(.init(threshold: threshold, reports: .directory(directory)))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        let (first, second) = (NSLock(), NSLock())
+        let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        startThread("bystander") { pause() }
+        startThread("other-side") {
+            second.lock()
+            hasSecond.signal()
+            mayGoOn.wait()
+            first.lock()
+            tell("came back")
+        }
+        hasSecond.wait()
+        stallOnce {
+            first.lock()
+            mayGoOn.signal()
+            second.lock()
+            tell("came back")
+        }
+    }
+
+    private static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        Thread.detachNewThread {
+            // In effect at once, unlike Foundation's name.
+            if let file = fopen("/proc/thread-self/comm", "w") {
+                fputs(name, file)
+                fclose(file)
+            }
+            body()
+        }
+    }
+}
