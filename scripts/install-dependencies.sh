@@ -15,13 +15,14 @@ readonly unavailable=69
 declare -rA purpose=(
     [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
     [libdw-dev]='libdw (elfutils) with its headers: it reads debug information; only its library is loaded, when there is one'
+    [debuginfod]='debuginfod (elfutils): the tests ask it for debug files, on the loopback address'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
     [python3-jsonschema]='jsonschema for Python 3: it checks reports against the published schema'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
 build) packages=(libunwind-dev libdw-dev) ;;
-test) packages=(libunwind-dev libdw-dev gdb python3-jsonschema) ;;
+test) packages=(libunwind-dev libdw-dev debuginfod gdb python3-jsonschema) ;;
 lint) packages=(clang-format) ;;
 *)
     echo "usage: $0 build|test|lint" >&2

@@ -91,7 +91,9 @@ echo libunwind-dev >"$state/installed"
 run test
 exits_with 0
 calls install
-grep -qx gdb "$state/installed" || fail 'did not install'
+for package in debuginfod gdb; do
+    grep -qx "$package" "$state/installed" || fail "did not install $package"
+done
 
 machine without-lists
 rm "$state/listed"
