@@ -15,6 +15,7 @@ readonly unavailable=69
 declare -rA purpose=(
     [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
     [libdw-dev]='libdw (elfutils) with its headers: it reads debug information; only its library is loaded, when there is one'
+    [debuginfod]='debuginfod (elfutils): the tests ask it for debug files, on the loopback address'
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
     [python3-jsonschema]='jsonschema for Python 3: it checks reports against the published schema'
@@ -22,7 +23,7 @@ declare -rA purpose=(
 )
 case "${1-}" in
 build) packages=(libunwind-dev libdw-dev) ;;
-test) packages=(libunwind-dev libdw-dev libglib2.0-dev gdb python3-jsonschema) ;;
+test) packages=(libunwind-dev libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema) ;;
 lint) packages=(clang-format) ;;
 *)
     echo "usage: $0 build|test|lint" >&2

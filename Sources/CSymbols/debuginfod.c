@@ -23,6 +23,9 @@ static struct {
   bool is_loaded;
 } library;
 
+/// The longest that libdebuginfod waits before it calls its progress function again (curl_multi_wait, 1000 ms).
+#define LONGEST_WAIT_NANOSECONDS 1000000000u
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local uint64_t current_deadline;
 
@@ -36,20 +39,22 @@ static void load(void) {
   library.is_loaded = library.begin && library.end && library.set_progress && library.find;
 }
 
-static bool is_past(uint64_t deadline) {
+// Whether one more wait could go past the deadline.
+static bool is_near(uint64_t deadline) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec >= deadline;
+  uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  return deadline < LONGEST_WAIT_NANOSECONDS || nanoseconds >= deadline - LONGEST_WAIT_NANOSECONDS;
 }
 
-// Called between waits of at most a second, on the thread that asked. Anything but 0 ends the query.
+// Called between the waits, on the thread that asked. Anything but 0 ends the query.
 static int progress(debuginfod_client *client, long done, long total) {
   (void)client, (void)done, (void)total;
-  return is_past(current_deadline);
+  return is_near(current_deadline);
 }
 
 int csymbols_debuginfod_open(const uint8_t *build_id, size_t build_id_length, uint64_t deadline) {
-  if (is_past(deadline)) return -ETIME;
+  if (is_near(deadline)) return -ETIME;
   pthread_once(&once, load);
   // A length of 0 would mean a string.
   if (!library.is_loaded || build_id_length == 0 || build_id_length > INT_MAX) return -ENOSYS;
@@ -59,5 +64,5 @@ int csymbols_debuginfod_open(const uint8_t *build_id, size_t build_id_length, ui
   library.set_progress(client, progress);
   int descriptor = library.find(client, build_id, (int)build_id_length, NULL);
   library.end(client);
-  return descriptor < 0 && is_past(deadline) ? -ETIME : descriptor;
+  return descriptor < 0 && is_near(deadline) ? -ETIME : descriptor;
 }

@@ -21,16 +21,19 @@ typedef struct csymbols_unit {
   csymbols_progress progress;
   csymbols_status failure;  ///< Why there are no functions.
   bool is_split;
-  bool lines_counted;  ///< Its line table's memory has been added to the image's.
+  csymbols_progress lines_progress;  ///< Built: its line table may be parsed, and is counted.
+  csymbols_status lines_failure;     ///< Why it may not.
 } csymbols_unit;
 
 /// A copy of the sections, laid out as an ELF file.
 typedef struct csymbols_copy {
   char *bytes;
-  size_t length;            ///< Of the ELF file.
-  size_t mapped_length;     ///< Of the mapping.
-  size_t line_section;      ///< Number of .debug_line; 0: there is none.
-  uint64_t unpacked_bytes;  ///< What decompressing adds.
+  size_t length;               ///< Of the ELF file.
+  size_t mapped_length;        ///< Of the mapping.
+  size_t line_section;         ///< Number of .debug_line; 0: there is none.
+  size_t string_section;       ///< Of .debug_str.
+  size_t line_string_section;  ///< Of .debug_line_str.
+  uint64_t unpacked_bytes;     ///< What decompressing adds.
 } csymbols_copy;
 
 struct csymbols_image {
@@ -73,8 +76,9 @@ csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *u
 size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
                            Dwarf_Die *inlined, size_t capacity);
 
-/// Whether the unit's line table may be parsed: whether what it will need fits in the image's memory. Counts it.
-bool csymbols_lines_fit(csymbols_image *image, csymbols_unit *unit);
+/// Whether the unit's line table may be parsed: whether it is whole, and what it will need fits in the image's memory, to
+/// which it is added. CSYMBOLS_OK, _TOO_LARGE, _DAMAGED.
+csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit);
 
 /// Adds a range to one of the image's tables. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY.
 csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,

@@ -84,8 +84,9 @@ csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_
   csymbols_unit *unit = &image->units[range->owner];
   status = csymbols_functions_build(image, unit, &clock);
   if (status == CSYMBOLS_OUT_OF_TIME) return status;
-  bool has_lines = csymbols_lines_fit(image, unit);
-  if (!has_lines && status == CSYMBOLS_OK) status = CSYMBOLS_TOO_LARGE;
+  csymbols_status admitted = csymbols_lines_admit(image, unit);
+  bool has_lines = admitted == CSYMBOLS_OK;
+  if (status == CSYMBOLS_OK) status = admitted;
   const csymbols_range *found = csymbols_ranges_find(&unit->functions, address);
   Dwarf_Die function;
   if (found && image->libdw->dwarf_offdie(image->dwarf, found->owner, &function)) {

@@ -1,7 +1,8 @@
 // Copies debug sections into an ELF file in memory that has nothing else.
 //
 // libdw would rather map the file, and then a file that is truncated while it is read (a package update that writes in
-// place, a build) raises SIGBUS in the app. Copies cost about 0.3 ms a megabyte and cannot.
+// place, a build) raises SIGBUS in the app. Copies cannot; they cost about 0.5 ms a megabyte (14 MB of a 53 MB debug build in
+// 6 to 8 ms).
 
 #define _GNU_SOURCE
 #include <elf.h>
@@ -98,6 +99,8 @@ csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t
     if (status == CSYMBOLS_OK) status = add_unpacked(copy, section, copy->bytes + at);
     if (status != CSYMBOLS_OK) return status;
     if (strcmp(section->name, ".debug_line") == 0) copy->line_section = index + 1;
+    if (strcmp(section->name, ".debug_str") == 0) copy->string_section = index + 1;
+    if (strcmp(section->name, ".debug_line_str") == 0) copy->line_string_section = index + 1;
     headers[index + 1] = (Elf64_Shdr){.sh_name = (uint32_t)name_bytes,
                                       .sh_type = SHT_PROGBITS,
                                       .sh_offset = at,

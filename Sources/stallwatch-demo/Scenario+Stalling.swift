@@ -9,6 +9,12 @@ extension Scenario {
             stage in
             await MainLoop.timer { spinTheCPU(for: stage.stall) }
         },
+        .stalling(
+            "inlined", "a timer sleeps in a function that the optimizer puts into its caller", times: 2,
+            .main(.timer, in: "sleepInTheCaller(for:)", cause: "sleep")
+        ) { stage in
+            await MainLoop.timer { sleepInTheCaller(for: stage.stall) }
+        },
         .stalling("sleep", "a source0 sleeps", times: 2, .main(.source0, in: "sleepTooLong(for:)", cause: "sleep")) {
             stage in
             await MainLoop.source0 { sleepTooLong(for: stage.stall) }

@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 import Glibc
 
-// The functions that stall. Each calls by itself what it waits in, so that it is the innermost function of the app; none is
-// inlined; and none ends with that call, which an optimizer would make a jump of, with the function gone from the stack.
+// The functions that stall. Each calls by itself what it waits in, so that it is the innermost function of the app; none but
+// one is inlined; and none ends with that call, which an optimizer would make a jump of, with the function gone from the stack.
 
 /// Computes.
 @inline(never)
@@ -33,6 +33,20 @@ func sleepTooLong(for duration: Duration) {
     var left = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
     var rest = timespec()
     while nanosleep(&left, &rest) != 0, errno == EINTR { left = rest }
+}
+
+/// Sleeps until a point in time.
+///
+/// In a release build there is no frame of its own for it.
+@inline(__always)
+func sleepInTheCaller(for duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    var end = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &end)
+    let nanoseconds = end.tv_nsec + Int(attoseconds / 1_000_000_000)
+    end.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+    end.tv_nsec = nanoseconds % 1_000_000_000
+    while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nil) == EINTR {}
 }
 
 /// Waits for a pthread mutex.

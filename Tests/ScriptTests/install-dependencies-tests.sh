@@ -91,7 +91,7 @@ echo libunwind-dev >"$state/installed"
 run test
 exits_with 0
 calls install
-for package in gdb libglib2.0-dev; do
+for package in debuginfod gdb libglib2.0-dev; do
     grep -qx "$package" "$state/installed" || fail "did not install $package"
 done
 

@@ -11,7 +11,7 @@ import Testing
     @Test func thePromisedScenariosAreThere() {
         #expect(
             Set(Scenario.all.filter { $0.expected != nil }.map(\.name)).isSuperset(of: [
-                "cpu-spin", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
+                "cpu-spin", "inlined", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
                 "mode-switch",
                 "nested-stalls", "resident-thread", "run-until-loop", "gap-between-runs", "burst-main-queue",
                 "saturated",

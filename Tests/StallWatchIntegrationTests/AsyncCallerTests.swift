@@ -4,38 +4,30 @@ import Testing
 @testable import StallWatch
 
 /// The callers of an async function that stalls: all there, right, and in the right order.
-@Suite("Async callers", .serialized)
+@Suite("Async callers", .serialized, .enabled(if: SymbolicationToolchain.isComplete))
 struct AsyncCallerTests {
     #if arch(x86_64) || arch(arm64)
-        @Test("callers of a running thread", arguments: AsyncScenario.all)
-        func running(_ scenario: AsyncScenario) async throws {
-            let captured = try await capture(scenario)
-            let stack = captured.stack
-            #expect(stack.isComplete)
-            #expect(stack.missingAsyncCallersReason == nil)
-            let functions = names(of: stack.frames.filter { $0.kind != .code }, in: captured.images)
-            #expect(functions.count >= scenario.callers.count, "\(functions)")
-            for (expected, found) in zip(scenario.callers, functions) {
-                #expect(found.contains(expected), "\(functions)")
-            }
-            // Behind the ones that are known come the scenario's own closures, and last what ends the task.
-            #expect(stack.frames.count { $0.kind == .taskStart } == 1, "\(functions)")
-            let kinds = stack.frames.map(\.kind)
-            let first = try #require(kinds.firstIndex { $0 != .code })
-            let last = try #require(kinds.firstIndex(of: .taskStart))
-            #expect(kinds[first..<last].allSatisfy { $0 == .asyncCaller })
-            // The thread's own frames go on behind the chain, with what runs its jobs.
-            #expect(kinds[(last + 1)...].allSatisfy { $0 == .code } && last + 1 < kinds.count)
+        @Test("callers of a thread on CPU, which is stopped", arguments: AsyncScenario.all, AsyncBuild.allCases)
+        func running(_ scenario: AsyncScenario, _ build: AsyncBuild) async throws {
+            try expectCallers(of: scenario, try build.library(), by: .stop)
+        }
+
+        @Test("callers of a blocked thread, which is only read", arguments: AsyncScenario.all, AsyncBuild.allCases)
+        func blocked(_ scenario: AsyncScenario, _ build: AsyncBuild) async throws {
+            try expectCallers(of: scenario, try build.library(), by: .read)
         }
     #endif
 
     @Test("a thread without async functions has no async callers")
-    func synchronous() async throws {
-        let thread = try WorkerThread(name: "async-test") { StallGate.shared.stall() }
-        let captured = await captureStalled()
-        StallGate.shared.open()
+    func synchronous() throws {
+        let gate = StallGate.shared
+        let thread = try WorkerThread(name: "async-test") {
+            gate.spin()
+            gate.finish()
+        }
+        let captured = try Self.onAThreadOfItsOwn { try Self.captureStalled(by: .stop) }
         thread.join()
-        #expect(try captured.get().stack.frames.allSatisfy { $0.kind == .code })
+        #expect(captured.stack.frames.allSatisfy { $0.kind == .code })
     }
 
     private struct Captured: Sendable {
@@ -43,40 +35,66 @@ struct AsyncCallerTests {
         var images: ImageList
     }
 
-    private func capture(_ scenario: AsyncScenario) async throws -> Captured {
-        let task = Task.detached { await scenario.run() }
-        let result = await captureStalled()
-        StallGate.shared.open()
-        _ = await task.value
+    private func expectCallers(
+        of scenario: AsyncScenario, _ library: AsyncLibrary, by method: CapturedStack.Method
+    ) throws {
+        let captured = try Self.onAThreadOfItsOwn {
+            try #require(library.start(scenario, blocked: method == .read))
+            return try Self.captureStalled(by: method)
+        }
+        let stack = captured.stack
+        #expect(stack.isComplete)
+        #expect(stack.missingAsyncCallersReason == nil)
+        let functions = names(of: stack.frames.filter { $0.kind != .code }, in: captured.images, library)
+        #expect(functions.count >= scenario.callers.count, "\(functions)")
+        for (expected, found) in zip(scenario.callers, functions) {
+            #expect(found.contains(expected), "\(functions)")
+        }
+        // Behind the ones that are known come the scenario's own closures, and last what ends the task.
+        let rest = functions.dropFirst(scenario.callers.count)
+        #expect(rest.dropLast().allSatisfy { $0.contains("closure #") }, "\(functions)")
+        #expect(stack.frames.count { $0.kind == .taskStart } == 1, "\(functions)")
+        let kinds = stack.frames.map(\.kind)
+        let first = try #require(kinds.firstIndex { $0 != .code })
+        let last = try #require(kinds.firstIndex(of: .taskStart))
+        #expect(kinds[first..<last].allSatisfy { $0 == .asyncCaller })
+        // The thread's own frames go on behind the chain, with what runs its jobs.
+        #expect(kinds[(last + 1)...].allSatisfy { $0 == .code } && last + 1 < kinds.count)
+    }
+
+    /// Captures the thread that stalls, and lets it go on.
+    private static func captureStalled(by method: CapturedStack.Method) throws -> Captured {
+        let result = Result {
+            let engine = try CUnwindEngine()
+            let thread = try #require(StallGate.shared.waitForThread())
+            if method == .read {
+                // It says that it is there before it waits.
+                #expect(eventually { (try? engine.look(at: thread))?.state == .blocked })
+            }
+            let images = engine.images()
+            return Captured(stack: try engine.capture(thread, by: method), images: images)
+        }
+        #expect(StallGate.shared.open())
         return try result.get()
     }
 
-    /// Captures the stalled thread on a thread of its own: the pool's threads are the scenario's.
-    private func captureStalled() async -> Result<Captured, any Error> {
-        await withCheckedContinuation { continuation in
-            do {
-                let thread = try WorkerThread(name: "async-capture") {
-                    continuation.resume(
-                        returning: Result {
-                            let engine = try CUnwindEngine()
-                            let thread = try #require(StallGate.shared.waitForThread())
-                            let images = engine.images()
-                            return Captured(stack: try engine.capture(thread, by: .stop), images: images)
-                        }
-                    )
-                }
-                thread.detach()
-            } catch {
-                continuation.resume(returning: .failure(error))
-            }
-        }
+    /// The pool's threads are the scenario's.
+    private static func onAThreadOfItsOwn(_ body: @escaping @Sendable () throws -> Captured) throws -> Captured {
+        let results = Collected<Result<Captured, any Error>>()
+        try WorkerThread(name: "async-capture") { results.add(Result(catching: body)) }.join()
+        return try #require(results.all.first).get()
     }
 
-    private func names(of frames: [CapturedStack.Frame], in images: ImageList) -> [String] {
+    private func names(
+        of frames: [CapturedStack.Frame], in images: ImageList, _ library: AsyncLibrary
+    ) -> [String] {
         let symbolicator = Symbolicator(.names)
         return frames.map { frame in
             guard let image = images.image(at: frame.address) else { return "?" }
-            let identity = ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.isExecutable)
+            let identity = ImageIdentity(
+                path: image.path == library.path ? library.symbols : image.path, buildID: image.buildID,
+                isOwnExecutable: image.isExecutable
+            )
             return symbolicator.symbol(at: frame.address - image.base, in: identity).map(Demangler.functionName) ?? "?"
         }
     }

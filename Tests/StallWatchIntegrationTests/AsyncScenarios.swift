@@ -1,233 +1,162 @@
 import CLinux
+import Foundation
 import Glibc
+import Synchronization
+import Testing
 
-/// Stalls in async code, each below a chain of callers that is known.
-struct AsyncScenario: Sendable, CustomStringConvertible {
+@testable import StallWatch
+
+/// Stalls in async code (Tests/Support/AsyncScenarios), each below a chain of callers that is known.
+struct AsyncScenario: Sendable, CustomTestStringConvertible {
+    /// What the library knows it by.
     var name: String
-    /// The async callers by the beginnings of their names, nearest first, up to the closure that the task began with.
+    /// The async callers by what their names contain, nearest first, up to the closure that the scenario is.
     var callers: [String]
-    var run: @Sendable () async -> Int
 
-    var description: String { name }
+    init(_ name: String, _ callers: [String]) {
+        self.name = name
+        self.callers = callers
+    }
+
+    var testDescription: String { name }
+
+    static let all: [AsyncScenario] = [
+        .init("MainActor, three deep", ["Model.level2", "Model.level1"]),
+        .init("nonisolated, three deep", ["Plain.p2", "Plain.p1"]),
+        .init("detached", ["Plain.p2", "Plain.p1"]),
+        .init("a callee that never suspends", ["Plain.callsNeverSuspends"]),
+        .init("checked continuation", []),
+        .init("task group child", ["Plain.p2"]),
+        .init("async let child", ["Plain.p2"]),
+        .init("actor, existential, generic, closure", ["generic", "RealWorker.go", "protocol witness", "Counter.run"]),
+        .init("actor hop", []),
+        .init("AsyncStream.map", ["AsyncMapSequence.Iterator.next"]),
+        .init("after a sleep", ["callsSleeper"]),
+        .init("MainActor.run", ["onMain"]),
+        .init("many arguments", ["callsMany"]),
+        .init("task-local value", ["Plain.p2", "closure #1 in taskLocal"]),
+        .init("cancellation handler", ["Plain.p2", "closure #1 in cancellation"]),
+        .init("recursion, ten deep", Array(repeating: "recursive", count: 10)),
+        .init("throwing", ["Plain.throwing2", "catches"]),
+        .init("immediate task", []),
+        .init("task in a task", ["Plain.p2"]),
+        .init("unsafe continuation", []),
+    ]
+}
+
+/// How the scenarios are compiled.
+enum AsyncBuild: String, CaseIterable, Sendable {
+    case debug
+    case debugStripped
+    case release
+    case releaseStripped
+
+    private static let libraries = Dictionary(
+        uniqueKeysWithValues: allCases.map { build in (build, Result { try AsyncLibrary(build) }) }
+    )
+
+    /// The library, compiled and loaded once.
+    func library() throws -> AsyncLibrary { try #require(Self.libraries[self]).get() }
+
+    /// With its symbols.
+    fileprivate var whole: AsyncBuild { self == .debugStripped ? .debug : self == .releaseStripped ? .release : self }
+    fileprivate var path: String { "\(SymbolicationToolchain.scratch)/async-\(rawValue).so" }
+}
+
+/// The scenarios, loaded into this process.
+struct AsyncLibrary: Sendable {
+    private typealias Start =
+        @convention(c) (
+            UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void
+        ) -> Bool
+
+    /// What was loaded.
+    let path: String
+    /// The same with its symbols.
+    let symbols: String
+    private let start: Start
+
+    fileprivate init(_ build: AsyncBuild) throws {
+        path = build.path
+        symbols = build.whole.path
+        if build == build.whole {
+            let source = testSupport.appendingPathComponent("AsyncScenarios/async_scenarios.swift").path
+            try SymbolicationToolchain.run(
+                "swiftc",
+                [
+                    build == .debug ? "-Onone" : "-O", "-g", "-swift-version", "6", "-parse-as-library",
+                    "-emit-library", "-module-name", "Scenarios", source, "-o", path, "-Xlinker", "--build-id",
+                ]
+            )
+        } else {
+            _ = try build.whole.library()
+            try SymbolicationToolchain.run("llvm-objcopy", ["--strip-all", symbols, path])
+        }
+        let handle = try #require(dlopen(path, RTLD_NOW | RTLD_LOCAL), "\(String(cString: dlerror()))")
+        let function = try #require(dlsym(handle, "start_async_scenario"))
+        // What async_scenarios.swift declares under that name.
+        start = unsafeBitCast(function, to: Start.self)
+    }
+
+    /// Starts a scenario, which stalls on CPU or in a system call.
+    func start(_ scenario: AsyncScenario, blocked: Bool) -> Bool {
+        start(
+            scenario.name, blocked ? { StallGate.shared.block() } : { StallGate.shared.spin() },
+            { StallGate.shared.finish() }
+        )
+    }
 }
 
 /// Where the stalling thread says that it is there, and where it is told to go on.
-final class StallGate: @unchecked Sendable {
-    // `@unchecked Sendable`: everything is read and written with the lock held. A pthread mutex, because it has to stay
-    // where it is, and the object does.
-    private var lock = pthread_mutex_t()
-    private var thread: Int32 = 0
-    private var isOpen = false
+final class StallGate: Sendable {
+    private let thread = Atomic<Int32>(0)
+    private let isOpen = Atomic<Bool>(false)
+    private let hasFinished = Atomic<Bool>(false)
+    private let opened = StallWatch.Semaphore()
 
     static let shared = StallGate()
 
-    private init() {
-        pthread_mutex_init(&lock, nil)
+    /// Keeps the calling thread on CPU until ``open()``; 20 s at most.
+    func spin() {
+        let end = monotonicNow() + 20_000_000_000
+        thread.store(clinux_gettid(), ordering: .releasing)
+        while !isOpen.load(ordering: .acquiring), monotonicNow() < end {}
     }
 
-    /// Stalls the calling thread until ``open()``; 20 s at most.
-    func stall() {
-        set {
-            $0.thread = clinux_gettid(); $0.isOpen = false
-        }
-        let end = time(nil) + 20
-        while !get(\.isOpen), time(nil) < end { for _ in 0..<1000 { spin() } }
-        set { $0.thread = 0 }
+    /// Keeps the calling thread in a system call until ``open()``; 20 s at most.
+    func block() {
+        let end = monotonicNow() + 20_000_000_000
+        thread.store(clinux_gettid(), ordering: .releasing)
+        // It may return early without a post, which is no harm: it is the thread's next wait that is looked at then.
+        while !isOpen.load(ordering: .acquiring), monotonicNow() < end { opened.wait(until: end) }
     }
+
+    /// The scenario is over.
+    func finish() { hasFinished.store(true, ordering: .releasing) }
 
     /// The thread that stalls, waited for up to 2 minutes (other tests may keep the pool busy); `nil` if none came.
     func waitForThread() -> Int32? {
+        wait { thread.load(ordering: .acquiring) != 0 } ? thread.load(ordering: .relaxed) : nil
+    }
+
+    /// Lets the stalling thread go on and waits for the scenario's end, 2 minutes at most.
+    ///
+    /// Afterwards the next one may stall.
+    func open() -> Bool {
+        isOpen.store(true, ordering: .releasing)
+        opened.post()
+        let isOver = wait { hasFinished.load(ordering: .acquiring) }
+        thread.store(0, ordering: .relaxed)
+        isOpen.store(false, ordering: .relaxed)
+        hasFinished.store(false, ordering: .relaxed)
+        return isOver
+    }
+
+    private func wait(for condition: () -> Bool) -> Bool {
         for _ in 0..<120_000 {
-            let thread = get(\.thread)
-            if thread != 0 { return thread }
+            if condition() { return true }
             usleep(1000)
         }
-        return nil
+        return false
     }
-
-    func open() { set { $0.isOpen = true } }
-
-    private func get<T>(_ path: KeyPath<StallGate, T>) -> T {
-        pthread_mutex_lock(&lock)
-        defer { pthread_mutex_unlock(&lock) }
-        return self[keyPath: path]
-    }
-
-    private func set(_ change: (StallGate) -> Void) {
-        pthread_mutex_lock(&lock)
-        defer { pthread_mutex_unlock(&lock) }
-        change(self)
-    }
-}
-
-@inline(never) private func spin() {}
-
-@inline(never) private func hold<T>(_ value: T) -> T {
-    withUnsafePointer(to: value) { _ = UInt(bitPattern: $0) }
-    return value
-}
-
-@inline(never) private func syncLeaf(_ n: Int) -> Int {
-    StallGate.shared.stall()
-    return hold(n)
-}
-
-@MainActor private final class Model {
-    @inline(never) func level3(_ n: Int) async -> Int {
-        let r = hold(syncLeaf(n))
-        await Task.yield()
-        return r + 1
-    }
-    @inline(never) func level2(_ n: Int) async -> Int { hold(await level3(n * 2)) &* 2 }
-    @inline(never) func level1(_ n: Int) async -> Int { hold(await level2(n + 1)) + 1 }
-}
-
-private struct Plain {
-    @inline(never) func p3(_ n: Int) async -> Int {
-        let r = hold(syncLeaf(n))
-        await Task.yield()
-        return r
-    }
-    @inline(never) func p2(_ n: Int) async -> Int { hold(await p3(n)) &* 2 }
-    @inline(never) func p1(_ n: Int) async -> Int { hold(await p2(n)) &* 2 }
-    @inline(never) func neverSuspends(_ n: Int) async -> Int { hold(syncLeaf(n)) }
-    @inline(never) func callsNeverSuspends(_ n: Int) async -> Int { hold(await neverSuspends(n)) }
-    @inline(never) func throwing3(_ n: Int) async throws -> Int {
-        let r = hold(syncLeaf(n))
-        try await Task.sleep(nanoseconds: 1)
-        return r
-    }
-    @inline(never) func throwing2(_ n: Int) async throws -> Int { hold(try await throwing3(n)) }
-}
-
-@inline(never) private func continuation(_ n: Int) async -> Int {
-    hold(await withCheckedContinuation { $0.resume(returning: syncLeaf(n)) })
-}
-
-@inline(never) private func group(_ n: Int) async -> Int {
-    await withTaskGroup(of: Int.self) { group in
-        group.addTask { hold(await Plain().p2(n)) }
-        var sum = 0
-        for await each in group { sum &+= each }
-        return sum
-    }
-}
-
-@inline(never) private func asyncLet(_ n: Int) async -> Int {
-    async let value = Plain().p2(n)
-    return hold(await value)
-}
-
-@inline(never) private func generic<S: Sequence>(_ list: S, _ body: (S.Element) async -> Int) async -> Int {
-    var sum = 0
-    for each in list { sum &+= hold(await body(each)) }
-    return sum
-}
-
-private protocol Worker: Sendable { func go(_ n: Int) async -> Int }
-private struct RealWorker: Worker {
-    @inline(never) func go(_ n: Int) async -> Int { hold(await generic([n]) { hold(syncLeaf($0)) }) }
-}
-
-private actor Counter {
-    var count = 0
-    func run(_ worker: any Worker) async -> Int {
-        count += 1
-        return hold(await worker.go(count))
-    }
-    func stall(_ n: Int) -> Int { hold(syncLeaf(n)) }
-}
-
-@inline(never) private func hop(_ n: Int) async -> Int { hold(await Counter().stall(n)) }
-
-@inline(never) private func stream() async -> Int {
-    let (stream, source) = AsyncStream<Int>.makeStream()
-    source.yield(1)
-    source.finish()
-    var sum = 0
-    for await each in stream.map({ hold(syncLeaf($0)) }) { sum &+= each }
-    return sum
-}
-
-@inline(never) private func sleeper() async -> Int {
-    try? await Task.sleep(nanoseconds: 1_000_000)
-    return hold(syncLeaf(1))
-}
-
-@inline(never) private func callsSleeper() async -> Int { hold(await sleeper()) }
-
-@inline(never) private func many(_ a: Int, _ b: Int, _ c: Int, _ d: Int, _ e: String, _ f: String, _ g: [Int]) async
-    -> Int
-{
-    let r = hold(syncLeaf(a))
-    await Task.yield()
-    return r &+ b &+ c &+ d &+ e.count &+ f.count &+ g.count
-}
-
-@inline(never) private func callsMany(_ n: Int) async -> Int { hold(await many(n, 2, 3, 4, "a\(n)", "b", [n])) }
-
-private enum Local {
-    @TaskLocal static var value = 1
-}
-
-@inline(never) private func taskLocal(_ n: Int) async -> Int {
-    await Local.$value.withValue(2) { hold(await Plain().p2(n)) }
-}
-
-@inline(never) private func cancellation(_ n: Int) async -> Int {
-    await withTaskCancellationHandler {
-        hold(await Plain().p2(n))
-    } onCancel: {
-    }
-}
-
-@inline(never) private func recursive(_ depth: Int) async -> Int {
-    depth == 0 ? hold(syncLeaf(depth)) : hold(await recursive(depth - 1)) + 1
-}
-
-@inline(never) private func catches(_ n: Int) async -> Int { hold((try? await Plain().throwing2(n)) ?? 0) }
-
-@inline(never) private func onMain(_ n: Int) async -> Int { hold(await MainActor.run { syncLeaf(n) }) }
-
-extension AsyncScenario {
-    /// A task's own closure is the last caller that has a name of ours.
-    static let all: [AsyncScenario] = [
-        .init(name: "MainActor, three deep", callers: ["Model.level2", "Model.level1"]) { await Model().level1(3) },
-        .init(name: "nonisolated, three deep", callers: ["Plain.p2", "Plain.p1"]) { await Plain().p1(3) },
-        .init(name: "detached", callers: ["Plain.p2", "Plain.p1"]) {
-            await Task.detached { hold(await Plain().p1(3)) }.value
-        },
-        .init(name: "a callee that never suspends", callers: ["Plain.callsNeverSuspends"]) {
-            hold(await Plain().callsNeverSuspends(3))
-        },
-        .init(name: "checked continuation", callers: []) { hold(await continuation(4)) },
-        .init(name: "task group child", callers: ["Plain.p2"]) { hold(await group(4)) },
-        .init(name: "async let child", callers: ["Plain.p2"]) { hold(await asyncLet(4)) },
-        .init(
-            name: "actor, existential, generic, closure",
-            callers: ["generic", "RealWorker.go", "protocol witness", "Counter.run"]
-        ) {
-            hold(await Counter().run(RealWorker()))
-        },
-        .init(name: "actor hop", callers: []) { hold(await hop(4)) },
-        .init(name: "AsyncStream.map", callers: ["AsyncMapSequence.Iterator.next"]) { hold(await stream()) },
-        .init(name: "after a sleep", callers: ["callsSleeper"]) { hold(await callsSleeper()) },
-        .init(name: "MainActor.run", callers: ["onMain"]) { hold(await onMain(3)) },
-        .init(name: "many arguments", callers: ["callsMany"]) { hold(await callsMany(3)) },
-        .init(name: "task-local value", callers: ["Plain.p2", "closure #1 in taskLocal"]) { hold(await taskLocal(3)) },
-        .init(name: "cancellation handler", callers: ["Plain.p2", "closure #1 in cancellation"]) {
-            hold(await cancellation(3))
-        },
-        .init(name: "recursion, ten deep", callers: Array(repeating: "recursive", count: 10)) {
-            hold(await recursive(10))
-        },
-        .init(name: "throwing", callers: ["Plain.throwing2", "catches"]) { hold(await catches(3)) },
-        .init(name: "immediate task", callers: []) { await Task { syncLeaf(3) }.value },
-        .init(name: "task in a task", callers: ["Plain.p2"]) {
-            hold(await Task { hold(await Task { hold(await Plain().p2(3)) }.value) }.value)
-        },
-        .init(name: "unsafe continuation", callers: []) {
-            hold(await withUnsafeContinuation { $0.resume(returning: syncLeaf(1)) })
-        },
-    ]
 }

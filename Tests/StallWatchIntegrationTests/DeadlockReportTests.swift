@@ -7,12 +7,12 @@ import Testing
     private static let threshold = 100
 
     @Test func itIsOnDiskWithinASecondWithEveryThreadsStack() throws {
-        let scratch = try ReportScratch()
-        let host = try TestHost(["deadlock", scratch.path, "\(Self.threshold)"])
-        let isReported = eventually { (try? scratch.reports())?.contains(where: \.isWholeDeadlock) ?? false }
+        let directory = try TemporaryDirectory()
+        let host = try TestHost(["deadlock", directory.path, "\(Self.threshold)"])
+        let isReported = eventually { (try? directory.reports())?.contains(where: \.isWholeDeadlock) ?? false }
         let seen = monotonicNanoseconds()
         // Names follow as soon as they are known.
-        let isNamed = eventually { (try? scratch.reports())?.contains { $0.culprit != nil } ?? false }
+        let isNamed = eventually { (try? directory.reports())?.contains { $0.culprit != nil } ?? false }
         kill(host.pid, SIGKILL)
         let lines = host.finish()
         try #require(isReported && isNamed)
@@ -21,8 +21,8 @@ import Testing
         #expect(seen - began < UInt64(Self.threshold + 1_000) * 1_000_000, "\((seen - began) / 1_000_000) ms")
 
         // What the process leaves behind.
-        #expect(scratch.names == scratch.reportNames)
-        let report = try #require(try scratch.reports().first)
+        #expect(directory.names == directory.reportNames)
+        let report = try #require(try directory.reports().first)
         #expect(report.state == .ongoing)
         let cause = try #require(report.cause)
         #expect(cause.kind == .deadlock)
@@ -39,7 +39,7 @@ import Testing
         #expect(Set(others.compactMap(\.thread.name)).isSuperset(of: ["other-side", "bystander"]))
         let bystander = functions(others.first { $0.thread.name == "bystander" }?.stack, of: report)
         #expect(bystander.contains { $0.hasSuffix("pause") }, "\(bystander)")
-        let result = try validateReports(scratch.path)
+        let result = try validateReports(directory.path)
         #expect(result.status == 0, "\(result.output)")
     }
 

@@ -9,6 +9,8 @@ enum Preload: String {
     case allocations
     /// See Tests/Support/Preload/exception_owner.c.
     case exceptionOwner = "exception_owner"
+    /// See Tests/Support/Preload/loopback.c.
+    case loopback
 
     /// Compiles the library into `directory` and returns its path.
     func make(in directory: TemporaryDirectory) throws -> String {
@@ -25,19 +27,3 @@ enum Preload: String {
 /// What tests compile or run beside the package's own targets.
 let testSupport = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Support")
-
-/// A directory that goes when the value goes.
-final class TemporaryDirectory {
-    private let url = URL(fileURLWithPath: NSTemporaryDirectory()).appendingPathComponent(UUID().uuidString)
-
-    init() throws {
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: url)
-    }
-
-    /// The path of a file in it.
-    func path(_ name: String) -> String { url.appendingPathComponent(name).path }
-}

@@ -6,10 +6,10 @@ import Testing
 
 /// A whole monitor around a loop whose turns the test makes.
 @Suite(.serialized) struct ReportsMonitorTests {
-    private let scratch: ReportScratch
+    private let scratch: TemporaryDirectory
     private let loop = ProbedLoop()
 
-    init() throws { scratch = try ReportScratch() }
+    init() throws { scratch = try TemporaryDirectory() }
 
     private func monitor(_ change: (inout StallMonitor.Configuration) -> Void = { _ in }) throws -> StallMonitor {
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(30), reports: .directory(scratch.path))

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func killedAt200RandomMoments() throws {
-        let scratch = try ReportScratch()
+        let scratch = try TemporaryDirectory()
         let faults = Collected<String>()
         let expected = Atomic<Int>(0)
         // Two at a time: a machine that is overloaded would be late for its own reasons.
@@ -51,7 +51,9 @@ import Testing
         #expect(result.status == 0, "\(result.output)")
     }
 
-    private func killOnce(in scratch: ReportScratch, _ faults: Collected<String>, _ expected: borrowing Atomic<Int>)
+    private func killOnce(
+        in scratch: TemporaryDirectory, _ faults: Collected<String>, _ expected: borrowing Atomic<Int>
+    )
         throws
     {
         let before = Set(scratch.reportNames)
@@ -82,7 +84,7 @@ import Testing
     }
 
     @Test func twoProcessesAndFiveRestartsInOneDirectory() throws {
-        let scratch = try ReportScratch()
+        let scratch = try TemporaryDirectory()
         for _ in 0..<5 {
             let hosts = try (0..<2).map { _ in
                 try TestHost(["stalls", scratch.path, "\(Self.threshold)", "2", "60", "90"])
@@ -105,7 +107,7 @@ import Testing
     /// Skipped, and shown as such, where neither root nor user namespaces are to be had.
     @Test(.enabled(if: ownMounts != nil, "needs root or user namespaces"))
     func aFullDiskAndADirectoryThatIsDeleted() throws {
-        let scratch = try ReportScratch()
+        let scratch = try TemporaryDirectory()
         let host = try TestHost(["full-disk", scratch.path], wrapper: #require(ownMounts))
         let lines = host.finish().filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") && $0.count > 1 }
         #expect(host.process.terminationStatus == 0)
@@ -119,7 +121,7 @@ import Testing
 
     /// What can be tried everywhere: no file may be larger than a few bytes.
     @Test func filesThatCannotGrow() throws {
-        let scratch = try ReportScratch()
+        let scratch = try TemporaryDirectory()
         let host = try TestHost(["small-files", scratch.path])
         let lines = host.finish().filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") && $0.count > 1 }
         #expect(host.process.terminationStatus == 0)
@@ -127,7 +129,7 @@ import Testing
     }
 
     @Test func aProcessThatDoesNotComeBackAbortsWithItsReportOnDisk() throws {
-        let scratch = try ReportScratch()
+        let scratch = try TemporaryDirectory()
         let host = try TestHost(["escalate", scratch.path])
         let lines = host.finish()
         #expect(host.process.terminationReason == .uncaughtSignal)
@@ -144,7 +146,8 @@ import Testing
 /// The command (unshare(1)) that gives a process mounts of its own; `nil` where that is not allowed.
 private let ownMounts: [String]? = [["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]].first {
     wrapper in
-    guard let scratch = try? ReportScratch(), let host = try? TestHost(["can-mount", scratch.path], wrapper: wrapper)
+    guard let scratch = try? TemporaryDirectory(),
+        let host = try? TestHost(["can-mount", scratch.path], wrapper: wrapper)
     else {
         return false
     }

@@ -184,6 +184,25 @@ struct SymbolicationBadInputTests {
         #expect(symbolicator.reason(for: image) == "the debug information is larger than the memory limit")
     }
 
+    @Test("a line table of a byte a row counts with what it takes, not with its size")
+    func denseLines() throws {
+        let path = "\(SymbolicationToolchain.scratch)/dense"
+        let source = try SymbolicationFixture.write(SymbolicationFixture.denseLineTable, to: "dense.s")
+        try SymbolicationToolchain.run("clang", [source, "-o", path])
+        let file = try ELFFile(path: path)
+        let names = try ELFSymbolTable(file: file)
+        let main = try #require((0x400..<0x4000).first { names.symbol(at: $0)?.name == "main" })
+        // A million rows of libdw's take 104 MB (measured, elfutils 0.188).
+        let little = try DebugInformation(file: file, maximumBytes: 100 << 20)
+        #expect(little.locations(at: UInt64(main) + 5, deadline: .max).shortfall == .tooLarge)
+        #expect(little.memoryBytes < 100 << 20)
+        let enough = try DebugInformation(file: file, maximumBytes: 150 << 20)
+        let found = enough.locations(at: UInt64(main) + 5, deadline: .max)
+        #expect(found.shortfall == nil)
+        #expect(found.locations.map(\.line) == [1])
+        #expect((104_000_000..<150 << 20).contains(enough.memoryBytes))
+    }
+
     /// A call site whose function has lines.
     private func site() throws -> UInt64 {
         let path = try SymbolicationFixture.mixed.get()

@@ -44,6 +44,39 @@ enum SymbolicationFixture {
         return path
     }
 
+    /// Assembly with a line table (DWARF 4) of a million rows, each a special opcode that steps one byte on.
+    static let denseLineTable = """
+        .text
+        .globl main
+        .type main, @function
+        main: .fill 4096, 1, 0x90
+        ret
+        .size main, 4097
+        .section .debug_abbrev, "", @progbits
+        .byte 1, 0x11, 0, 0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0, 0, 0
+        .section .debug_info, "", @progbits
+        .long 2f - 1f
+        1: .short 4
+        .long 0
+        .byte 8, 1
+        .quad main, 4097
+        .long 0
+        2:
+        .section .debug_line, "", @progbits
+        .long 6f - 3f
+        3: .short 4
+        .long 5f - 4f
+        4: .byte 1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0
+        .asciz "dense.c"
+        .byte 0, 0, 0, 0
+        5: .byte 0, 9, 2
+        .quad main
+        .fill 1000000, 1, 32
+        .byte 0, 1, 1
+        6:
+
+        """
+
     /// Generic types, closures, lazy sequences and async functions: what the optimiser inlines and specialises most.
     private static func swiftSource(types: Int) -> String {
         let header = """

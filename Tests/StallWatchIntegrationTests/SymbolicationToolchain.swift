@@ -21,10 +21,11 @@ enum SymbolicationToolchain {
         directory.map { FileManager.default.isExecutableFile(atPath: "\($0)/\(tool)") } ?? false
     }
 
-    /// Where this run's files are; the name is the process's, so that runs do not meet.
+    /// Where this run's files are, until the process ends; the name is the process's, so that runs do not meet.
     static let scratch: String = {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-symbols-\(getpid())").path
         try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        atexit { try? FileManager.default.removeItem(atPath: SymbolicationToolchain.scratch) }
         return path
     }()
 

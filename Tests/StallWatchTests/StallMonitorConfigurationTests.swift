@@ -49,7 +49,7 @@ import Testing
             saturationThreshold: threshold == .zero ? nil : .zero
         )
         #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
-        #expect(try temporary.names().isEmpty)
+        #expect(temporary.names.isEmpty)
     }
 
     @Test func saturationMayBeLeftAlone() throws {

@@ -10,6 +10,8 @@ struct StallWatchBench {
         ("turn", TurnCost.table),
         ("probe", ProbeCost.table),
         ("latency", SampleLatency.table),
+        ("symbolication", SymbolicationCost.table),
+        ("memory", SymbolicationCost.memoryTable),
     ]
 
     static func main() throws {

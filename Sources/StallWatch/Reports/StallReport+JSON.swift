@@ -26,7 +26,8 @@ extension StallReport {
 
     /// Reads a report from JSON.
     ///
-    /// Fields and words that this version does not know are passed over.
+    /// Fields and words that this version does not know are passed over. Memory is bounded whatever the bytes are: a text
+    /// with more values than a report can have is refused before it is decoded.
     ///
     /// - Parameter jsonData: UTF-8, ``maximumBytes`` at most.
     /// - Throws: ``StallWatchError/Code/unreadableReport``, with the place of the first fault: what is not JSON, a field that
@@ -38,6 +39,9 @@ extension StallReport {
                 "this is not a stall report: it has \(jsonData.count) bytes, and \(Self.maximumBytes) is "
                     + "the most that one may have"
             )
+        }
+        if let excess = JSONBounds(jsonData).excess {
+            throw StallWatchError(.unreadableReport, "this is not a stall report: \(excess)")
         }
         do {
             self = try JSONDecoder().decode(StallReport.self, from: Data(jsonData))

@@ -11,10 +11,10 @@ extension StallReport {
         ///
         /// Off by default: it uses the network.
         public var usesDebuginfod: Bool
-        /// How long the whole report may take, servers included.
+        /// How long the call may take, servers included.
         ///
-        /// What is not done by then stays as it was. One second is the least that can be kept to where a server does
-        /// not answer. Default: 60 s.
+        /// What is not done by then stays as it was. Servers are not asked in the last second: that is how long it may
+        /// take to notice that one does not answer. Default: 60 s.
         public var timeLimit: Duration
         /// What debug information may hold in memory, in bytes.
         ///
@@ -47,17 +47,38 @@ extension StallReport {
     public func symbolicated(
         with sources: DebugSources, inApp: StallMonitor.InApp = StallMonitor.InApp()
     ) -> StallReport {
-        let limit = nanoseconds(sources.timeLimit)
-        let (deadline, overflow) = monotonicNow().addingReportingOverflow(limit)
+        // One report in, one report out.
+        [self].symbolicated(with: sources, inApp: inApp)[0]
+    }
+}
+
+extension Sequence where Element == StallReport {
+    /// These reports with the names and lines that can be found for their frames.
+    ///
+    /// The same as one after the other, and faster: what is read of a file for one report is kept for the next, within the
+    /// memory limit. The time limit is for all of them together.
+    ///
+    /// - Parameters:
+    ///   - sources: Where to look.
+    ///   - inApp: What is not the app's own code.
+    /// - Returns: As many reports, in the same order.
+    public func symbolicated(
+        with sources: StallReport.DebugSources, inApp: StallMonitor.InApp = StallMonitor.InApp()
+    ) -> [StallReport] {
+        let (end, overflow) = monotonicNow().addingReportingOverflow(nanoseconds(sources.timeLimit))
+        let deadline = overflow ? .max : end
         let symbolicator = Symbolicator(
             StallMonitor.Symbolication(
                 detail: .lines, debugDirectories: sources.directories, maximumMemoryBytes: sources.maximumMemoryBytes
             ),
-            debuginfod: sources.usesDebuginfod ? DebuginfodClient(deadline: overflow ? .max : deadline) : nil
+            debuginfod: sources.usesDebuginfod ? DebuginfodClient(deadline: deadline) : nil
         )
-        let symbolication = ReportSymbolication(
-            symbolicator: symbolicator, inApp: inApp, ownExecutable: nil, timeLimit: limit, patience: limit
-        )
-        return symbolication.symbolicate(self) { _ in }
+        return map { report in
+            let now = monotonicNow()
+            let left = now < deadline ? deadline - now : 0
+            return ReportSymbolication(
+                symbolicator: symbolicator, inApp: inApp, ownExecutable: nil, timeLimit: left, patience: left
+            ).symbolicate(report) { _ in }
+        }
     }
 }

@@ -44,8 +44,8 @@ import Testing
     /// Skipped, and shown as such, where the kernel does not tell or the file cannot be dropped from memory.
     @Test(.enabled(if: mayWatchFaults, "needs perf_event_open(2)"))
     func theFileOfAFaultIsNamed() throws {
-        let scratch = try Scratch()
-        let path = scratch.path + "/pages"
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/pages"
         let size = 4 << 20
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         defer { close(file) }

@@ -20,8 +20,8 @@ import Testing
     private func address(_ pointer: UnsafeRawPointer?) -> UInt64 { UInt64(UInt(bitPattern: pointer)) }
 
     @Test func aFileIsNamedByItsPathAndSaysThatItIsDeleted() throws {
-        let scratch = try Scratch()
-        let path = scratch.path + "/wal"
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/wal"
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         try #require(file >= 0)
         #expect(try target("fsync", argument(file)) == path)
@@ -40,9 +40,9 @@ import Testing
     }
 
     @Test func longPathsAreWholeOrNone() throws {
-        let scratch = try Scratch()
+        let directory = try TemporaryDirectory()
         let component = String(repeating: "long", count: 50)
-        var path = scratch.path
+        var path = directory.path
         var directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         // PATH_MAX is 4096: the last ones are longer than any path may be.
         for _ in 0..<24 {

@@ -8,7 +8,7 @@
 
     @Suite struct ServiceTests {
         @Test func aServiceGroupStartsTheMonitorAndFinishesTheOpenReport() async throws {
-            let scratch = try Scratch()
+            let scratch = try TemporaryDirectory()
             let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(scratch.path)))
             let probe = LoopProbe(label: "probe")
             try monitor.watch(.probe(probe))

@@ -6,7 +6,7 @@ import Testing
 /// The fingerprint of one path through a program, which is built again with other code changed.
 @Suite struct FingerprintRebuildTests {
     @Test func aRebuildThatLeavesThePathAloneKeepsTheFingerprint() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let first = try path(in: scratch, name: "first", before: "", after: "")
         let second = try path(
             in: scratch, name: "second",
@@ -28,7 +28,7 @@ import Testing
 
     /// The functions on the stack when the program prints it, innermost first, from its own symbol table.
     private func path(
-        in scratch: Scratch, name: String, before: String, after: String, leaf: String = "leaf"
+        in scratch: TemporaryDirectory, name: String, before: String, after: String, leaf: String = "leaf"
     ) throws -> [String] {
         let source = """
             @_silgen_name("backtrace")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct PrivacyTests {
     private func run(_ settings: Reporter.Settings) throws -> [StallReport] {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
             let record = StallRecord.fixture(function: 1, state: .ongoing)
             reporter.submit(record)

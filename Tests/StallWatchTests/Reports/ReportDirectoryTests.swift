@@ -38,12 +38,12 @@ import Testing
         try #require(chmod(temporary.path, 0o755) == 0)
         _ = try ReportDirectory(path: temporary.path + suffix)
         #expect(try mode(of: temporary.path) == 0o755)
-        #expect(try temporary.names().isEmpty, "nothing is left of the check")
+        #expect(temporary.names.isEmpty, "nothing is left of the check")
     }
 
     @Test func aSlashAtTheEndOfANewDirectoryIsFine() throws {
         _ = try ReportDirectory(path: temporary.path + "/new/")
-        #expect(try temporary.names() == ["new"])
+        #expect(temporary.names == ["new"])
     }
 
     @Test func aFileInTheDirectorysPlaceIsNamed() throws {
@@ -84,7 +84,7 @@ import Testing
         let directory = try ReportDirectory(path: temporary.path)
         let report = try StallReport.literal()
         let file = try directory.write(report)
-        #expect(try temporary.names() == ["stall-20261121T080000.123456Z-5f3b8a1c2d4e.json"])
+        #expect(temporary.names == ["stall-20261121T080000.123456Z-5f3b8a1c2d4e.json"])
         #expect(file == temporary.path + "/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json")
         #expect(try mode(of: file) == 0o600)
         #expect(try StallReport(jsonData: Array(try #require(readSmallFile(file)).utf8)) == report)
@@ -101,7 +101,7 @@ import Testing
         report.state = .ended
         report.samples = []
         #expect(try directory.write(report) == file)
-        #expect(try temporary.names().count == 1)
+        #expect(temporary.names.count == 1)
         #expect(try StallReport(jsonData: Array(try #require(readSmallFile(file)).utf8)).state == .ended)
         var old = [UInt8](repeating: 0, count: 1 << 16)
         let count = read(descriptor, &old, old.count)
@@ -126,6 +126,6 @@ import Testing
         #expect(error?.code == .unwritableReports)
         #expect(error?.errno == EISDIR)
         #expect(error?.message.contains(name) == true)
-        #expect(try temporary.names() == [name])
+        #expect(temporary.names == [name])
     }
 }

@@ -5,11 +5,11 @@ import Testing
 @testable import StallWatch
 
 @Suite struct ReportDirectoryTidyingTests {
-    private let scratch: Scratch
+    private let scratch: TemporaryDirectory
     private let directory: ReportDirectory
 
     init() throws {
-        scratch = try Scratch()
+        scratch = try TemporaryDirectory()
         directory = try ReportDirectory(path: scratch.path)
     }
 

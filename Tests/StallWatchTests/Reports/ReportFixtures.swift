@@ -78,20 +78,8 @@ extension StallReport.Cause {
     }
 }
 
-/// A directory that is removed with this object.
-final class Scratch: Sendable {
-    let path: String
-
-    init() throws {
-        path = FileManager.default.temporaryDirectory.path + "/stallwatch-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    /// The names of all files, hidden ones too, sorted.
-    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
-
+extension TemporaryDirectory {
+    /// The reports in it, sorted by the names of their files.
     func reports() throws -> [StallReport] {
         try names.filter(ReportDirectory.isReport).map { name in
             try StallReport(jsonData: #require(WholeFile.read(path + "/" + name, limit: StallReport.maximumBytes)))

@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func reportsInEveryStateAreValid() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let settings = Reporter.Settings.fixture()
         _ = try withReporter(
             [.directory(scratch.path), .ndjson(path: scratch.path + "/all.ndjson")], settings: settings
@@ -46,7 +46,7 @@ import Testing
 
     /// Every field of the schema is read and written again, and nothing else is written.
     @Test func theSchemaHasTheFieldsOfTheTypeAndNoOthers() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let file = scratch.path + "/stall-full.json"
         try WholeFile.write(Array(fullReport.utf8), to: file)
         let result = try validate(file)
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test func theValidatorFindsFaults() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let file = scratch.path + "/stall-bad.json"
         let faults = [
             ("\"turn\": 7", "\"turn\": -7"), ("\"kind\": \"stall\"", "\"kind\": \"boredom\""), ("\"repeats\": 3,", ""),

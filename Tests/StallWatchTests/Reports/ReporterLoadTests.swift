@@ -8,7 +8,7 @@ import Testing
 @Suite struct ReporterLoadTests {
     @Test func tenThousandStallsOf50Fingerprints() async {
         await #expect(processExitsWith: .success) {
-            let scratch = try Scratch()
+            let scratch = try TemporaryDirectory()
             let quota = ReportQuota(reports: 100, bytes: 1 << 20)
             let ended = Atomic<Int>(0)
             let told = Atomic<Int>(0)

@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func theNewestStateOfAStallWins() async throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
         let first = StallRecord.fixture(function: 1, state: .ongoing)
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func aStallThatLastsIsOnDiskAndNotYetHandedOut() async throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path), log])
         let stream = reporter.streams.stream()
         reporter.submit(.fixture(state: .ongoing))
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func whoIsToldOfAReportFindsItsFile() async throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
         try reporter.startSinks()
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test func reportsThatCannotBeWrittenAreCountedHandedOutAndToldOnce() async throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/reports"
         let reporter = try reporter([.directory(path), log])
         // A file in the directory's place: nothing can be written there any more.

@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test func everySinkGetsEachReportOnce() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let first = Box()
         let second = Box()
         let statistics = try withReporter([
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func aSinkThatNeverComesBackHoldsUpNobody() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let never = StallWatch.Semaphore()
         defer { never.post() }
         let box = Box()
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test func aRepeatHasAFileOnlyWhileItLasts() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         _ = try withReporter([.directory(scratch.path)]) { reporter in
             for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
             #expect(eventually { scratch.names.count == 2 })
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test func aReportIsOnDiskBeforeItsNamesAre() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let gate = StallWatch.Semaphore()
         let settings = Reporter.Settings { .stub(SlowSymbols(gate)) }
         _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test func anNDJSONFileMovesOnWhenItIsFull() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/deep/er/stalls.ndjson"
         let file = NDJSONFile(path: path, maximumBytes: 3_000, keep: 2)
         try file.check()
@@ -219,7 +219,7 @@ import Testing
 
     /// A process that died in the middle of a line spoils that line and no other.
     @Test func anUnfinishedLineIsEnded() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/stalls.ndjson"
         try WholeFile.write(Array("{\"schemaVersion\"".utf8), to: path)
         let file = NDJSONFile(path: path, maximumBytes: 1 << 20, keep: 0)

@@ -16,10 +16,8 @@ final class TemporaryDirectory: Sendable {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// The names of what is in it, hidden files too, sorted.
-    func names() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: path).sorted()
-    }
+    /// The names of what is in it, hidden files too, sorted; none when it is gone.
+    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 
     /// Puts a file into it, and returns the file's path.
     func file(_ name: String, _ bytes: some Sequence<UInt8> = []) throws -> String {

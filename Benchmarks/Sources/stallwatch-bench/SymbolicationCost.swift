@@ -1,0 +1,136 @@
+import Foundation
+import StallWatch
+
+/// What names and lines of one stack cost, beside `Backtrace.symbolicated()` of the toolchain's Runtime module.
+///
+/// A program of its own (Support/symbolication_host.swift) takes a stack and has it symbolicated by Runtime; the same frames
+/// of the same files are then symbolicated here.
+enum SymbolicationCost {
+    static let rounds = 5
+    static let warmReports = 100
+
+    static func table() throws -> Table {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-bench-\(getpid())")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var table = Table(
+            title: "Names and lines of a whole stack, median of \(rounds) runs",
+            columns: [
+                "executable", "MB", "frames", "with lines, Runtime", "with lines, StallWatch", "Runtime cold, ms",
+                "StallWatch cold, ms", "cold ratio", "Runtime warm, ms", "StallWatch warm, ms",
+            ]
+        )
+        // Loads libdw, which happens once in a process: the table's first row would have it alone.
+        let loaded = try measure(compile("loading", [], in: directory))
+        for (name, options) in [("small", []), ("with the standard library", ["-static-stdlib"])] {
+            let program = try compile(name.replacing(" ", with: "-"), options, in: directory)
+            let size = try FileManager.default.attributesOfItem(atPath: program)[.size] as? Int ?? 0
+            let costs = try (0..<rounds).map { _ in try measure(program) }
+            func median(_ path: KeyPath<Cost, Double>) -> Double { Samples(costs.map { $0[keyPath: path] }).median }
+            let (theirs, ours) = (median(\.runtimeCold), median(\.cold))
+            table.rows.append([
+                name, (Double(size) / 1e6).digits(1), "\(costs[0].frames)", "\(costs[0].runtimeKnown)",
+                "\(costs[0].known)", theirs.digits(1), ours.digits(2), (theirs / ours).digits(1),
+                median(\.runtimeWarm).digits(1), median(\.warm).digits(3),
+            ])
+        }
+        table.rows.append([
+            "the first of the process, with libdw's loading", "", "\(loaded.frames)", "", "", "",
+            loaded.cold.digits(2), "", "", "",
+        ])
+        return table
+    }
+
+    /// What the memory of debug information comes to, and what is left of it.
+    static func memoryTable() throws -> Table {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-bench-\(getpid())")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let program = try compile("memory", ["-static-stdlib"], in: directory)
+        let report = try SymbolicationHost(program).report()
+        _ = report.symbolicated(with: StallReport.DebugSources())
+        giveBackFreeMemory()
+        var rows: [[String]] = []
+        let before = residentMegabytes("VmRSS")
+        for round in 1...3 {
+            for _ in 0..<10 { _ = report.symbolicated(with: StallReport.DebugSources()) }
+            rows.append(["after \(round * 10) reports", (residentMegabytes("VmRSS") - before).digits(1)])
+        }
+        giveBackFreeMemory()
+        rows.append(["after malloc_trim(3)", (residentMegabytes("VmRSS") - before).digits(1)])
+        rows.append(["the most that the process ever had", (residentMegabytes("VmHWM") - before).digits(1)])
+        return Table(
+            title: "Resident memory beyond that after the first report, 20 MB executable", columns: ["when", "MB"],
+            rows: rows
+        )
+    }
+
+    private struct Cost {
+        var frames: Int
+        var known: Int
+        var runtimeKnown: Int
+        var runtimeCold: Double
+        var runtimeWarm: Double
+        var cold: Double
+        var warm: Double
+    }
+
+    private static func measure(_ program: String) throws -> Cost {
+        let host = try SymbolicationHost(program)
+        let report = try host.report()
+        let sources = StallReport.DebugSources()
+        var began = now()
+        let named = report.symbolicated(with: sources)
+        let cold = milliseconds(since: began)
+        let many = [StallReport](repeating: report, count: 1 + warmReports)
+        began = now()
+        _ = many.prefix(1).symbolicated(with: sources)
+        let one = milliseconds(since: began)
+        began = now()
+        _ = many.symbolicated(with: sources)
+        let all = milliseconds(since: began)
+        return Cost(
+            frames: report.stacks[0].count, known: named.stacks[0].count { named.frames[$0].line != nil },
+            runtimeKnown: host.known, runtimeCold: host.cold, runtimeWarm: host.warm, cold: cold,
+            warm: (all - one) / Double(warmReports)
+        )
+    }
+
+    private static func compile(_ name: String, _ options: [String], in directory: URL) throws -> String {
+        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Support/symbolication_host.swift").path
+        let program = directory.appendingPathComponent(name).path
+        _ = try output(
+            of: "/usr/bin/env", ["swiftc", "-O", "-g", "-swift-version", "6", source, "-o", program] + options)
+        return program
+    }
+
+    /// malloc_trim(3), which Swift's module of the C library does not have.
+    private static func giveBackFreeMemory() {
+        guard let function = dlsym(nil, "malloc_trim") else { return }
+        _ = unsafeBitCast(function, to: (@convention(c) (Int) -> Int32).self)(0)
+    }
+
+    private static func milliseconds(since began: UInt64) -> Double { Double(now() - began) / 1e6 }
+
+    private static func residentMegabytes(_ field: String) -> Double {
+        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix(field) }
+        return line.flatMap { Double($0.filter(\.isNumber)) }.map { $0 / 1000 } ?? 0
+    }
+
+    static func output(of program: String, _ arguments: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw CannotMeasure(description: "\(arguments.first ?? program) ended with \(process.terminationStatus)")
+        }
+        return text
+    }
+}

@@ -1,0 +1,58 @@
+// What the Runtime module's Backtrace.symbolicated() costs in this program, and the stack that it was asked for.
+//
+// Compiled by stallwatch-bench as a small executable and as one of 20 MB. Prints `cold NS`, `warm NS`, `known N` (frames with
+// a line), a line `image PATH BASE BUILD-ID` for each image, and `frame ADDRESS` for each frame, innermost first.
+
+import FoundationEssentials
+import Runtime
+
+@inline(never) func sink<T>(_ value: T) { withUnsafePointer(to: value) { _ = UInt(bitPattern: $0) } }
+
+struct Box<Element: Hashable & Comparable> {
+    var items: [Element: Int] = [:]
+    var list: [Element] = []
+
+    @inline(never) mutating func add(_ element: Element, _ depth: Int) {
+        items[element, default: 0] += 1
+        list.append(element)
+        list.sort { $0.hashValue < $1.hashValue }
+        if depth > 0 { deeper(element, depth) } else { measure() }
+        sink(list.count)
+    }
+
+    @inline(never) mutating func deeper(_ element: Element, _ depth: Int) {
+        // Functions that the optimizer inlines into one another.
+        let sum = list.map { items[$0] ?? 0 }.filter { $0 > 0 }.reduce(depth) { $0 &+ $1 }
+        [element].forEach { add($0, depth - 1) }
+        sink(sum)
+    }
+}
+
+func nanoseconds(_ body: () throws -> Void) rethrows -> Int64 {
+    let clock = ContinuousClock()
+    let (seconds, attoseconds) = try clock.measure(body).components
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+}
+
+func measure() {
+    guard let backtrace = try? Backtrace.capture(limit: 64) else { return }
+    let images = backtrace.images ?? ImageMap.capture()
+    for image in images {
+        let identity = (image.uniqueID ?? []).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        print("image \(image.path ?? "-") \(image.baseAddress) \(identity.isEmpty ? "-" : identity)")
+    }
+    for frame in backtrace.frames { print("frame \(frame.adjustedProgramCounter)") }
+    var known = 0
+    print("cold", nanoseconds { known = lines(of: backtrace.symbolicated(with: images)) })
+    print("warm", nanoseconds { sink(lines(of: backtrace.symbolicated(with: images))) })
+    print("known \(known)")
+}
+
+func lines(of backtrace: SymbolicatedBacktrace?) -> Int {
+    backtrace?.frames.count { $0.symbol?.sourceLocation.map { $0.line > 0 } ?? false } ?? 0
+}
+
+// Keeps all of FoundationEssentials in an executable that has it linked in.
+sink(try? String(decoding: JSONEncoder().encode([Data(), Data([1])]), as: UTF8.self))
+var box = Box<Int>()
+box.add(CommandLine.arguments.count, 12)

@@ -1,0 +1,107 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import StallWatch
+
+/// Debug files from a server, asked for only when the caller says so, and for no longer than the caller says.
+///
+/// What asks runs in a process of its own: libdebuginfod takes its servers and its cache from the environment.
+@Suite("Debug files from debuginfod", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
+struct SymbolicationDebuginfodTests {
+    @Test(
+        "a stripped executable and the server of a distribution say what the unstripped one says",
+        .enabled(if: Command.find("debuginfod") != nil, "debuginfod is not installed"))
+    func fromAServer() async throws {
+        let parts = try SymbolicationParts()
+        let directory = try TemporaryDirectory()
+        let served = directory.path("served")
+        try FileManager.default.createDirectory(atPath: served, withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: parts.debugFile, toPath: served + "/mixed.debug")
+        let server = try DebuginfodServer(of: served, in: directory)
+        defer { server.end() }
+        #expect(try server.waits(for: parts.buildID))
+
+        let result = try await symbolicated(
+            parts.report(imageAt: try parts.alone(in: directory)), server.url, in: directory
+        )
+        try parts.expectWhole(result.report)
+    }
+
+    @Test("a server that takes connections and never answers costs no more than the limit")
+    func fromASilentServer() async throws {
+        let parts = try SymbolicationParts()
+        let directory = try TemporaryDirectory()
+        let server = try SilentServer()
+        var report = parts.report(imageAt: try parts.alone(in: directory))
+        // Three images, all of whose debug files would have to be asked for.
+        report.images += (1...2).map { number in
+            var image = report.images[0]
+            image.buildID = String(repeating: "\(number)", count: 40)
+            image.path = "/nowhere/\(number)"
+            return image
+        }
+        for index in report.frames.indices { report.frames[index].image = index % 3 }
+        let result = try await symbolicated(report, server.url, in: directory, limitMilliseconds: 3000)
+        #expect(server.wasAsked)
+        #expect((1500...3000).contains(result.milliseconds), "\(result.milliseconds) ms")
+        #expect(result.report.frames == report.frames)
+    }
+
+    @Test("nobody is asked by default, not even with servers in the environment")
+    func notByDefault() async throws {
+        let parts = try SymbolicationParts()
+        let directory = try TemporaryDirectory()
+        let server = try SilentServer()
+        let report = parts.report(imageAt: try parts.alone(in: directory))
+        let result = try await symbolicated(report, server.url, in: directory, usesDebuginfod: false)
+        #expect(!server.wasAsked)
+        #expect(result.report.frames == report.frames)
+        #expect(result.report.images.allSatisfy { $0.reason != nil })
+    }
+
+    private struct Answer: Codable {
+        var report: StallReport
+        var milliseconds: Double
+    }
+
+    /// The report as a process symbolicates it that has these servers in its environment.
+    private func symbolicated(
+        _ report: StallReport, _ url: String, in directory: TemporaryDirectory, usesDebuginfod: Bool = true,
+        limitMilliseconds: Int = 60_000
+    ) async throws -> Answer {
+        let question = directory.path("question.json")
+        let answer = directory.path("answer.json")
+        try JSONEncoder().encode(report).write(to: URL(fileURLWithPath: question))
+        await #expect(processExitsWith: .success) {
+            [
+                url = url as String, cache = directory.path("cache") as String, question = question as String,
+                answer = answer as String, usesDebuginfod = usesDebuginfod as Bool,
+                limit = limitMilliseconds as Int
+            ] in
+            setenv("DEBUGINFOD_URLS", url, 1)
+            setenv("DEBUGINFOD_CACHE_PATH", cache, 1)
+            let report = try JSONDecoder().decode(
+                StallReport.self, from: Data(contentsOf: URL(fileURLWithPath: question))
+            )
+            let begin = monotonicNow()
+            let named = report.symbolicated(
+                with: StallReport.DebugSources(usesDebuginfod: usesDebuginfod, timeLimit: .milliseconds(limit))
+            )
+            let milliseconds = Double(monotonicNow() - begin) / 1e6
+            try JSONEncoder().encode(Answer(report: named, milliseconds: milliseconds))
+                .write(to: URL(fileURLWithPath: answer))
+        }
+        return try JSONDecoder().decode(Answer.self, from: Data(contentsOf: URL(fileURLWithPath: answer)))
+    }
+}
+
+extension SymbolicationParts {
+    /// The stripped executable in a directory without its debug file.
+    fileprivate func alone(in directory: TemporaryDirectory) throws -> String {
+        let path = directory.path("bin/mixed")
+        try FileManager.default.createDirectory(atPath: directory.path("bin"), withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: stripped, toPath: path)
+        return path
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import Testing
+
+@testable import StallWatch
+
+/// The mixed executable, taken apart: what was stripped off it is in one file, what is left in another.
+struct SymbolicationParts {
+    let whole: String
+    let stripped: String
+    let debugFile: String
+    let buildID: String
+    private let sites: [UInt64]
+
+    init() throws {
+        whole = try SymbolicationFixture.mixed.get()
+        let scratch = SymbolicationToolchain.scratch
+        stripped = "\(scratch)/mixed.stripped"
+        debugFile = "\(scratch)/mixed.debug"
+        buildID = try #require(try ELFFile(path: whole).buildID())
+        try SymbolicationToolchain.run("llvm-objcopy", ["--only-keep-debug", whole, debugFile])
+        try SymbolicationToolchain.run(
+            "llvm-objcopy", ["--strip-all", "--add-gnu-debuglink=\(debugFile)", whole, stripped]
+        )
+        var generator = SplitMix64(seed: 1)
+        sites = Array(try CallSites.all(in: whole).shuffled(using: &generator).prefix(60))
+    }
+
+    func directory(_ name: String) throws -> String {
+        let path = "\(SymbolicationToolchain.scratch)/\(name)"
+        try? FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        return path
+    }
+
+    /// A report of an unnamed stack, as a stripped program writes it.
+    func report(imageAt path: String, buildID: String?) -> StallReport {
+        SymbolicationReport.make(imageAt: path, buildID: buildID, offsets: sites)
+    }
+
+    func report(imageAt path: String) -> StallReport { report(imageAt: path, buildID: buildID) }
+
+    /// What the unstripped executable gives.
+    func expected() throws -> StallReport {
+        report(imageAt: whole).symbolicated(with: StallReport.DebugSources())
+    }
+
+    /// Expects of a report on the stripped executable what the unstripped one gives.
+    func expectWhole(_ report: StallReport) throws {
+        let expected = try expected()
+        #expect(report.frames == expected.frames)
+        #expect(report.stacks == expected.stacks)
+        #expect(report.culprit?.function == expected.culprit?.function)
+        #expect(report.culprit?.line == expected.culprit?.line)
+        #expect(report.images.map(\.reason) == [nil])
+        #expect(expected.frames.contains { $0.isInlined == true && $0.line != nil })
+    }
+}
