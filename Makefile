@@ -25,7 +25,7 @@ demo: install ## Stall real loops in every way and check each report, in stalls/
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
-UNIT_TESTS := ^(StallWatchTests|StallWatchDemoTests)\.
+UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
 
 .PHONY: test
 test: ## Build and run all tests

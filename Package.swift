@@ -12,6 +12,7 @@ let package = Package(
     name: "StallWatch",
     products: [
         .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
+        .executable(name: "stallwatch", targets: ["StallWatchCLI"]),
         .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
     ],
     traits: [
@@ -46,6 +47,12 @@ let package = Package(
         ),
         // The header for loops in C and C++. What it declares is in StallWatch.
         .target(name: "CStallWatch"),
+        // The tool `stallwatch`. Its folder cannot have that name: where case does not count, it is the library's.
+        .executableTarget(
+            name: "StallWatchCLI",
+            dependencies: ["StallWatch", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            swiftSettings: settings
+        ),
         // System calls for the demo's scenarios.
         .target(name: "CDemo"),
         .executableTarget(
@@ -96,6 +103,8 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "StallWatchCLITests", dependencies: ["StallWatch", "StallWatchCLI"], swiftSettings: settings),
         .testTarget(
             name: "StallWatchDemoTests",
             dependencies: ["StallWatch", "stallwatch-demo"],
