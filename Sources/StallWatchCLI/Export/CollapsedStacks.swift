@@ -8,7 +8,8 @@ enum CollapsedStacks {
         for stall in profile.stalls {
             let loop = profile.loops[stall.loop]
             for share in stall.shares {
-                weights[Stack(loop: "\(loop.process) \(loop.label)", node: share.node), default: 0] += share.microseconds
+                let stack = Stack(loop: "\(loop.process) \(loop.label)", node: share.node)
+                weights[stack, default: 0] += share.microseconds
             }
         }
         // Different lines of one function are one function here.

@@ -133,7 +133,8 @@ struct FirefoxProfile {
                         .array(
                             stalls.map {
                                 .object([
-                                    ("type", .string("Stall")), ("cause", .string($0.cause)), ("kind", .string($0.kind)),
+                                    ("type", .string("Stall")), ("cause", .string($0.cause)),
+                                    ("kind", .string($0.kind)),
                                 ])
                             }
                         )

@@ -14,18 +14,28 @@ enum GzipFile {
             let end = min(begin + blockSize, contents.count)
             file.append(end == contents.count ? 1 : 0)
             let length = UInt16(end - begin)
-            file += littleEndian(length) + littleEndian(~length) + contents[begin..<end]
+            file += littleEndian(length)
+            file += littleEndian(~length)
+            file += contents[begin..<end]
             begin = end
         } while begin < contents.count
-        return file + littleEndian(checksum(contents)) + littleEndian(UInt32(truncatingIfNeeded: contents.count))
+        file += littleEndian(checksum(contents))
+        file += littleEndian(UInt32(truncatingIfNeeded: contents.count))
+        return file
     }
 
     /// CRC-32 as RFC 1952 defines it.
     static func checksum(_ bytes: [UInt8]) -> UInt32 {
-        let table = (0..<256).map { index in
-            (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ (value >> 1) : value >> 1 }
-        }
-        return ~bytes.reduce(~0) { table[Int(($0 ^ UInt32($1)) & 0xff)] ^ ($0 >> 8) }
+        var rest = UInt32.max
+        for byte in bytes { rest = table[Int((rest ^ UInt32(byte)) & 0xff)] ^ (rest >> 8) }
+        return ~rest
+    }
+
+    /// What each byte does to the checksum.
+    private static let table: [UInt32] = (0..<256).map { index in
+        var value = UInt32(index)
+        for _ in 0..<8 { value = value & 1 == 0 ? value >> 1 : (value >> 1) ^ 0xedb8_8320 }
+        return value
     }
 
     private static func littleEndian(_ value: some FixedWidthInteger) -> [UInt8] {

@@ -1,3 +1,5 @@
+import StallWatch
+
 /// A profile for pprof: the message `Profile` of its profile.proto, in a gzip file.
 ///
 /// Each sample has two values, as declared in `sample_type`: how many stalls it is of, and the stalled time in
@@ -57,7 +59,8 @@ struct PprofProfile {
     private mutating func writeSamples(of stall: StallProfile.Stall, to writer: inout ProtobufWriter) {
         let loop = profile.loops[stall.loop]
         let labels = [
-            ("process", "\(loop.process) (\(loop.pid))"), ("loop", loop.label), ("kind", stall.kind), ("cause", stall.cause),
+            ("process", "\(loop.process) (\(loop.pid))"), ("loop", loop.label), ("kind", stall.kind),
+            ("cause", stall.cause),
         ].map { (index(of: $0), index(of: $1)) }
         for (place, share) in stall.shares.enumerated() {
             let stack = locations(of: share.node)

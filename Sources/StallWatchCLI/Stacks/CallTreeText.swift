@@ -29,7 +29,8 @@ struct CallTreeText {
         self.tree = tree
         self.minimum = Self.minimum(of: tree, percent: minimum)
         let shown = tree.roots.filter { tree.nodes[$0].total >= self.minimum }
-        omittedMicroseconds = tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
+        omittedMicroseconds =
+            tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
             - shown.reduce(0) { $0 + tree.nodes[$1].total }
         for root in shown { append(root) }
     }

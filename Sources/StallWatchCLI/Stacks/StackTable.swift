@@ -175,7 +175,8 @@ struct StackTable {
         return functions.count - 1
     }
 
-    private static func insert<Item: Hashable>(_ item: Item, _ items: inout [Item], _ indices: inout [Item: Int]) -> Int {
+    private static func insert<Item: Hashable>(_ item: Item, _ items: inout [Item], _ indices: inout [Item: Int]) -> Int
+    {
         if let known = indices[item] { return known }
         items.append(item)
         indices[item] = items.count - 1
