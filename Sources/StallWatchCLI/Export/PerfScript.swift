@@ -6,10 +6,10 @@
 /// loop follow one another without the time between them, as if a sampler had looked at it each ``interval`` while
 /// it was stalled and never else, and each event's period says exactly what it stands for, in microseconds.
 struct PerfScript {
-    /// About how many events there are at most: this many of thirty frames each are some 40 MB.
-    static let maximumEvents = 20_000
-    /// The least time between two events, in microseconds.
-    static let minimumInterval = 1_000
+    /// About how many events there are at most, unless there are more stacks: each has some 4 kB of text.
+    static let maximumEvents = 2_000
+    /// The least time between two events, in microseconds: the rate at which `perf record -F 100` looks.
+    static let minimumInterval = 10_000
 
     private let profile: StallProfile
     /// The time that one event stands for, in microseconds.

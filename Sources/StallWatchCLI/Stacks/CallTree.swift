@@ -3,7 +3,7 @@ import StallWatch
 /// The stacks of many stalls merged by function, each with the stalled time that it stands for.
 struct CallTree {
     /// What stands at the top.
-    enum Direction: String {
+    enum Direction: String, CaseIterable {
         /// The threads' first functions, with what they called below.
         case topDown = "top-down"
         /// The functions that the time was spent in, with their callers below.
