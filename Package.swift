@@ -51,6 +51,7 @@ let package = Package(
         .executableTarget(
             name: "StallWatchCLI",
             dependencies: ["StallWatch", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            resources: [.embedInCode("HTML/Page")],
             swiftSettings: settings
         ),
         // System calls for the demo's scenarios.

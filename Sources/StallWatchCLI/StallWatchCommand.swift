@@ -25,7 +25,7 @@ struct StallWatchCommand: ParsableCommand {
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
         version: StallWatchVersion.current,
-        subcommands: [TopCommand.self, TreeCommand.self, ExportCommand.self]
+        subcommands: [TopCommand.self, TreeCommand.self, ExportCommand.self, HTMLCommand.self]
     )
 }
 

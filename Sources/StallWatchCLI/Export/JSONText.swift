@@ -20,6 +20,9 @@ struct JSONText {
         case strings([String])
         /// Milliseconds with three decimals, from microseconds.
         case milliseconds([Int])
+
+        /// A text, or null.
+        static func optional(_ text: String?) -> Value { text.map { .string($0) } ?? .null }
     }
 
     /// - Parameter escapesMarkup: Whether `<`, `>` and `&` are escaped too, so that the text can stand in a `<script>`

@@ -72,7 +72,8 @@ enum StallWeights {
         microseconds > 0 ? [Share(stack: stack, isComplete: isComplete, microseconds: microseconds)] : []
     }
 
-    private static func microseconds(_ milliseconds: Double) -> Int {
+    /// Milliseconds in microseconds, within 0 and ``maximumMicroseconds``.
+    static func microseconds(_ milliseconds: Double) -> Int {
         Int(min(max(milliseconds * 1_000, 0), Double(maximumMicroseconds)).rounded())
     }
 }
