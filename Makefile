@@ -30,6 +30,7 @@ UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
 .PHONY: test
 test: ## Build and run all tests
 	@scripts/install-dependencies.sh test
+	@scripts/install-python-packages.sh
 	Tests/ScriptTests/install-dependencies-tests.sh
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'

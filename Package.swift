@@ -100,7 +100,8 @@ let package = Package(
         .testTarget(
             name: "StallWatchIntegrationTests",
             dependencies: [
-                "CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo", "stallwatch-test-host", "stack-host",
+                "CLinux", "StallWatch", "CUnwindTestSupport", "StallWatchCLI", "stallwatch-demo",
+                "stallwatch-test-host", "stack-host",
             ],
             swiftSettings: settings
         ),

@@ -85,15 +85,16 @@ struct FirefoxProfile {
     private mutating func thread(_ index: Int, _ stalls: [StallProfile.Stall], begin: Int64) -> JSONText.Value {
         let loop = profile.loops[index]
         let starts = stalls.map { Int($0.startedAt.microsecondsSince1970 - begin) }
-        var times: [Int] = []
+        var samples: [(time: Int, node: Int, microseconds: Int)] = []
         for (stall, start) in zip(stalls, starts) {
             var time = start
             for share in stall.shares {
-                times.append(time)
+                samples.append((time, share.node, share.microseconds))
                 time += share.microseconds
             }
         }
-        let shares = stalls.flatMap(\.shares)
+        // Stalls of one loop may overlap: two monitors of a process can watch the same one.
+        samples.sort { $0.time < $1.time }
         let name = string("Stall")
         return .object([
             ("processType", .string("default")),
@@ -111,10 +112,10 @@ struct FirefoxProfile {
             (
                 "samples",
                 .object([
-                    ("length", .int(shares.count)),
-                    ("stack", .ints(shares.map(\.node))),
-                    ("time", .milliseconds(times)),
-                    ("weight", .milliseconds(shares.map(\.microseconds))),
+                    ("length", .int(samples.count)),
+                    ("stack", .ints(samples.map(\.node))),
+                    ("time", .milliseconds(samples.map(\.time))),
+                    ("weight", .milliseconds(samples.map(\.microseconds))),
                     ("weightType", .string("tracing-ms")),
                 ])
             ),

@@ -15,7 +15,7 @@ const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.duration
 const by = (value) => (a, b) => value(b) - value(a);
 const byName = (value) => (a, b) => (value(a) || "").localeCompare(value(b) || "");
 const figure = (title, value) => ({
-  title, width: "66px", isNumber: true, cell: (group) => duration(value(group)), compare: by(value), isFirst: title === "total",
+  title, width: "82px", isNumber: true, cell: (group) => duration(value(group)), compare: by(value), isFirst: title === "total",
 });
 const groupList = makeList(
   byId("groups"), "Groups",
@@ -43,7 +43,7 @@ const groupList = makeList(
   }
 );
 const stallList = makeList(
-  byId("stalls"), "Stalls",
+  byId("stalls"), "Reports",
   [
     {
       title: "began", width: "172px", class: "faint", cell: (stall) => timeText(stalls.start[stall]).slice(0, 23),
@@ -206,7 +206,7 @@ document.addEventListener("keydown", (event) => {
       showTab("groups");
       groupList.focus();
     },
-    s: () => {
+    r: () => {
       showTab("stalls");
       stallList.focus();
     },

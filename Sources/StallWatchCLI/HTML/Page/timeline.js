@@ -81,7 +81,12 @@ function makeTimeline(canvas, words, { show, range }) {
     context.globalAlpha = shown.length > 500 ? 0.65 : 0.9;
     for (const stall of shown) bar(context, stall, causeColour(causeOf(stall)));
     context.globalAlpha = 1;
-    if (current !== null) bar(context, current, colour("--text"));
+    if (current !== null) {
+      bar(context, current, causeColour(causeOf(current)));
+      context.strokeStyle = colour("--text");
+      context.lineWidth = 2;
+      context.strokeRect(...box(current));
+    }
     const brush = drag ? [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)] : range();
     if (brush) {
       context.fillStyle = colour("--accent");
@@ -92,18 +97,22 @@ function makeTimeline(canvas, words, { show, range }) {
     context.restore();
   }
 
-  function bar(context, stall, colour) {
+  // Where a stall's bar is: left, top, width, height.
+  function box(stall) {
     const begin = x(stalls.start[stall]);
     const end = x(stalls.start[stall] + stalls.duration[stall]);
-    const lane = laneOf[stalls.loop[stall]];
+    const top = floor(laneOf[stalls.loop[stall]]) - 2 - height(stall);
+    return [begin, top, Math.max(end - begin, 2.5), height(stall)];
+  }
+
+  function bar(context, stall, colour) {
     context.fillStyle = colour;
-    context.fillRect(begin, floor(lane) - 2 - height(stall), Math.max(end - begin, 2.5), height(stall));
+    context.fillRect(...box(stall));
   }
 
   function stallAt(event) {
-    const box = canvas.getBoundingClientRect();
-    const lane = Math.floor((event.clientY - box.top - axisHeight) / laneHeight);
-    const from = timeAt(event.clientX - box.left - 3), to = timeAt(event.clientX - box.left + 3);
+    const lane = Math.floor((event.offsetY - axisHeight) / laneHeight);
+    const from = timeAt(event.offsetX - 3), to = timeAt(event.offsetX + 3);
     let best = null;
     for (const stall of shown) {
       const isNear = stalls.start[stall] <= to && stalls.start[stall] + stalls.duration[stall] >= from;
