@@ -21,7 +21,7 @@ import Testing
 
     @Test func namesStayData() throws {
         let evil = "</script><script>alert(1)</script>%JS% %DATA% %"
-        let html = html([try StackFixture.report(300, loop: "%CSS%", [.init(at: 250, stack: [evil])])])
+        let html = self.html([try StackFixture.report(300, loop: "%CSS%", [.init(at: 250, stack: [evil])])])
         #expect(!html.contains("alert(1)</script>"))
         // The data, the scripts, and no more.
         #expect(html.components(separatedBy: "</script>").count == 3)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test func nothingIsLoadedFromElsewhere() throws {
-        let html = html([try StackFixture.report(300, [.init(at: 250, stack: ["a"])])])
+        let html = self.html([try StackFixture.report(300, [.init(at: 250, stack: ["a"])])])
         #expect(html.contains("default-src 'none'"))
         for text in ["http://", "https://", "src=", "@import", "url("] {
             #expect(!html.contains(text), "\(text) is in the page")

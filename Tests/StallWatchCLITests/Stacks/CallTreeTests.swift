@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func topDown() throws {
-        let lines = CallTreeText(try tree(.topDown), minimumPercent: 0).lines
+        let lines = CallTreeText(try self.tree(.topDown), minimumPercent: 0).lines
         #expect(
             lines.map { $0.indentation + $0.name } == [
                 "main", "├─ parse", "├─ thunk", "│  save", "│  wait", "└─ load", "   wait",
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test func bottomUp() throws {
-        let tree = try tree(.bottomUp, plumbing: false)
+        let tree = try self.tree(.bottomUp, plumbing: false)
         let lines = CallTreeText(tree, minimumPercent: 0).lines
         #expect(
             lines.map { $0.indentation + $0.name } == [
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func whatIsBelowTheMinimumIsLeftOutAndSaid() throws {
-        let text = CallTreeText(try tree(.bottomUp, plumbing: false), minimumPercent: 50)
+        let text = CallTreeText(try self.tree(.bottomUp, plumbing: false), minimumPercent: 50)
         #expect(text.lines.map(\.name) == ["wait"])
         #expect(text.omittedMicroseconds == 500_000)
     }
@@ -74,7 +74,8 @@ import Testing
     }
 
     @Test func textForPeople() throws {
-        let text = TreeCommand.text(try tree(.topDown, plumbing: false), minimumPercent: 1, for: Terminal(width: 44))
+        let text = TreeCommand.text(
+            try self.tree(.topDown, plumbing: false), minimumPercent: 1, for: Terminal(width: 44))
         #expect(
             text == """
                 100.0 %      1.30 s  main  app
@@ -92,7 +93,7 @@ import Testing
     }
 
     @Test func json() throws {
-        let report = TreeReport(try tree(.topDown, plumbing: false), minimumPercent: 30)
+        let report = TreeReport(try self.tree(.topDown, plumbing: false), minimumPercent: 30)
         #expect(report.nodes.map(\.function) == ["main", "parse", "save", "wait"])
         #expect(report.nodes.map(\.parent) == [nil, 0, 0, 2])
         #expect(report.nodes.map(\.totalMilliseconds) == [1_300, 500, 500, 500])

@@ -45,7 +45,7 @@ import Testing
         #expect(found.map(\.stack) == [0, 1, nil])
     }
 
-    @Test func samplesBehindTheEndTakeNothing() throws {
+    @Test func samplesBehindTheEndCountAsAtTheEnd() throws {
         let found = try shares(300, [.init(at: 250, stack: ["a"]), .init(at: 400, stack: ["b"])])
         #expect(found.map(\.microseconds) == [275_000, 25_000])
         #expect(try shares(0, [.init(at: 250, stack: ["a"])]).isEmpty)

@@ -14,22 +14,22 @@ const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.duration
 
 const by = (value) => (a, b) => value(b) - value(a);
 const byName = (value) => (a, b) => (value(a) || "").localeCompare(value(b) || "");
-const figure = (title, value) => ({
-  title, width: "82px", isNumber: true, cell: (group) => duration(value(group)), compare: by(value), isFirst: title === "total",
+const figure = (title, value, width = "62px") => ({
+  title, width, isNumber: true, cell: (group) => duration(value(group)), compare: by(value), isFirst: title === "total",
 });
 const groupList = makeList(
   byId("groups"), "Groups",
   [
-    { title: "count", width: "52px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
-    figure("total", (group) => group.total), figure("p50", (group) => group.p50), figure("p95", (group) => group.p95),
+    { title: "count", width: "46px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
+    figure("total", (group) => group.total, "84px"), figure("p50", (group) => group.p50), figure("p95", (group) => group.p95),
     figure("max", (group) => group.max),
-    { title: "cause", width: "86px", cell: (group) => causeLabel(group.cause), compare: byName((group) => group.cause) },
+    { title: "cause", width: "84px", cell: (group) => causeLabel(group.cause), compare: byName((group) => group.cause) },
     {
       title: "culprit", width: "minmax(80px, 1fr)", class: "name", cell: (group) => group.culprit || "—",
       compare: byName((group) => group.culprit),
     },
     {
-      title: "loop", width: "84px", class: "faint", compare: byName((group) => group.loop),
+      title: "loop", width: "70px", class: "faint", compare: byName((group) => group.loop),
       cell: (group) => group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : ""),
     },
   ],
@@ -53,13 +53,13 @@ const stallList = makeList(
       title: "duration", width: "76px", isNumber: true, isFirst: true, cell: (stall) => duration(stalls.duration[stall]),
       compare: by((stall) => stalls.duration[stall]),
     },
-    { title: "cause", width: "86px", cell: (stall) => causeLabel(causeOf(stall)), compare: byName(causeOf) },
+    { title: "cause", width: "84px", cell: (stall) => causeLabel(causeOf(stall)), compare: byName(causeOf) },
     {
       title: "culprit", width: "minmax(80px, 1fr)", class: "name", cell: (stall) => text(stalls.culprit[stall]) || "—",
       compare: byName((stall) => text(stalls.culprit[stall])),
     },
     {
-      title: "loop", width: "84px", class: "faint", cell: (stall) => data.loops[stalls.loop[stall]].label,
+      title: "loop", width: "70px", class: "faint", cell: (stall) => data.loops[stalls.loop[stall]].label,
       compare: byName((stall) => data.loops[stalls.loop[stall]].label),
     },
   ],
