@@ -6,8 +6,8 @@
 /// loop follow one another without the time between them, as if a sampler had looked at it each ``interval`` while
 /// it was stalled and never else, and each event's period says exactly what it stands for, in microseconds.
 struct PerfScript {
-    /// About how many events there are at most, unless there are more stacks: each has some 4 kB of text.
-    static let maximumEvents = 2_000
+    /// About how many lines there are at most, unless each stack's own are more: some 6 MB.
+    static let maximumLines = 60_000
     /// The least time between two events, in microseconds: the rate at which `perf record -F 100` looks.
     static let minimumInterval = 10_000
 
@@ -17,7 +17,14 @@ struct PerfScript {
 
     init(_ profile: StallProfile) {
         self.profile = profile
-        interval = max(profile.microseconds / Self.maximumEvents, Self.minimumInterval)
+        let shares = profile.stalls.flatMap(\.shares)
+        let time = shares.reduce(0.0) { $0 + Double($1.microseconds) }
+        // What would be printed if there were an event each microsecond.
+        let lines = shares.reduce(0.0) {
+            $0 + Double($1.microseconds) * Double(profile.table.depth(of: $1.node) + 2)
+        }
+        let events = Double(Self.maximumLines) * time / max(lines, 1)
+        interval = max(Int(min(time / max(events, 1), 1e18)), Self.minimumInterval)
     }
 
     static func data(_ profile: StallProfile) -> [UInt8] {

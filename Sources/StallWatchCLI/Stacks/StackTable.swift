@@ -115,6 +115,17 @@ struct StackTable {
         return path
     }
 
+    /// How many frames a stack has.
+    func depth(of node: Int) -> Int {
+        var depth = 0
+        var next: Int? = node
+        while let node = next {
+            depth += 1
+            next = nodes[node].caller
+        }
+        return depth
+    }
+
     /// The function of a frame.
     func function(ofFrame frame: Int) -> Function { functions[frames[frame].function] }
 

@@ -4,6 +4,8 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
   const rowHeight = 19;
   let root = null;
   let zoom = null;
+  // The zoomed node and its callers.
+  let above = new Set();
   let current = null;
   let pattern = "";
 
@@ -14,10 +16,7 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
   // Above the zoomed node, its callers have the whole width; below it, the width is its own.
   const x = (node) => (isAbove(node) ? 0 : ((node.begin - zoom.begin) / zoom.total) * canvas.clientWidth);
   const width = (node) => (isAbove(node) ? canvas.clientWidth : (node.total / zoom.total) * canvas.clientWidth);
-  function isAbove(node) {
-    for (let at = zoom; at; at = at.parent) if (at === node) return true;
-    return false;
-  }
+  const isAbove = (node) => above.has(node);
   // Children of what is above the zoomed node are not shown, but for the one that leads to it.
   const shownChildren = (node) => {
     if (node === zoom || !isAbove(node)) return node.children;
@@ -93,9 +92,15 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
     if (top + rowHeight > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + rowHeight - scroll.clientHeight;
   }
 
-  function zoomTo(node) {
+  function setZoom(node) {
     zoom = node;
+    above = new Set();
+    for (let at = node; at; at = at.parent) above.add(at);
     zoomed(zoom !== root);
+  }
+
+  function zoomTo(node) {
+    setZoom(node);
     select(node);
   }
 
@@ -123,10 +128,9 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
   function found() {
     const list = [];
     const waiting = root ? [root] : [];
-    while (waiting.length > 0) {
-      const node = waiting.shift();
-      if (matches(node)) list.push(node);
-      waiting.push(...node.children);
+    for (let next = 0; next < waiting.length; next += 1) {
+      if (matches(waiting[next])) list.push(waiting[next]);
+      waiting.push(...waiting[next].children);
     }
     return list;
   }
@@ -182,9 +186,8 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
   return {
     set(tree) {
       root = tree;
-      zoom = tree;
       current = tree;
-      zoomed(false);
+      setZoom(tree);
       this.search(pattern);
       describe();
     },

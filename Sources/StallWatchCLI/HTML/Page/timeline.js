@@ -207,9 +207,11 @@ function makeTimeline(canvas, words, { show, range }) {
   };
 }
 
-// A canvas as wide as its place, at the screen's own resolution.
-function sized(canvas, height) {
+// A canvas as wide as its place, at the screen's own resolution. Browsers draw nothing at all on one that is higher than
+// 32,767 pixels: what is below is in the lists and the stacks.
+function sized(canvas, wanted) {
   const ratio = window.devicePixelRatio || 1;
+  const height = Math.min(wanted, Math.floor(32000 / ratio));
   canvas.style.height = height + "px";
   canvas.width = Math.max(Math.round(canvas.clientWidth * ratio), 1);
   canvas.height = Math.max(Math.round(height * ratio), 1);
