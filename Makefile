@@ -32,6 +32,7 @@ test: ## Build and run all tests
 	@scripts/install-dependencies.sh test
 	@scripts/install-python-packages.sh
 	Tests/ScriptTests/install-dependencies-tests.sh
+	Tests/ScriptTests/install-python-packages-tests.sh
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
