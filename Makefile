@@ -30,12 +30,14 @@ soak: install ## Keep a healthy loop busy for ten minutes beside two CPU hogs: n
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --scenario under-load --load-seconds 600 $(DEMO)
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
-UNIT_TESTS := ^(StallWatchTests|StallWatchDemoTests)\.
+UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
 
 .PHONY: test
 test: ## Build and run all tests
 	@scripts/install-dependencies.sh test
+	@scripts/install-python-packages.sh
 	Tests/ScriptTests/install-dependencies-tests.sh
+	Tests/ScriptTests/install-python-packages-tests.sh
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'

@@ -12,6 +12,7 @@ let package = Package(
     name: "StallWatch",
     products: [
         .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
+        .executable(name: "stallwatch", targets: ["StallWatchCLI"]),
         .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
     ],
     traits: [
@@ -49,6 +50,13 @@ let package = Package(
         ),
         // The header for loops in C and C++. What it declares is in StallWatch.
         .target(name: "CStallWatch"),
+        // The tool `stallwatch`. Its folder cannot have that name: where case does not count, it is the library's.
+        .executableTarget(
+            name: "StallWatchCLI",
+            dependencies: ["StallWatch", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            resources: [.embedInCode("HTML/Page")],
+            swiftSettings: settings
+        ),
         // System calls for the demo's scenarios.
         .target(name: "CDemo"),
         .executableTarget(
@@ -97,10 +105,13 @@ let package = Package(
         .testTarget(
             name: "StallWatchIntegrationTests",
             dependencies: [
-                "CLinux", "StallWatch", "CUnwindTestSupport", "stallwatch-demo", "stallwatch-test-host", "stack-host",
+                "CLinux", "StallWatch", "CUnwindTestSupport", "StallWatchCLI", "stallwatch-demo",
+                "stallwatch-test-host", "stack-host",
             ],
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "StallWatchCLITests", dependencies: ["StallWatch", "StallWatchCLI"], swiftSettings: settings),
         .testTarget(
             name: "StallWatchDemoTests",
             dependencies: ["StallWatch", "stallwatch-demo"],

@@ -19,11 +19,21 @@ declare -rA purpose=(
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
     [python3-jsonschema]='jsonschema for Python 3: it checks reports against the published schema'
+    [python3-protobuf]='protobuf for Python 3: it reads exported pprof profiles'
+    [python3-pip]='pip for Python 3: it installs the Python packages that Debian does not have'
+    [chromium]='Chromium: it opens the page that the tool writes'
+    [chromium-driver]='the WebDriver of Chromium: it presses the keys in that page'
+    [python3-selenium]='Selenium for Python 3: it tells the driver which'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
 build) packages=(libunwind-dev libdw-dev) ;;
-test) packages=(libunwind-dev libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema) ;;
+test)
+    packages=(
+        libunwind-dev libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema python3-protobuf python3-pip
+        chromium chromium-driver python3-selenium
+    )
+    ;;
 lint) packages=(clang-format) ;;
 *)
     echo "usage: $0 build|test|lint" >&2

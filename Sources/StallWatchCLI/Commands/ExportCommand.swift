@@ -1,0 +1,45 @@
+import ArgumentParser
+import StallWatch
+
+/// Stalled time for other tools.
+struct ExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write all stacks for another tool, weighted by stalled time.",
+        discussion: """
+            Formats:
+              collapsed    flamegraph.pl, inferno and gprof2dot: one line a stack; microseconds
+              speedscope   speedscope.app: a profile for each loop
+              pprof        pprof and what reads its profile.proto; labels for process, loop, kind and cause
+              firefox      profiler.firefox.com: a thread for each loop, with its stalls as markers
+              perf         what reads the output of perf script
+
+            Examples:
+              stallwatch export stalls --format speedscope -o stalls.speedscope.json
+              stallwatch export stalls --format pprof -o stalls.pb.gz && go tool pprof -http : stalls.pb.gz
+              stallwatch export stalls --format collapsed --cause lock | flamegraph.pl --countname us > lock.svg
+            """
+    )
+
+    @OptionGroup var selection: ReportSelection
+
+    @Option(help: ArgumentHelp("collapsed, speedscope, pprof, firefox or perf.", valueName: "format"))
+    var format: ExportFormat
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The file to write; - for standard output, which is the default.", valueName: "file"))
+    var output = "-"
+
+    func run() throws {
+        let destination = try Destination(output, isBinary: format.isBinary)
+        var profile = StallProfile()
+        try selection.read().forEach { report, _ in profile.add(report) }
+        guard !profile.stalls.isEmpty else {
+            throw CommandFailure(.noInput, "No report matches, so there is nothing to export.")
+        }
+        try destination.write(format.data(profile))
+    }
+}
+
+extension ExportFormat: ExpressibleByArgument {}

@@ -1,0 +1,20 @@
+import StallWatch
+
+/// A format that another tool reads.
+enum ExportFormat: String, CaseIterable {
+    case collapsed, speedscope, pprof, firefox, perf
+
+    /// Whether the format is no text.
+    var isBinary: Bool { self == .pprof }
+
+    /// The file's contents.
+    func data(_ profile: StallProfile) -> [UInt8] {
+        switch self {
+        case .collapsed: CollapsedStacks.data(profile)
+        case .speedscope: SpeedscopeProfile.data(profile, exporter: "stallwatch@\(StallWatchVersion.current)")
+        case .pprof: PprofProfile.data(profile, exporter: "stallwatch \(StallWatchVersion.current)")
+        case .firefox: FirefoxProfile.data(profile, product: "StallWatch")
+        case .perf: PerfScript.data(profile)
+        }
+    }
+}

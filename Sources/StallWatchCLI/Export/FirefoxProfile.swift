@@ -1,0 +1,238 @@
+import StallWatch
+
+/// A profile for the Firefox Profiler (profiler.firefox.com): its processed profile format, version 60.
+///
+/// Newer versions of the page bring older files up to date, so a version is enough for all that follow. Version 60 is the
+/// first in which the tables are shared by all threads. The fields are those of `src/types/profile.ts` at that version.
+/// A loop is a thread; a sample stands in the moment at which its part of the stall began, and weighs
+/// (`tracing-ms`) as much stalled time as that part took; a marker shows each stall from its beginning to its end.
+struct FirefoxProfile {
+    private let profile: StallProfile
+    private let product: String
+    private var strings: [String] = []
+    private var stringIndices: [String: Int] = [:]
+
+    static func data(_ profile: StallProfile, product: String) -> [UInt8] {
+        var builder = FirefoxProfile(profile, product: product)
+        return JSONText(builder.file()).bytes + [UInt8(ascii: "\n")]
+    }
+
+    private init(_ profile: StallProfile, product: String) {
+        self.profile = profile
+        self.product = product
+    }
+
+    private mutating func file() -> JSONText.Value {
+        // A whole millisecond, which is what the beginning is written as.
+        let begin = (profile.stalls.map(\.startedAt.microsecondsSince1970).min() ?? 0) / 1_000 * 1_000
+        let threads = zip(profile.loops.indices, profile.stallsByLoop).map { thread($0, $1, begin: begin) }
+        let shared = self.shared()
+        return .object([
+            ("meta", meta(begin: begin)),
+            ("libs", .array(profile.table.images.map(Self.library))),
+            ("shared", shared),
+            ("threads", .array(threads)),
+        ])
+    }
+
+    /// The first category has to be grey; each has to have the subcategory "Other".
+    private static let categories = [("Other", "grey"), ("App", "green"), ("Stall", "red")]
+    private static let other = 0
+    private static let app = 1
+    private static let stall = 2
+
+    private func meta(begin: Int64) -> JSONText.Value {
+        let categories = Self.categories.map { name, color in
+            JSONText.Value.object([
+                ("name", .string(name)), ("color", .string(color)), ("subcategories", .strings(["Other"])),
+            ])
+        }
+        let fields = [("cause", "Cause"), ("kind", "Kind")].map { key, label in
+            JSONText.Value.object([("key", .string(key)), ("label", .string(label)), ("format", .string("string"))])
+        }
+        let marker = JSONText.Value.object([
+            ("name", .string("Stall")),
+            ("display", .strings(["marker-chart", "marker-table", "timeline-overview"])),
+            ("chartLabel", .string("{marker.data.cause}")),
+            ("fields", .array(fields)),
+        ])
+        return .object([
+            ("interval", .int(1)),
+            ("startTime", .int(Int(begin / 1_000))),
+            ("processType", .int(0)),
+            ("product", .string(product)),
+            ("stackwalk", .int(1)),
+            ("version", .int(30)),
+            ("preprocessedProfileVersion", .int(60)),
+            ("categories", .array(categories)),
+            ("markerSchema", .array([marker])),
+            ("symbolicated", .bool(true)),
+            ("symbolicationNotSupported", .bool(true)),
+            ("usesOnlyOneStackType", .bool(true)),
+            ("sourceCodeIsNotOnSearchfox", .bool(true)),
+            ("importedFrom", .string(product)),
+        ])
+    }
+
+    private static func library(_ image: StackTable.Image) -> JSONText.Value {
+        .object([
+            ("arch", .string("")), ("name", .string(image.name)), ("path", .string(image.path)),
+            ("debugName", .string(image.name)), ("debugPath", .string(image.path)), ("breakpadId", .string("")),
+            ("codeId", image.buildID.map { .string($0) } ?? .null),
+        ])
+    }
+
+    private mutating func thread(_ index: Int, _ stalls: [StallProfile.Stall], begin: Int64) -> JSONText.Value {
+        let loop = profile.loops[index]
+        let starts = stalls.map { Int($0.startedAt.microsecondsSince1970 - begin) }
+        var samples: [(time: Int, node: Int, microseconds: Int)] = []
+        for (stall, start) in zip(stalls, starts) {
+            var time = start
+            for share in stall.shares {
+                samples.append((time, share.node, share.microseconds))
+                time += share.microseconds
+            }
+        }
+        // Stalls of one loop may overlap: two monitors of a process can watch the same one.
+        samples.sort { $0.time < $1.time }
+        let name = string("Stall")
+        return .object([
+            ("processType", .string("default")),
+            ("processStartupTime", .int(0)),
+            ("processShutdownTime", .null),
+            ("registerTime", .int(0)),
+            ("unregisterTime", .null),
+            ("pausedRanges", .array([])),
+            ("showMarkersInTimeline", .bool(true)),
+            ("name", .string(loop.label)),
+            ("isMainThread", .bool(loop.thread == loop.pid)),
+            ("processName", .string(loop.process)),
+            ("pid", .string(String(loop.pid))),
+            ("tid", loop.thread.map { .int(Int($0)) } ?? .string(loop.label)),
+            (
+                "samples",
+                .object([
+                    ("length", .int(samples.count)),
+                    ("stack", .ints(samples.map(\.node))),
+                    ("time", .milliseconds(samples.map(\.time))),
+                    ("weight", .milliseconds(samples.map(\.microseconds))),
+                    ("weightType", .string("tracing-ms")),
+                ])
+            ),
+            (
+                "markers",
+                .object([
+                    ("length", .int(stalls.count)),
+                    ("name", .ints(stalls.map { _ in name })),
+                    ("startTime", .milliseconds(starts)),
+                    ("endTime", .milliseconds(zip(starts, stalls).map { $0 + $1.microseconds })),
+                    // An interval, of which both ends are here.
+                    ("phase", .ints(stalls.map { _ in 1 })),
+                    ("category", .ints(stalls.map { _ in Self.stall })),
+                    (
+                        "data",
+                        .array(
+                            stalls.map {
+                                .object([
+                                    ("type", .string("Stall")), ("cause", .string($0.cause)),
+                                    ("kind", .string($0.kind)),
+                                ])
+                            }
+                        )
+                    ),
+                ])
+            ),
+        ])
+    }
+
+    /// The tables that all threads refer to.
+    private mutating func shared() -> JSONText.Value {
+        let table = profile.table
+        let functions = self.functions()
+        let resources = table.images.map { string($0.name) }
+        let frames = table.frames
+        return .object([
+            (
+                "stackTable",
+                .object([
+                    ("length", .int(table.nodes.count)),
+                    ("frame", .ints(table.nodes.map(\.frame))),
+                    ("prefix", .indices(table.nodes.map(\.caller))),
+                ])
+            ),
+            (
+                "frameTable",
+                .object([
+                    ("length", .int(frames.count)),
+                    // What a number of JavaScript cannot hold exactly is of no image here.
+                    ("address", .ints(frames.map { $0.image == nil ? -1 : Int(exactly: $0.address) ?? -1 })),
+                    ("inlineDepth", .ints(frames.map(\.inlineDepth))),
+                    ("category", .ints(frames.map { table.functions[$0.function].isInApp ? Self.app : Self.other })),
+                    ("subcategory", .ints(frames.map { _ in 0 })),
+                    ("func", .ints(frames.map(\.function))),
+                    ("nativeSymbol", .indices(frames.map { _ in nil })),
+                    ("innerWindowID", .ints(frames.map { _ in 0 })),
+                    ("line", .indices(frames.map(\.line))),
+                    ("column", .indices(frames.map(\.column))),
+                ])
+            ),
+            ("funcTable", functions.table),
+            (
+                "resourceTable",
+                .object([
+                    ("length", .int(resources.count)),
+                    ("lib", .ints(Array(resources.indices))),
+                    ("name", .ints(resources)),
+                    ("host", .indices(resources.map { _ in nil })),
+                    // A library.
+                    ("type", .ints(resources.map { _ in 1 })),
+                ])
+            ),
+            (
+                "nativeSymbols",
+                .object([
+                    ("length", .int(0)), ("libIndex", .ints([])), ("address", .ints([])), ("name", .ints([])),
+                    ("functionSize", .ints([])),
+                ])
+            ),
+            ("sources", functions.sources),
+            ("stringArray", .strings(strings)),
+        ])
+    }
+
+    private mutating func functions() -> (table: JSONText.Value, sources: JSONText.Value) {
+        let table = profile.table
+        let names = table.functions.map { string($0.name) }
+        var files: [String: Int] = [:]
+        var fileNames: [Int] = []
+        let sources = table.functions.map { function -> Int? in
+            guard let file = function.file else { return nil }
+            if let known = files[file] { return known }
+            files[file] = fileNames.count
+            fileNames.append(string(file))
+            return fileNames.count - 1
+        }
+        // Of several builds of an image, a function belongs to the first one that it was seen in.
+        var resources = [Int](repeating: -1, count: names.count)
+        for frame in table.frames where resources[frame.function] < 0 { resources[frame.function] = frame.image ?? -1 }
+        let missing = JSONText.Value.indices(names.map { _ in nil })
+        let no = JSONText.Value.array(names.map { _ in .bool(false) })
+        let functions = JSONText.Value.object([
+            ("length", .int(names.count)), ("name", .ints(names)), ("isJS", no), ("relevantForJS", no),
+            ("resource", .ints(resources)), ("source", .indices(sources)), ("lineNumber", missing),
+            ("columnNumber", missing),
+        ])
+        let sourceTable = JSONText.Value.object([
+            ("length", .int(fileNames.count)), ("uuid", .indices(fileNames.map { _ in nil })),
+            ("filename", .ints(fileNames)),
+        ])
+        return (functions, sourceTable)
+    }
+
+    private mutating func string(_ text: String) -> Int {
+        if let known = stringIndices[text] { return known }
+        strings.append(text)
+        stringIndices[text] = strings.count - 1
+        return strings.count - 1
+    }
+}

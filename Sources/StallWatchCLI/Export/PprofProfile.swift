@@ -1,0 +1,167 @@
+import StallWatch
+
+/// A profile for pprof: the message `Profile` of its profile.proto, in a gzip file.
+///
+/// Each sample has two values, as declared in `sample_type`: how many stalls it is of, and the stalled time in
+/// microseconds, which is the one shown. Its labels tell the process, the loop, the kind and the cause
+/// (`pprof -tagfocus`). Field numbers are those of google/pprof's `proto/profile.proto`.
+struct PprofProfile {
+    private let profile: StallProfile
+    /// Index 0 has to be the empty string.
+    private var strings = [""]
+    private var stringIndices = ["": 0]
+    /// A place in a program: its frame, before it the functions that were inlined there.
+    private var locations: [[Int]] = []
+    private var locationIndices: [[Int]: Int] = [:]
+    private var stacks: [Int: [Int]] = [:]
+
+    static func data(_ profile: StallProfile, exporter: String) -> [UInt8] {
+        var builder = PprofProfile(profile)
+        return builder.data(exporter: exporter)
+    }
+
+    private init(_ profile: StallProfile) {
+        self.profile = profile
+    }
+
+    private mutating func data(exporter: String) -> [UInt8] {
+        var writer = ProtobufWriter()
+        let valueTypes = [("stalls", "count"), ("stalled", "microseconds")].map { (index(of: $0), index(of: $1)) }
+        for (type, unit) in valueTypes {
+            writer.message(1) {
+                $0.number(1, type)
+                $0.number(2, unit)
+            }
+        }
+        for stall in profile.stalls { writeSamples(of: stall, to: &writer) }
+        writeMappings(to: &writer)
+        writeLocations(to: &writer)
+        writeFunctions(to: &writer)
+        let stalled = index(of: "stalled")
+        let comment = index(of: exporter)
+        for string in strings { writer.string(6, string) }
+        let times = profile.stalls.map(\.startedAt.microsecondsSince1970)
+        if let first = times.min(), let last = times.max() {
+            writer.number(9, Self.nanoseconds(first))
+            writer.number(10, Self.nanoseconds(last - first))
+        }
+        writer.numbers(13, [comment])
+        writer.number(14, stalled)
+        return GzipFile.data(writer.bytes)
+    }
+
+    /// 0, which is "not known" here, for what a signed number of nanoseconds cannot hold: times after the year 2262.
+    private static func nanoseconds(_ microseconds: Int64) -> Int {
+        let (product, overflows) = microseconds.multipliedReportingOverflow(by: 1_000)
+        return overflows ? 0 : Int(product)
+    }
+
+    private mutating func writeSamples(of stall: StallProfile.Stall, to writer: inout ProtobufWriter) {
+        let loop = profile.loops[stall.loop]
+        let labels = [
+            ("process", "\(loop.process) (\(loop.pid))"), ("loop", loop.label), ("kind", stall.kind),
+            ("cause", stall.cause),
+        ].map { (index(of: $0), index(of: $1)) }
+        for (place, share) in stall.shares.enumerated() {
+            let stack = locations(of: share.node)
+            writer.message(2) { sample in
+                sample.numbers(1, stack)
+                // A stall with several samples is still one.
+                sample.numbers(2, [place == 0 ? 1 : 0, share.microseconds])
+                for (key, value) in labels {
+                    sample.message(3) {
+                        $0.number(1, key)
+                        $0.number(2, value)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The ids of a stack's locations, innermost first.
+    private mutating func locations(of node: Int) -> [Int] {
+        if let known = stacks[node] { return known }
+        let frames = profile.table.frames
+        var ids: [Int] = []
+        var place: [Int] = []
+        for frame in profile.table.path(of: node) {
+            if let inlined = place.last.map({ frames[$0] }),
+                !inlined.isInlined || inlined.image != frames[frame].image || inlined.address != frames[frame].address
+            {
+                ids.append(location(place))
+                place = []
+            }
+            place.append(frame)
+        }
+        if !place.isEmpty { ids.append(location(place)) }
+        stacks[node] = ids
+        return ids
+    }
+
+    private mutating func location(_ frames: [Int]) -> Int {
+        if let known = locationIndices[frames] { return known }
+        locations.append(frames)
+        locationIndices[frames] = locations.count
+        return locations.count
+    }
+
+    private mutating func writeMappings(to writer: inout ProtobufWriter) {
+        let table = profile.table
+        var ends = [UInt64](repeating: 0, count: table.images.count)
+        for frame in table.frames {
+            if let image = frame.image { ends[image] = max(ends[image], frame.address) }
+        }
+        for (number, image) in table.images.enumerated() {
+            let path = index(of: image.path)
+            let build = index(of: image.buildID ?? "")
+            writer.message(3) {
+                $0.number(1, number + 1)
+                // Addresses are the file's own, so each file is mapped at 0.
+                $0.number(3, ends[number] == .max ? .max : ends[number] + 1)
+                $0.number(5, path)
+                $0.number(6, build)
+                // Names, files, lines and inlined frames are as good as they get: pprof need not look for the program.
+                for field in 7...10 { $0.number(field, 1) }
+            }
+        }
+    }
+
+    private func writeLocations(to writer: inout ProtobufWriter) {
+        let frames = profile.table.frames
+        for (number, place) in locations.enumerated() {
+            writer.message(4) { location in
+                location.number(1, number + 1)
+                location.number(2, frames[place[0]].image.map { $0 + 1 } ?? 0)
+                location.number(3, frames[place[0]].address)
+                for frame in place.map({ frames[$0] }) {
+                    location.message(4) {
+                        $0.number(1, frame.function + 1)
+                        $0.number(2, frame.line ?? 0)
+                        $0.number(3, frame.column ?? 0)
+                    }
+                }
+            }
+        }
+    }
+
+    private mutating func writeFunctions(to writer: inout ProtobufWriter) {
+        for (number, function) in profile.table.functions.enumerated() {
+            let name = index(of: function.name)
+            let symbol = index(of: function.symbol ?? function.name)
+            let file = index(of: function.file ?? "")
+            writer.message(5) {
+                $0.number(1, number + 1)
+                $0.number(2, name)
+                $0.number(3, symbol)
+                $0.number(4, file)
+            }
+        }
+    }
+
+    private mutating func index(of string: String) -> Int {
+        if let known = stringIndices[string] { return known }
+        strings.append(string)
+        stringIndices[string] = strings.count - 1
+        return strings.count - 1
+    }
+}

@@ -1,0 +1,101 @@
+// The stalls and stacks that the page has in it, and what is worked out from them. Nothing here touches the page.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const stalls = data.stalls;
+const stallCount = stalls.start.length;
+const text = (index) => (index === null ? null : data.strings[index]);
+
+const causeColours = {
+  cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#7b8794", syscall: "#0fa894", paging: "#d9a406",
+  starved: "#e0489b", throttled: "#c2703d", deadlock: "#d6233b", unknown: "#a3adba",
+};
+const causeColour = (cause) => causeColours[cause] || causeColours.unknown;
+const causeOf = (stall) => text(stalls.cause[stall]) || "unknown";
+
+// Milliseconds as the tool's tables show them: 812 ms, 1.25 s, 3 min 20 s.
+function duration(microseconds) {
+  const milliseconds = microseconds / 1000;
+  if (milliseconds > 0 && milliseconds < 1) return milliseconds.toFixed(3) + " ms";
+  if (Math.round(milliseconds) < 1000) return Math.round(milliseconds) + " ms";
+  if (Math.round(milliseconds) < 60000) return (milliseconds / 1000).toFixed(2) + " s";
+  const seconds = Math.round(milliseconds / 1000);
+  if (seconds < 3600) return Math.floor(seconds / 60) + " min " + (seconds % 60) + " s";
+  return Math.floor(seconds / 3600) + " h " + Math.floor((seconds % 3600) / 60) + " min";
+}
+const percent = (part, whole) => (whole > 0 ? ((part / whole) * 100).toFixed(1) + " %" : "0.0 %");
+const number = (value) => value.toLocaleString("en");
+const counted = (count, one, many) => number(count) + " " + (count === 1 ? one : many);
+
+// A time since the first stall as a UTC date.
+const dateOf = (start) => new Date((data.begin + start) / 1000);
+const timeText = (start) => dateOf(start).toISOString().replace("T", " ").replace("Z", " UTC");
+const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
+
+// The key with the largest weight; of equal ones the first by name, as in the tool.
+function heaviest(weights) {
+  let best = null;
+  for (const [key, weight] of weights) {
+    if (best === null || weight > weights.get(best) || (weight === weights.get(best) && key < best)) best = key;
+  }
+  return best;
+}
+
+// The shortest duration that the fraction of the sorted ones does not go over (nearest rank).
+const quantile = (sorted, fraction) =>
+  sorted[Math.min(Math.max(Math.ceil(fraction * sorted.length), 1), sorted.length) - 1];
+
+// Stalls by fingerprint, with the same figures as `stallwatch top --json`.
+function groupsOf(indices) {
+  const lists = new Map();
+  for (const stall of indices) {
+    const key = stalls.fingerprint[stall];
+    if (!lists.has(key)) lists.set(key, []);
+    lists.get(key).push(stall);
+  }
+  const add = (map, key, weight) => map.set(key, (map.get(key) || 0) + weight);
+  return [...lists].map(([key, list]) => {
+    const durations = list.map((stall) => stalls.duration[stall]).sort((a, b) => a - b);
+    const causes = new Map(), culprits = new Map(), loops = new Map();
+    let repeats = 0, last = 0;
+    for (const stall of list) {
+      const weight = stalls.duration[stall];
+      add(causes, causeOf(stall), weight);
+      add(loops, data.loops[stalls.loop[stall]].label, weight);
+      if (stalls.culprit[stall] !== null) add(culprits, text(stalls.culprit[stall]), weight);
+      repeats += stalls.repeats[stall];
+      last = Math.max(last, stalls.start[stall]);
+    }
+    const longest = list.reduce((a, b) => (stalls.duration[b] > stalls.duration[a] ? b : a));
+    return {
+      key, fingerprint: text(key), stalls: list, count: list.length + repeats,
+      total: durations.reduce((a, b) => a + b, 0), p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
+      max: durations[durations.length - 1], cause: heaviest(causes), culprit: heaviest(culprits), loop: heaviest(loops),
+      loops: loops.size, longest, last,
+    };
+  });
+}
+
+// A stall's shares: [node, microseconds] from first to last.
+function sharesOf(stall) {
+  const list = [];
+  for (let i = stall === 0 ? 0 : stalls.sharesEnd[stall - 1]; i < stalls.sharesEnd[stall]; i += 1) {
+    list.push([data.shares.node[i], data.shares.microseconds[i]]);
+  }
+  return list;
+}
+
+// The frames of a stack, innermost first.
+function framesOf(node) {
+  const frames = [];
+  for (let at = node; at !== null; at = data.nodes.caller[at]) frames.push(data.nodes.frame[at]);
+  return frames;
+}
+
+function sentence(stall) {
+  const loop = data.loops[stalls.loop[stall]];
+  const state = text(stalls.state[stall]) === "ended" ? " for " : " and has not come back after ";
+  let words = loop.label + " stalled" + state + duration(stalls.duration[stall]);
+  if (stalls.culprit[stall] !== null) words += " in " + text(stalls.culprit[stall]);
+  if (stalls.callout[stall] !== null) words += " (" + text(stalls.callout[stall]) + ")";
+  return words;
+}

@@ -1,0 +1,121 @@
+// A list of any length: only the rows that are in view are in the page.
+
+const rowHeight = 30;
+
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === "class") made.className = value;
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  // Text stays text, whatever is in it.
+  for (const child of children) if (child !== null && child !== undefined) made.append(child);
+  return made;
+}
+
+const causeLabel = (cause) => {
+  const dot = element("span", { class: "dot" });
+  dot.style.background = causeColour(cause);
+  return element("span", { class: "cause" }, dot, cause);
+};
+
+// columns: [{title, width, isNumber, cell(item) -> node or text, compare(a, b)}]
+function makeList(host, label, columns, { chosen, choose }) {
+  let items = [];
+  let current = 0;
+  let sort = { column: columns.find((column) => column.isFirst), isReversed: false };
+  const template = columns.map((column) => column.width).join(" ");
+  const heads = columns.map((column) => {
+    const button = element(
+      "button", { type: "button", class: column.isNumber ? "number" : "", "aria-pressed": "false" }, column.title
+    );
+    button.addEventListener("click", () => {
+      sort = { column, isReversed: sort.column === column && !sort.isReversed };
+      arrange();
+    });
+    return button;
+  });
+  const head = element("div", { class: "head" }, ...heads);
+  head.style.gridTemplateColumns = template;
+  const space = element("div");
+  const rows = element("div", { class: "rows", tabindex: "0", role: "listbox", "aria-label": label }, space);
+  host.append(head, rows);
+
+  function arrange() {
+    items.sort((a, b) => sort.column.compare(a, b) * (sort.isReversed ? -1 : 1));
+    heads.forEach((button, index) => button.setAttribute("aria-pressed", String(columns[index] === sort.column)));
+    current = 0;
+    rows.scrollTop = 0;
+    draw();
+  }
+
+  function draw() {
+    const first = Math.max(Math.floor(rows.scrollTop / rowHeight) - 4, 0);
+    const last = Math.min(Math.ceil((rows.scrollTop + rows.clientHeight) / rowHeight) + 4, items.length);
+    space.style.height = items.length * rowHeight + "px";
+    // The columns' titles leave as much room at the right as the rows' scroll bar takes.
+    head.style.paddingRight = 14 + rows.offsetWidth - rows.clientWidth + "px";
+    const made = [];
+    for (let index = first; index < last; index += 1) {
+      const row = element(
+        "div",
+        {
+          class: "row" + (index === current ? " current" : ""), role: "option", id: host.id + "-" + index,
+          "aria-selected": String(chosen(items[index])), "aria-posinset": index + 1, "aria-setsize": items.length,
+          onclick: () => {
+            current = index;
+            choose(items[index]);
+          },
+        },
+        ...columns.map((column) => {
+          const cell = element("span", { class: column.class || (column.isNumber ? "number" : "") }, column.cell(items[index]));
+          cell.title = cell.textContent;
+          return cell;
+        })
+      );
+      row.style.top = index * rowHeight + "px";
+      row.style.gridTemplateColumns = template;
+      made.push(row);
+    }
+    if (items.length === 0) made.push(element("p", { class: "empty" }, "No stall matches."));
+    space.replaceChildren(...made);
+    rows.setAttribute("aria-activedescendant", items.length > 0 ? host.id + "-" + current : "");
+  }
+
+  function move(to) {
+    current = Math.min(Math.max(to, 0), items.length - 1);
+    const top = current * rowHeight;
+    if (top < rows.scrollTop) rows.scrollTop = top;
+    if (top + rowHeight > rows.scrollTop + rows.clientHeight) rows.scrollTop = top + rowHeight - rows.clientHeight;
+    draw();
+  }
+
+  rows.addEventListener("scroll", draw);
+  rows.addEventListener("keydown", (event) => {
+    const page = Math.max(Math.floor(rows.clientHeight / rowHeight) - 1, 1);
+    const moves = {
+      ArrowDown: current + 1, ArrowUp: current - 1, PageDown: current + page, PageUp: current - page, Home: 0,
+      End: items.length - 1,
+    };
+    if (items.length === 0) return;
+    if (event.key in moves) move(moves[event.key]);
+    else if (event.key === "Enter" || event.key === " ") choose(items[current]);
+    else return;
+    event.preventDefault();
+  });
+
+  return {
+    set(list) {
+      items = list;
+      arrange();
+    },
+    draw,
+    show(predicate) {
+      const index = items.findIndex(predicate);
+      if (index >= 0) move(index);
+    },
+    focus: () => rows.focus(),
+    get items() { return items; },
+  };
+}

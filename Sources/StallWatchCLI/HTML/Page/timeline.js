@@ -1,0 +1,243 @@
+// The stalls over time, a lane for each loop. A bar begins where its stall began; the longer it took, the higher it is,
+// on a logarithmic scale, so that a stall of a minute does not make one of half a second invisible.
+
+function makeTimeline(canvas, words, { show, range }) {
+  const labelWidth = 120, laneHeight = 34, axisHeight = 22;
+  const all = { from: 0, to: 1 };
+  for (let stall = 0; stall < stallCount; stall += 1) all.to = Math.max(all.to, stalls.start[stall] + stalls.duration[stall]);
+  const margin = all.to * 0.01;
+  all.from -= margin;
+  all.to += margin;
+  let view = { ...all };
+  let shown = [];
+  let current = null;
+  let drag = null;
+
+  // Loops with the same label of several processes share a lane.
+  const laneTimes = new Map(data.loops.map((loop) => [loop.label, 0]));
+  for (let stall = 0; stall < stallCount; stall += 1) {
+    const label = data.loops[stalls.loop[stall]].label;
+    laneTimes.set(label, laneTimes.get(label) + stalls.duration[stall]);
+  }
+  const lanes = [...laneTimes.keys()].sort((a, b) => laneTimes.get(b) - laneTimes.get(a));
+  const laneOf = data.loops.map((loop) => lanes.indexOf(loop.label));
+  const longest = stalls.duration.reduce((a, b) => Math.max(a, b), 1);
+  const shortest = stalls.duration.reduce((a, b) => Math.min(a, b), longest);
+  const height = (stall) => {
+    const span = Math.log(longest / Math.max(shortest, 1)) || 1;
+    return 7 + (laneHeight - 13) * (Math.log(Math.max(stalls.duration[stall], 1) / Math.max(shortest, 1)) / span);
+  };
+
+  // Where a lane's bars stand.
+  const floor = (lane) => axisHeight + (lane + 1) * laneHeight;
+  const plotWidth = () => canvas.clientWidth - labelWidth - 12;
+  const x = (time) => labelWidth + ((time - view.from) / (view.to - view.from)) * plotWidth();
+  const timeAt = (pixel) => view.from + ((pixel - labelWidth) / plotWidth()) * (view.to - view.from);
+
+  function ticks() {
+    const steps = [
+      1e3, 1e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 3e7, 6e7, 3e8, 6e8, 18e8, 36e8, 108e8, 216e8, 864e8, 6048e8, 26784e8,
+    ];
+    const wanted = (view.to - view.from) / Math.max(plotWidth() / 120, 1);
+    const step = steps.find((candidate) => candidate >= wanted) || 316224e8;
+    const list = [];
+    for (let at = Math.ceil((data.begin + view.from) / step) * step; at < data.begin + view.to; at += step) list.push(at);
+    return list.map((at) => {
+      const iso = new Date(at / 1000).toISOString();
+      const label = step >= 864e8 ? iso.slice(0, 10) : step >= 6e7 ? iso.slice(11, 16) : iso.slice(11, step < 1e6 ? 23 : 19);
+      return { at: at - data.begin, label };
+    });
+  }
+
+  function draw() {
+    const context = sized(canvas, lanes.length * laneHeight + axisHeight);
+    const style = getComputedStyle(document.body);
+    const colour = (name) => style.getPropertyValue(name);
+    context.font = "11.5px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    const bottom = axisHeight + lanes.length * laneHeight;
+    for (const tick of ticks()) {
+      const at = Math.round(x(tick.at)) + 0.5;
+      context.strokeStyle = colour("--line");
+      context.beginPath();
+      context.moveTo(at, axisHeight);
+      context.lineTo(at, bottom);
+      context.stroke();
+      context.fillStyle = colour("--faint");
+      context.textAlign = "center";
+      if (at > labelWidth + 20 && at < canvas.clientWidth - 30) context.fillText(tick.label, at, axisHeight / 2);
+    }
+    context.textAlign = "left";
+    lanes.forEach((label, lane) => {
+      context.fillStyle = colour("--line");
+      context.fillRect(labelWidth, floor(lane) - 1, plotWidth(), 1);
+      context.fillStyle = colour("--text");
+      context.fillText(fitted(context, label, labelWidth - 26), 14, floor(lane) - laneHeight / 2);
+    });
+    context.save();
+    context.beginPath();
+    context.rect(labelWidth, axisHeight, plotWidth(), bottom - axisHeight);
+    context.clip();
+    context.globalAlpha = shown.length > 500 ? 0.65 : 0.9;
+    for (const stall of shown) bar(context, stall, causeColour(causeOf(stall)));
+    context.globalAlpha = 1;
+    if (current !== null) {
+      bar(context, current, causeColour(causeOf(current)));
+      context.strokeStyle = colour("--text");
+      context.lineWidth = 2;
+      context.strokeRect(...box(current));
+    }
+    const brush = drag ? [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)] : range();
+    if (brush) {
+      context.fillStyle = colour("--accent");
+      context.globalAlpha = 0.16;
+      context.fillRect(x(brush[0]), axisHeight, Math.max(x(brush[1]) - x(brush[0]), 1), bottom - axisHeight);
+      context.globalAlpha = 1;
+    }
+    context.restore();
+  }
+
+  // Where a stall's bar is: left, top, width, height.
+  function box(stall) {
+    const begin = x(stalls.start[stall]);
+    const end = x(stalls.start[stall] + stalls.duration[stall]);
+    const top = floor(laneOf[stalls.loop[stall]]) - 2 - height(stall);
+    return [begin, top, Math.max(end - begin, 2.5), height(stall)];
+  }
+
+  function bar(context, stall, colour) {
+    context.fillStyle = colour;
+    context.fillRect(...box(stall));
+  }
+
+  function stallAt(event) {
+    const lane = Math.floor((event.offsetY - axisHeight) / laneHeight);
+    const from = timeAt(event.offsetX - 3), to = timeAt(event.offsetX + 3);
+    let best = null;
+    for (const stall of shown) {
+      const isNear = stalls.start[stall] <= to && stalls.start[stall] + stalls.duration[stall] >= from;
+      if (!isNear || laneOf[stalls.loop[stall]] !== lane) continue;
+      if (best === null || stalls.duration[stall] > stalls.duration[best]) best = stall;
+    }
+    return best;
+  }
+
+  function zoom(factor) {
+    const middle = current === null ? (view.from + view.to) / 2 : stalls.start[current];
+    const width = Math.min((view.to - view.from) * factor, all.to - all.from);
+    const from = Math.min(Math.max(middle - width / 2, all.from), all.to - width);
+    if (width > 1000) view = { from, to: from + width };
+    draw();
+  }
+
+  function go(steps) {
+    if (shown.length === 0) return;
+    const inTime = [...shown].sort((a, b) => stalls.start[a] - stalls.start[b]);
+    const place = inTime.indexOf(current);
+    const next = place < 0 ? (steps > 0 ? 0 : inTime.length - 1) : Math.min(Math.max(place + steps, 0), inTime.length - 1);
+    select(inTime[next]);
+    show(current);
+  }
+
+  function select(stall) {
+    current = stall;
+    if (stall !== null) {
+      const width = view.to - view.from;
+      if (stalls.start[stall] < view.from || stalls.start[stall] > view.to) {
+        view = { from: stalls.start[stall] - width / 2, to: stalls.start[stall] + width / 2 };
+      }
+      words.textContent = timeText(stalls.start[stall]) + ": " + sentence(stall);
+    }
+    draw();
+  }
+
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.offsetX < labelWidth) return;
+    canvas.setPointerCapture(event.pointerId);
+    drag = { from: timeAt(event.offsetX), to: timeAt(event.offsetX), x: event.clientX };
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (drag) {
+      drag.to = timeAt(event.offsetX);
+      draw();
+      return;
+    }
+    const stall = stallAt(event);
+    canvas.style.cursor = stall === null ? "crosshair" : "pointer";
+    if (stall === null) hideTip();
+    else showTip(event, sentence(stall), [timeText(stalls.start[stall]), text(stalls.summary[stall]) || ""]);
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    const made = drag;
+    drag = null;
+    if (made && Math.abs(event.clientX - made.x) > 4) {
+      range([Math.min(made.from, made.to), Math.max(made.from, made.to)]);
+      return;
+    }
+    const stall = stallAt(event);
+    if (stall !== null) {
+      select(stall);
+      show(stall);
+    }
+    draw();
+  });
+  canvas.addEventListener("pointerleave", hideTip);
+  canvas.addEventListener("keydown", (event) => {
+    const actions = {
+      ArrowRight: () => go(1), ArrowLeft: () => go(-1), PageDown: () => go(10), PageUp: () => go(-10),
+      Home: () => go(-stallCount), End: () => go(stallCount), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2),
+    };
+    if (!(event.key in actions) || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    actions[event.key]();
+  });
+
+  return {
+    set(list) {
+      shown = list;
+      draw();
+    },
+    draw,
+    select,
+    reset() {
+      view = { ...all };
+      draw();
+    },
+    get isZoomed() { return view.to - view.from < (all.to - all.from) * 0.999; },
+  };
+}
+
+// A canvas as wide as its place, at the screen's own resolution. Browsers draw nothing at all on one that is higher than
+// 32,767 pixels: what is below is in the lists and the stacks.
+function sized(canvas, wanted) {
+  const ratio = window.devicePixelRatio || 1;
+  const height = Math.min(wanted, Math.floor(32000 / ratio));
+  canvas.style.height = height + "px";
+  canvas.width = Math.max(Math.round(canvas.clientWidth * ratio), 1);
+  canvas.height = Math.max(Math.round(height * ratio), 1);
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+// As much of a text as fits.
+function fitted(context, words, width) {
+  if (context.measureText(words).width <= width) return words;
+  let low = 0, high = words.length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (context.measureText(words.slice(0, middle) + "…").width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 0 ? words.slice(0, low) + "…" : "";
+}
+
+const tip = document.getElementById("tip");
+function showTip(event, title, lines) {
+  tip.replaceChildren(element("b", {}, title), ...lines.filter(Boolean).map((line) => element("span", {}, line)));
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  tip.style.left = Math.max(Math.min(event.clientX + 14, window.innerWidth - box.width - 8), 8) + "px";
+  tip.style.top = (event.clientY + 18 + box.height > window.innerHeight ? event.clientY - box.height - 12 : event.clientY + 18) + "px";
+}
+function hideTip() { tip.hidden = true; }

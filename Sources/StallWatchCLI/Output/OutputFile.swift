@@ -1,0 +1,62 @@
+import Glibc
+
+/// A file that appears as a whole or not at all.
+///
+/// What is written goes to a temporary file beside it, which takes its name at the end, and is removed when the process
+/// is told to end before that.
+struct OutputFile {
+    /// The path as it was given.
+    let path: String
+    /// The file itself: what symbolic links lead to, not they, is replaced.
+    private let target: String
+
+    /// - Parameter path: Not empty.
+    /// - Throws: When it cannot be a file.
+    init(path: String) throws(CommandFailure) {
+        self.path = path
+        guard !path.isEmpty else { throw CommandFailure(.cannotCreate, "The output's path is empty: name a file.") }
+        target = Self.resolved(path)
+        if let status = FileStatus(path: target), !status.isRegular {
+            throw CommandFailure(.cannotCreate, "\(path) is not a regular file: name another one for the output.")
+        }
+    }
+
+    /// Writes the file, or replaces it.
+    ///
+    /// - Throws: A ``CommandFailure``, then nothing has changed; and what `body` throws.
+    func write(_ bytes: [UInt8]) throws { try write { put throws(CommandFailure) in try put(bytes) } }
+
+    /// Writes the file piece by piece: `body` is given what takes the pieces.
+    ///
+    /// - Throws: A ``CommandFailure``, then nothing has changed; and what `body` throws.
+    func write(_ body: ((_ bytes: [UInt8]) throws(CommandFailure) -> Void) throws -> Void) throws {
+        let name = target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex
+        let temporary = "\(target[..<name]).\(target[name...]).\(getpid()).tmp"
+        Interruption.remember(temporary)
+        defer { Interruption.forget(temporary) }
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else { throw CommandFailure(writing: path, errno: errno) }
+        var isOpen = true
+        do {
+            try body { bytes throws(CommandFailure) in
+                if let error = writeAll(bytes, to: descriptor) { throw CommandFailure(writing: path, errno: error) }
+            }
+            guard fsync(descriptor) == 0 else { throw CommandFailure(writing: path, errno: errno) }
+            isOpen = false
+            // Errors of a delayed write may only show here (close(2)).
+            guard close(descriptor) == 0, rename(temporary, target) == 0 else {
+                throw CommandFailure(writing: path, errno: errno)
+            }
+        } catch {
+            if isOpen { close(descriptor) }
+            unlink(temporary)
+            throw error
+        }
+    }
+
+    private static func resolved(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+}

@@ -1,0 +1,61 @@
+import Glibc
+
+/// A bar on standard error for work that takes longer than a second, where a person looks at it.
+final class ProgressBar {
+    /// To the line's beginning, and clear to its end (ECMA-48).
+    private static let rewind = "\r\u{1b}[K"
+
+    private let label: String
+    private let total: Int
+    private let isShown: Bool
+    private let columns: Int
+    private var due: UInt64
+    private var isDrawn = false
+
+    /// - Parameter total: What ``advance(to:)`` reaches at the end; 0 if that is not known.
+    init(_ label: String, total: Int) {
+        self.label = label
+        self.total = total
+        var size = winsize()
+        let isTerminal =
+            isatty(STDERR_FILENO) == 1 && getenv("TERM").map { strcmp($0, "dumb") != 0 && $0.pointee != 0 } == true
+        let isKnown = isTerminal && ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+        isShown = isTerminal
+        columns = isKnown ? Int(size.ws_col) : 80
+        due = now() + 1_000_000_000
+    }
+
+    /// Shows how far it is, ten times a second at most.
+    func advance(to done: Int) {
+        guard isShown, now() >= due else { return }
+        due = now() + 100_000_000
+        isDrawn = true
+        StandardError.write(Self.rewind + Self.text(label, done: done, total: total, columns: columns))
+    }
+
+    /// Takes the bar away.
+    func clear() {
+        guard isDrawn else { return }
+        isDrawn = false
+        StandardError.write(Self.rewind)
+    }
+
+    /// The bar in one row; one column less than there are, as a terminal may break the line at the last one.
+    static func text(_ label: String, done: Int, total: Int, columns: Int) -> String {
+        guard total > 0 else { return "\(label) …".truncated(to: columns - 1) }
+        let share = min(max(Double(done) / Double(total), 0), 1)
+        let percent = "\(Int(share * 100)) %".padded(to: 6, .right)
+        let width = min(40, columns - 1 - label.columns - percent.columns - 3)
+        guard width > 3 else { return "\(label)\(percent)".truncated(to: columns - 1) }
+        let filled = Int(share * Double(width))
+        let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)
+        return "\(label) \(bar) \(percent)"
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+private func now() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}

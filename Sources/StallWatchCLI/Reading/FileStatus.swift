@@ -1,0 +1,43 @@
+// `struct stat` is in no header of Glibc's module map, so it belongs to whichever module the compiler happens to load first
+// in a batch of files. Both imports are needed for a build that does not depend on that order, and so this is the only
+// file of the tool that uses it.
+internal import CoreFoundation
+import Glibc
+
+/// What stat(2) says of a file.
+struct FileStatus: Equatable {
+    /// In bytes.
+    let size: Int
+    let isRegular: Bool
+    let isDirectory: Bool
+    /// When its contents, or the names in a directory, changed last: in nanoseconds since 1970.
+    let changedAt: Int
+    /// Which file it is, whatever its name, on its device.
+    let inode: UInt64
+
+    /// Follows symbolic links.
+    ///
+    /// `nil` if there is no such file; then `errno` says why.
+    init?(path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// A file that is open.
+    ///
+    /// `nil` if it cannot be asked; then `errno` says why.
+    init?(descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
+        size = Int(status.st_size)
+        isRegular = status.st_mode & S_IFMT == S_IFREG
+        isDirectory = status.st_mode & S_IFMT == S_IFDIR
+        changedAt = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
+        inode = UInt64(status.st_ino)
+    }
+}

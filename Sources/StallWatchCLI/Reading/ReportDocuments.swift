@@ -1,0 +1,67 @@
+import StallWatch
+
+/// One report's JSON, or where to find it.
+struct ReportDocument: Sendable {
+    var origin: ReportOrigin
+    /// `nil` for a file that has just this one, which is read where it is decoded.
+    var content: [UInt8]?
+    /// How many bytes it has.
+    var size: Int
+
+    /// The JSON.
+    func bytes() throws(UnreadableReport) -> [UInt8] {
+        guard let content else { return try FileReader.contents(of: origin.path) }
+        guard content.count <= StallReport.maximumBytes else {
+            throw UnreadableReport(
+                "it has more than \(StallReport.maximumBytes) bytes, the most that a report may have")
+        }
+        return content
+    }
+}
+
+/// The reports of several files, in batches.
+struct ReportDocuments {
+    private var files: ArraySlice<ReportFile>
+    private var stream: (documents: DocumentStream, path: String)?
+    /// How much of the files has been gone through.
+    private(set) var bytesRead = 0
+
+    init(_ files: [ReportFile]) {
+        self.files = files[...]
+    }
+
+    /// The next reports: as many as `reports` or `bytes` allows, and at least one; `nil` at the end.
+    mutating func next(reports: Int, bytes: Int) throws(CommandFailure) -> [ReportDocument]? {
+        var batch: [ReportDocument] = []
+        var size = 0
+        while batch.count < reports, size < bytes, let document = try next() {
+            batch.append(document)
+            size += document.size
+        }
+        bytesRead += size
+        return batch.isEmpty ? nil : batch
+    }
+
+    private mutating func next() throws(CommandFailure) -> ReportDocument? {
+        while true {
+            if let (documents, path) = stream {
+                if let document = try documents.next() {
+                    return ReportDocument(
+                        origin: ReportOrigin(path: path, line: document.line), content: document.bytes,
+                        size: document.bytes.count
+                    )
+                }
+                stream = nil
+            }
+            guard let file = files.popFirst() else { return nil }
+            guard file.kind != .report else {
+                return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
+            }
+            let reader = try FileReader(path: file.path)
+            let documents = DocumentStream(isLines: file.kind == .lines) { count throws(CommandFailure) in
+                try reader.read(count)
+            }
+            stream = (documents, file.path)
+        }
+    }
+}

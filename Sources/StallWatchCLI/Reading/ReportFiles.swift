@@ -1,0 +1,108 @@
+import Glibc
+import StallWatch
+
+/// Where a report was read.
+struct ReportOrigin: Sendable, Hashable, CustomStringConvertible {
+    /// The file's path; `-` for standard input.
+    var path: String
+    /// The line that the report begins at, where a file may have several.
+    var line: Int?
+
+    var description: String {
+        let name = path == "-" ? "standard input" : path
+        return line.map { "\(name):\($0)" } ?? name
+    }
+}
+
+/// A file that may have reports in it.
+struct ReportFile: Sendable, Equatable {
+    enum Kind: Sendable {
+        /// One report.
+        case report
+        /// One report a line.
+        case lines
+        /// Reports one after another, from a pipe or standard input.
+        case stream
+    }
+
+    var path: String
+    var kind: Kind
+    /// In bytes; 0 where nothing tells before the end.
+    var size: Int
+}
+
+/// The files that are meant by the paths on the command line.
+struct ReportFiles {
+    /// In the order of the command line, and sorted by name, which is by time, within a directory.
+    private(set) var files: [ReportFile] = []
+    /// What could not be looked into below a directory, and why.
+    private(set) var faults: [(path: String, reason: String)] = []
+
+    /// - Throws: When a path of the command line cannot be read.
+    init(paths: [String]) throws(CommandFailure) {
+        for path in paths {
+            if path == "-" {
+                files.append(ReportFile(path: path, kind: .stream, size: 0))
+                continue
+            }
+            guard let status = FileStatus(path: path) else { throw CommandFailure(reading: path, errno: errno) }
+            if status.isDirectory {
+                guard search(path) else { throw CommandFailure(reading: path, errno: errno) }
+            } else {
+                let kind = status.isRegular ? Self.kind(of: path) : .stream
+                guard kind == .stream || access(path, R_OK) == 0 else {
+                    throw CommandFailure(reading: path, errno: errno)
+                }
+                files.append(ReportFile(path: path, kind: kind, size: status.size))
+            }
+        }
+    }
+
+    /// Whether a file in a directory is taken for a report's: other programs' files may be beside it.
+    static func isReport(_ name: String) -> Bool { name.hasPrefix("stall-") && name.hasSuffix(".json") }
+
+    /// Whether a file has a report a line: `stalls.ndjson`, and `stalls.ndjson.1`, into which it is rotated.
+    static func hasLines(_ name: String) -> Bool {
+        [".ndjson", ".jsonl"].contains { name.hasSuffix($0) || name.contains("\($0).") }
+    }
+
+    private static func kind(of path: String) -> ReportFile.Kind {
+        hasLines(path.split(separator: "/").last.map(String.init) ?? path) ? .lines : .report
+    }
+
+    /// Adds what is in a directory and those below it.
+    ///
+    /// Symbolic links to directories are not followed: they may lead in circles. Returns whether it could be read.
+    private mutating func search(_ directory: String) -> Bool {
+        guard let stream = opendir(directory) else { return false }
+        var entries: [(name: String, type: Int)] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            entries.append((name, Int(entry.pointee.d_type)))
+        }
+        closedir(stream)
+        let prefix = directory.hasSuffix("/") ? directory : directory + "/"
+        for (name, type) in entries.sorted(by: { $0.name < $1.name }) where !name.hasPrefix(".") {
+            let path = prefix + name
+            let isReport = Self.isReport(name) || Self.hasLines(name)
+            // Some file systems do not tell the type.
+            guard isReport || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path) else {
+                continue
+            }
+            if status.isDirectory {
+                guard !isSymbolicLink(path), !search(path) else { continue }
+                faults.append((path, String(cString: strerror(errno))))
+            } else if isReport, status.isRegular {
+                files.append(ReportFile(path: path, kind: Self.kind(of: path), size: status.size))
+            }
+        }
+        return true
+    }
+
+    private func isSymbolicLink(_ path: String) -> Bool {
+        var byte: CChar = 0
+        return readlink(path, &byte, 1) >= 0
+    }
+}

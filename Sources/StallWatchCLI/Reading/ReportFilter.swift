@@ -1,0 +1,45 @@
+import StallWatch
+
+/// Which reports are wanted.
+struct ReportFilter: Sendable, Equatable {
+    var since: Timestamp?
+    var until: Timestamp?
+    var loops: [String] = []
+    var causes: [String] = []
+    var kinds: [String] = []
+    var functions: [String] = []
+    var fingerprints: [String] = []
+    var minimumMilliseconds = 0.0
+    var processes: [String] = []
+    var metadata: [MetadataCondition] = []
+
+    /// A key of the metadata with its value.
+    struct MetadataCondition: Sendable, Equatable {
+        var key: String
+        var value: String
+    }
+
+    /// Whether every report is wanted.
+    var isEmpty: Bool { self == ReportFilter() }
+
+    /// Whether ``ReportSummary/functions`` has to be there.
+    var needsFunctions: Bool { !functions.isEmpty }
+
+    /// Whether the report is wanted: by every kind of condition, and by one at least of those of a kind.
+    ///
+    /// Metadata is the exception: every pair has to be there.
+    func matches(_ report: ReportSummary) -> Bool {
+        func isIn(_ wanted: [String], _ value: String?) -> Bool { wanted.isEmpty || value.map(wanted.contains) == true }
+        if let since, report.startedAt < since { return false }
+        if let until, report.startedAt >= until { return false }
+        return report.durationMilliseconds >= minimumMilliseconds
+            && isIn(loops, report.loop)
+            && isIn(causes, report.cause?.rawValue)
+            && isIn(kinds, report.kind.rawValue)
+            && (fingerprints.isEmpty || fingerprints.contains { report.fingerprint?.hasPrefix($0) == true })
+            && (processes.isEmpty
+                || processes.contains { $0 == report.process.name || $0 == String(report.process.pid) })
+            && (functions.isEmpty || functions.contains { text in report.functions.contains { $0.contains(text) } })
+            && metadata.allSatisfy { report.metadata[$0.key] == $0.value }
+    }
+}

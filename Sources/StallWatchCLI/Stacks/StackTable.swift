@@ -1,0 +1,196 @@
+import StallWatch
+
+/// The stacks of many reports as one tree, in which each function, frame and stack is kept once.
+///
+/// What is the same in two reports is found by what it is and not by where the process had it in memory, so that
+/// stalls of several runs and of several versions come together.
+struct StackTable {
+    /// An ELF file.
+    struct Image: Hashable {
+        var name: String
+        var path: String
+        var buildID: String?
+    }
+
+    /// A function, or a place that has no name.
+    ///
+    /// Told apart by its name and its image's name.
+    struct Function: Hashable {
+        /// As it was written; `image+0xoffset` for a place without a name.
+        var name: String
+        /// The mangled name.
+        var symbol: String?
+        /// The image's name.
+        var image: String?
+        /// The source file as the compiler recorded it.
+        var file: String?
+        /// Whether it is the app's own.
+        var isInApp: Bool
+        /// Whether it only passes a call on.
+        var isPlumbing: Bool
+    }
+
+    /// A place in a function that a thread was at.
+    struct Frame: Hashable {
+        /// Index into ``functions``.
+        var function: Int
+        /// Index into ``images``.
+        var image: Int?
+        /// The address in the image's file; without an image, the address itself.
+        var address: UInt64
+        /// From 1.
+        var line: Int?
+        var column: Int?
+        /// How many functions it was inlined through into one that has the address for its own; 0 for that one.
+        var inlineDepth: Int
+        /// Whether it is an async function that waits for the one it called, and is not on the thread's stack.
+        var isAsyncCaller: Bool
+
+        /// Whether the function was inlined into the caller's frame, which has the same address.
+        var isInlined: Bool { inlineDepth > 0 }
+    }
+
+    /// A stack: a frame, and the stack of its callers.
+    struct Node: Hashable {
+        /// Index into ``nodes``, less than this node's own; `nil` for a thread's first function.
+        var caller: Int?
+        /// Index into ``frames``.
+        var frame: Int
+    }
+
+    private(set) var images: [Image] = []
+    private(set) var functions: [Function] = []
+    private(set) var frames: [Frame] = []
+    private(set) var nodes: [Node] = []
+    private var imageIndices: [Image: Int] = [:]
+    private var functionIndices: [FunctionKey: Int] = [:]
+    private var frameIndices: [Frame: Int] = [:]
+    private var nodeIndices: [Node: Int] = [:]
+
+    /// A report's frame, in the part of its stack that tells how deep it was inlined.
+    private struct KnownFrame: Hashable {
+        var index: Int
+        var inlineDepth: Int
+    }
+
+    private struct FunctionKey: Hashable {
+        var name: String
+        var image: String?
+    }
+
+    /// The name of the frame that stands for time without a stack.
+    static let noStack = "[no stack]"
+    /// The name of the outermost frame of a stack that does not reach to the thread's first function.
+    static let incomplete = "[incomplete stack]"
+
+    /// Takes in a report's stacks, and returns its shares with the node that each one ends in.
+    mutating func add(_ report: StallReport) -> [(node: Int, microseconds: Int)] {
+        let shares = StallWeights.shares(of: report)
+        var known: [Int?: Int] = [:]
+        var frames: [KnownFrame: Int] = [:]
+        return shares.map { share in
+            // Complete and incomplete samples may show the same frames.
+            let key = share.stack.map { $0 << 1 | (share.isComplete ? 0 : 1) }
+            if let node = known[key] { return (node, share.microseconds) }
+            let node = add(share.stack, isComplete: share.isComplete, of: report, &frames)
+            known[key] = node
+            return (node, share.microseconds)
+        }
+    }
+
+    /// Takes in one stack of a report; returns its innermost frame's node.
+    mutating func add(stack: Int, of report: StallReport) -> Int {
+        var frames: [KnownFrame: Int] = [:]
+        return add(stack, isComplete: true, of: report, &frames)
+    }
+
+    /// The frames of a stack, innermost first: indices into ``frames``.
+    func path(of node: Int) -> [Int] {
+        var path: [Int] = []
+        var next: Int? = node
+        while let node = next {
+            path.append(nodes[node].frame)
+            next = nodes[node].caller
+        }
+        return path
+    }
+
+    /// How many frames a stack has.
+    func depth(of node: Int) -> Int {
+        var depth = 0
+        var next: Int? = node
+        while let node = next {
+            depth += 1
+            next = nodes[node].caller
+        }
+        return depth
+    }
+
+    /// The function of a frame.
+    func function(ofFrame frame: Int) -> Function { functions[frames[frame].function] }
+
+    private mutating func add(
+        _ stack: Int?, isComplete: Bool, of report: StallReport, _ known: inout [KnownFrame: Int]
+    ) -> Int {
+        guard let stack, report.stacks.indices.contains(stack), !report.stacks[stack].isEmpty else {
+            return insert(Node(caller: nil, frame: marker(Self.noStack)))
+        }
+        var node = isComplete ? nil : insert(Node(caller: nil, frame: marker(Self.incomplete)))
+        var depth = 0
+        for index in report.stacks[stack].reversed() {
+            depth = report.frames[index].isInlined == true ? depth + 1 : 0
+            let key = KnownFrame(index: index, inlineDepth: depth)
+            let frame = known[key] ?? add(report.frames[index], inlineDepth: depth, of: report)
+            known[key] = frame
+            node = insert(Node(caller: node, frame: frame))
+        }
+        return node ?? insert(Node(caller: nil, frame: marker(Self.noStack)))
+    }
+
+    private mutating func add(_ frame: StallReport.Frame, inlineDepth: Int, of report: StallReport) -> Int {
+        let image = frame.image.map { report.images[$0] }
+        let function = Function(
+            name: frame.function ?? image.map { "\($0.name)+\(frame.offset)" } ?? frame.offset,
+            symbol: frame.symbol, image: image?.name, file: frame.file, isInApp: frame.isInApp,
+            isPlumbing: frame.isPlumbing ?? false
+        )
+        return insert(
+            Frame(
+                function: insert(function),
+                image: image.map { insert(Image(name: $0.name, path: $0.path, buildID: $0.buildID)) },
+                address: UInt64(frame.offset.dropFirst(2), radix: 16) ?? 0, line: frame.line, column: frame.column,
+                inlineDepth: inlineDepth, isAsyncCaller: frame.kind == .asyncCaller
+            )
+        )
+    }
+
+    /// A frame that is in no program and only says something.
+    private mutating func marker(_ name: String) -> Int {
+        let function = Function(name: name, isInApp: false, isPlumbing: false)
+        return insert(Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
+    }
+
+    private mutating func insert(_ image: Image) -> Int { Self.insert(image, &images, &imageIndices) }
+    private mutating func insert(_ frame: Frame) -> Int { Self.insert(frame, &frames, &frameIndices) }
+    private mutating func insert(_ node: Node) -> Int { Self.insert(node, &nodes, &nodeIndices) }
+
+    private mutating func insert(_ function: Function) -> Int {
+        let key = FunctionKey(name: function.name, image: function.image)
+        if let known = functionIndices[key] {
+            // Another report may have been written where the debug information was missing.
+            if functions[known].file == nil { functions[known].file = function.file }
+            return known
+        }
+        functions.append(function)
+        functionIndices[key] = functions.count - 1
+        return functions.count - 1
+    }
+
+    private static func insert<Item: Hashable>(_ item: Item, _ items: inout [Item], _ indices: inout [Item: Int]) -> Int
+    {
+        if let known = indices[item] { return known }
+        items.append(item)
+        indices[item] = items.count - 1
+        return items.count - 1
+    }
+}

@@ -1,0 +1,79 @@
+import StallWatch
+
+/// How a stall's time is shared among its samples.
+///
+/// Samples are few and not evenly spread, so a count of them says little. Each moment of a stall, from the beginning of its
+/// turn to its end, counts for the sample that was taken nearest to it. So the shares of one stall always add up to its
+/// duration, to the microsecond, and the shares of many stalls to their stalled time.
+///
+/// - The first sample is taken at the threshold and also stands for the time before it: nobody looked then.
+/// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) counts only where there is no other.
+/// - A sample of a pool is divided among the pool's workers, each as much as the others.
+/// - Time that no stack is known for keeps its share, without a stack: leaving it out would make the others look larger.
+enum StallWeights {
+    /// A part of a stall's time, and the stack that stands for it.
+    struct Share: Equatable {
+        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        var stack: Int?
+        /// Whether the stack reaches to the thread's first function.
+        var isComplete: Bool
+        /// How much of the stall's time it is.
+        var microseconds: Int
+    }
+
+    /// The longest duration that is reckoned with, in microseconds: 115 days.
+    ///
+    /// A damaged report may claim 10³⁰⁰ ms; the sum of 900,000 such reports still fits an `Int`.
+    static let maximumMicroseconds = 10_000_000_000_000
+
+    /// A report's duration in microseconds.
+    static func microseconds(of report: StallReport) -> Int {
+        microseconds(report.durationMilliseconds)
+    }
+
+    /// The shares of a report's duration, oldest first.
+    ///
+    /// Shares of less than half a microsecond are left out, so a stall without a duration has none.
+    static func shares(of report: StallReport) -> [Share] {
+        let duration = microseconds(of: report)
+        let valid = report.samples.filter(\.isValid)
+        let samples = valid.isEmpty ? report.samples : valid
+        guard !samples.isEmpty else { return share(nil, true, duration) }
+        let times = samples.map { min(microseconds($0.atMilliseconds), duration) }
+        // Where a sample's time ends: half-way to the next one, and the last one's with the stall.
+        let ends = zip(times, times.dropFirst()).map { ($0 + $1) / 2 } + [duration]
+        var shares: [Share] = []
+        var begin = 0
+        for (sample, end) in zip(samples, ends) where end > begin {
+            shares += self.shares(of: sample, end - begin)
+            begin = end
+        }
+        return shares
+    }
+
+    private static func shares(of sample: StallReport.Sample, _ microseconds: Int) -> [Share] {
+        let groups = (sample.workers ?? []).filter { !$0.threads.isEmpty }
+        guard sample.stack == nil, !groups.isEmpty else {
+            return share(sample.stack, sample.isComplete, microseconds)
+        }
+        let workers = groups.reduce(0) { $0 + $1.threads.count }
+        var done = 0
+        var given = 0
+        return groups.flatMap { group in
+            done += group.threads.count
+            // Of the running sum, so that what rounding takes from one worker the next one gets.
+            let upToHere = microseconds / workers * done + microseconds % workers * done / workers
+            defer { given = upToHere }
+            return share(group.stack, true, upToHere - given)
+        }
+    }
+
+    private static func share(_ stack: Int?, _ isComplete: Bool, _ microseconds: Int) -> [Share] {
+        microseconds > 0 ? [Share(stack: stack, isComplete: isComplete, microseconds: microseconds)] : []
+    }
+
+    /// Milliseconds in microseconds, within 0 and ``maximumMicroseconds``.
+    static func microseconds(_ milliseconds: Double) -> Int {
+        Int(min(max(milliseconds * 1_000, 0), Double(maximumMicroseconds)).rounded())
+    }
+}

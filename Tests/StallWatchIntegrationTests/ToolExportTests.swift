@@ -1,0 +1,59 @@
+import Foundation
+import Testing
+
+/// What `stallwatch export` writes is read by programs that have nothing to do with StallWatch.
+@Suite(.serialized) struct ToolExportTests {
+    private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "perf"]
+
+    @Test func othersReadEachFormatAndFindTheSameTime() throws {
+        let scratch = try ReportScratch()
+        let reports = scratch.path + "/reports"
+        try Tool.stallDemo(into: reports)
+        let top = try Tool.decode(Tool.Top.self, Tool.run(["top", reports, "--json"]))
+        let tree = try Tool.decode(
+            Tool.Tree.self, Tool.run(["tree", reports, "--json", "--all-frames", "--minimum", "0"]))
+        #expect(tree.totalMilliseconds == top.totalMilliseconds)
+        let spinning = tree.milliseconds(of: Tool.spinning)
+        #expect(spinning > 250 && spinning < top.totalMilliseconds)
+        for format in Self.formats {
+            try Tool.run(["export", reports, "--format", format, "--output", "\(scratch.path)/\(format)"])
+        }
+        let microseconds = [top.totalMilliseconds, spinning].map { Int(($0 * 1_000).rounded()) }
+        let read = try Tool.reader(
+            "read-profiles.py", [scratch.path, String(microseconds[0]), Tool.spinning, String(microseconds[1])]
+        )
+        #expect(read.status == 0, "\(read.text)")
+        #expect(read.text.split(separator: "\n").map(String.init) == Self.formats.map { "\($0): read" })
+
+        // The readers do find it when a file is wrong.
+        let wrong = try Tool.reader(
+            "read-profiles.py", [scratch.path, String(microseconds[0] + 1), Tool.spinning, String(microseconds[1])]
+        )
+        #expect(wrong.status == 1)
+        #expect(!wrong.text.contains(": read"), "\(wrong.text)")
+    }
+
+    @Test(arguments: formats)
+    func standardOutputThatIsClosedOrFull(format: String) throws {
+        let scratch = try ReportScratch()
+        try ToolReports.write(300, to: scratch.path + "/reports.ndjson")
+        let command = "\"$TOOL\" export \(scratch.path) --format \(format)"
+        #expect(try Tool.shell("set -o pipefail; \(command) | head -c 1 >/dev/null").status == 0)
+        let full = try Tool.shell("\(command) >/dev/full")
+        #expect(full.status == 74)
+        #expect(full.text == "Error: standard output cannot be written: No space left on device\n")
+    }
+
+    @Test func nothingToExportLeavesTheOlderFile() throws {
+        let scratch = try ReportScratch()
+        try ToolReports.write(3, to: scratch.path + "/reports.ndjson")
+        let file = scratch.path + "/old"
+        try "old".write(toFile: file, atomically: true, encoding: .utf8)
+        let output = try Tool.shell(
+            "\"$TOOL\" export \(scratch.path) --format perf --loop none -o \(file)")
+        #expect(output.status == 66)
+        #expect(output.text == "Error: No report matches, so there is nothing to export.\n")
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "old")
+        #expect(scratch.names == ["old", "reports.ndjson"])
+    }
+}
