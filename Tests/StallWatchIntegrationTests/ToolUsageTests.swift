@@ -14,10 +14,10 @@ import Testing
         "Usage: stallwatch \(command) \(form)\n  See 'stallwatch \(command) --help' for more information.\n"
     }
 
-    private static let wrong = [
+    private static let wrong: [(line: String, text: String, status: Int32)] = [
         (
             "tree x --minimum 101",
-            "Error: The value '101.0' of --minimum is no share: give 0 to 100 percent.\n" + usage("tree"), Int32(64)
+            "Error: The value '101.0' of --minimum is no share: give 0 to 100 percent.\n" + usage("tree"), 64
         ),
         (
             "tree x --minimum much",
