@@ -8,16 +8,16 @@ struct ExportCommand: ParsableCommand {
         abstract: "Write all stacks for another tool, weighted by stalled time.",
         discussion: """
             Formats:
-              collapsed    flamegraph.pl, inferno and gprof2dot: one line a stack; microseconds
-              speedscope   speedscope.app: a profile for each loop
-              pprof        pprof and what reads its profile.proto; labels for process, loop, kind and cause
-              firefox      profiler.firefox.com: a thread for each loop, with its stalls as markers
-              perf         what reads the output of perf script
+              collapsed    for flamegraph.pl, inferno, gprof2dot: a line a stack
+              speedscope   for speedscope.app: a profile for each loop
+              pprof        for pprof: labels tell process, loop, kind and cause
+              firefox      for profiler.firefox.com: a thread for each loop
+              perf         for what reads the output of perf script
 
             Examples:
               stallwatch export stalls --format speedscope -o stalls.speedscope.json
-              stallwatch export stalls --format pprof -o stalls.pb.gz && go tool pprof -http : stalls.pb.gz
-              stallwatch export stalls --format collapsed --cause lock | flamegraph.pl --countname us > lock.svg
+              stallwatch export stalls --format pprof -o stalls.pb.gz
+              stallwatch export stalls --format collapsed | flamegraph.pl > stalls.svg
             """
     )
 
