@@ -2,11 +2,13 @@
 #include "CLinux.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +30,14 @@ int clinux_unblock_all_signals(void) {
   sigset_t all;
   sigfillset(&all);
   return pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+}
+
+bool clinux_prepare_barrier_in_all_threads(void) {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+bool clinux_barrier_in_all_threads(void) {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 int clinux_semaphore_wait_until(sem_t *semaphore, uint64_t deadline) {

@@ -7,7 +7,8 @@ func monotonicNow() -> UInt64 {
     var time = timespec()
     // Fails only for a clock that the kernel does not have; this one has been there since Linux 2.6.
     clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    // Neither is ever negative: it counts from the machine's start.
+    return UInt64(bitPattern: Int64(time.tv_sec)) &* 1_000_000_000 &+ UInt64(bitPattern: Int64(time.tv_nsec))
 }
 
 /// Nanoseconds of CLOCK_BOOTTIME, which also runs while the machine is suspended.

@@ -57,6 +57,7 @@ final class Watchdog: Sendable {
         let services = WatchServices(
             capturer: capturer, now: now, submit: submit, heldBack: heldBack, rules: rules
         )
+        alarm.fence.prepare()
         var watches: [LoopWatch] = []
         var version = 0
         var gaps = GapDetector()

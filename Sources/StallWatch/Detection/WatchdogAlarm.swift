@@ -8,12 +8,15 @@ import Synchronization
 final class WatchdogAlarm: Sendable {
     private let semaphore = Semaphore()
     private let parked = Atomic<Bool>(false)
+    /// Between what a loop tells and what it asks for, and the same on the watchdog.
+    let fence = AsymmetricFence()
 
     /// Wakes the watchdog if it is parked.
     ///
     /// Otherwise one atomic load and no system call.
     func wakeIfParked() {
-        guard parked.load(ordering: .sequentiallyConsistent),
+        fence.light()
+        guard parked.load(ordering: .relaxed),
             parked.exchange(false, ordering: .sequentiallyConsistent)
         else { return }
         semaphore.post()
@@ -35,9 +38,10 @@ final class WatchdogAlarm: Sendable {
     /// Sleeps until it is woken, unless `mayPark` says no once the flag is up.
     ///
     /// `mayPark` looks at every loop again. A turn that begins before that look is seen by it; one that begins after it
-    /// sees the flag. Sequential consistency leaves no third case.
+    /// sees the flag. The fences leave no third case.
     func park(if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
+        fence.heavy()
         if mayPark() {
             semaphore.wait()
         }

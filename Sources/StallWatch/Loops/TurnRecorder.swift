@@ -159,7 +159,7 @@ extension TurnRecorder {
         reachedSources.store(false, ordering: .relaxed)
         inGap.store(false, ordering: .relaxed)
         turn.store(turn.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-        began.store(now, ordering: .sequentiallyConsistent)
+        began.store(now, ordering: .releasing)
         alarm.wakeIfParked()
     }
 
@@ -169,11 +169,13 @@ extension TurnRecorder {
     func endTurn(at now: UInt64) {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }
-        ended.store(now, ordering: .relaxed)
+        // After the end of an earlier turn that was told (`stalledTurnEnd`), and before the turn is seen to be over.
+        ended.store(now, ordering: .releasing)
         histogram.record(now &- current)
-        // In one total order with `markStalled`: either this sees the mark, or the watchdog sees that the turn is over.
-        began.store(0, ordering: .sequentiallyConsistent)
-        guard stalled.load(ordering: .sequentiallyConsistent) == current else { return }
+        began.store(0, ordering: .releasing)
+        // With the one in `markStalled`: either this sees the mark, or the watchdog sees that the turn is over.
+        alarm.fence.light()
+        guard stalled.load(ordering: .relaxed) == current else { return }
         stalledEnd.store(now, ordering: .sequentiallyConsistent)
         alarm.ring()
     }
@@ -230,6 +232,7 @@ extension TurnRecorder {
     func markStalled(_ began: UInt64) -> UInt64? {
         stalledEnd.store(0, ordering: .sequentiallyConsistent)
         stalled.store(began, ordering: .sequentiallyConsistent)
+        alarm.fence.heavy()
         guard let end = stalledTurnEnd(began) else { return nil }
         let told = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
         alarm.ring()
@@ -250,6 +253,7 @@ extension TurnRecorder {
     func markSaturated(_ left: UInt64) {
         saturatedEnd.store(0, ordering: .relaxed)
         saturated.store(left, ordering: .sequentiallyConsistent)
+        alarm.fence.heavy()
     }
 
     /// When the marked saturation ended, as far as that can be known.
