@@ -1,4 +1,4 @@
-// An engine's life, its images, and what all captures do at their end.
+// An engine's life, and its images.
 
 #define _GNU_SOURCE
 #include "engine.h"
@@ -10,6 +10,12 @@
 
 #include "raw_system_call.h"
 
+static bool may_read_memory(void) {
+  if (!cunwind_call_is_deadly(SYS_process_vm_readv, 0)) return cunwind_guarded_memory_works();
+  errno = EPERM;
+  return false;
+}
+
 cunwind_engine *cunwind_engine_create(int signal_number) {
   if (signal_number < 1 || signal_number > 64) {
     errno = EINVAL;
@@ -19,9 +25,8 @@ cunwind_engine *cunwind_engine_create(int signal_number) {
   if (!engine) return NULL;
   engine->process = getpid();
   engine->signal_number = signal_number;
-  if (cunwind_guarded_memory_works() && cunwind_modules_init(&engine->modules) &&
-      cunwind_page_cache_init(&engine->pages) && cunwind_stack_copy_init(&engine->copy) &&
-      cunwind_helper_init(&engine->helper) &&
+  if (may_read_memory() && cunwind_modules_init(&engine->modules) && cunwind_page_cache_init(&engine->pages) &&
+      cunwind_stack_copy_init(&engine->copy) && cunwind_helper_init(&engine->helper) &&
       cunwind_unwinder_init(&engine->unwinder, &engine->modules, &engine->pages))
     return engine;
   int error = errno;
@@ -60,50 +65,4 @@ bool cunwind_engine_image(const cunwind_engine *engine, size_t index, cunwind_im
   if (index >= engine->modules.count) return false;
   *image = engine->modules.list[index].image;
   return true;
-}
-
-// How far beyond the first function's frame the copy goes on: that function's own locals lie there.
-#define BEYOND_FIRST_FRAME 512u
-
-void cunwind_stack_clear(cunwind_stack *stack) {
-  stack->frame_count = stack->omitted_count = stack->omitted_at = 0;
-  stack->is_omitted_count_exact = 1;
-  stack->end = CUNWIND_END_COMPLETE;
-}
-
-// A thread's first function has nothing above it that an unwind needs, but arguments, environment, thread-local
-// storage.
-static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64_t stack_pointer) {
-  cunwind_stack_bounds found = thread->bounds;
-  bool is_known = stack_pointer >= found.low && stack_pointer < found.high;
-  if (!is_known && !cunwind_stack_bounds_find(&found, stack_pointer)) return;
-  uint64_t first = stack->frames[stack->frame_count - 1].stack_pointer;
-  if (first >= stack_pointer && first < found.high && found.high - first > BEYOND_FIRST_FRAME) {
-    found.high = first + BEYOND_FIRST_FRAME;
-  }
-  thread->bounds = found;
-}
-
-bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
-                            const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
-  uint64_t stack_pointer = registers->value[CUNWIND_SP];
-  uint64_t copied_to = cunwind_stack_end(&thread->bounds, stack_pointer);
-  engine->unwinder.copy = copy;
-  cunwind_unwind(&engine->unwinder, registers, stack);
-  thread->bounds.other_low = thread->bounds.other_high = 0;
-  if (stack->end == CUNWIND_END_COMPLETE) learn_end(thread, stack, stack_pointer);
-  if (stack->end != CUNWIND_END_NOT_IN_COPY || !may_retake) return true;
-
-  cunwind_stack_bounds found;
-  uint64_t missing = engine->unwinder.missing;
-  if (!cunwind_stack_bounds_find(&found, missing)) return true;
-  if (stack_pointer >= found.low && stack_pointer < found.high && missing >= stack_pointer) {
-    thread->bounds = found;
-    return found.high <= copied_to;
-  }
-  // Words below what was missed may be needed as well: the frame it belongs to begins at the last one's SP.
-  uint64_t outermost = stack->frames[stack->frame_count - 1].stack_pointer;
-  thread->bounds.other_low = outermost >= found.low && outermost <= missing ? outermost : missing;
-  thread->bounds.other_high = found.high;
-  return false;
 }

@@ -20,6 +20,8 @@ typedef struct cunwind_helper_memory {
   uint8_t *stack;       ///< With a guard page at its low end.
   pid_t unreaped;       ///< A helper that did not end in time: until it is reaped its memory is its own. Else 0.
   bool name_as_tracer;  ///< The kernel asked for PR_SET_PTRACER (Yama).
+  bool is_checked;      ///< It is known whether...
+  bool is_forbidden;    ///< ...a seccomp filter would kill the helper.
 } cunwind_helper_memory;
 
 struct cunwind_signal_slot;
@@ -56,6 +58,17 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper);
 /// Runs the helper once on `tid`. `copy` and `bounds` are what it copies into and up to.
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds);
 
+/// Reaps a child whatever its exit signal, `*status` as from wait(2), within `bound` nanoseconds. True also when someone
+/// else has reaped it. Async-signal-safe: yes.
+bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
+
+/// Whether a seccomp filter kills who makes the system call `number` with `first` as its first argument and 0 as the
+/// others, tried by a child with a copy of our memory. Async-signal-safe: yes.
+bool cunwind_call_is_deadly(long number, long first);
+
+/// Whether the thread that was opened is still there, and not another one with its id. Async-signal-safe: yes.
+bool cunwind_thread_is_there(const cunwind_thread *thread);
+
 /// Two halves of a look, for who has to order them. False: the thread is gone. Async-signal-safe: yes.
 /// State, blocked signal, and switch counts.
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *look);
@@ -65,13 +78,13 @@ bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look
 /// Whether the thread was blocked in the same call at the same place both times, and did not run in between.
 bool cunwind_thread_has_stayed(const cunwind_thread_look *before, const cunwind_thread_look *after);
 
-/// After a capture's copy: unwinds it, and learns from it where the thread's stack ends.
-/// False: the copy was cut, more of the stack is there, and `thread->bounds` now says where it ends: capture again.
-bool cunwind_finish_capture(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
-                            const cunwind_registers *registers, cunwind_stack *stack, bool may_retake);
+/// One way to copy a thread once: sets `*copy` and `*registers`, adds to `info` what it cost, and says why it failed.
+typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                       cunwind_registers *registers, cunwind_capture_info *info);
 
-/// Leaves no frames.
-void cunwind_stack_clear(cunwind_stack *stack);
+/// A capture by that way. Async-signal-safe: no.
+cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *engine, cunwind_thread *thread,
+                                  cunwind_stack *stack, cunwind_capture_info *info);
 
 /// Sleeps for that long without the C library's cancellation point.
 void cunwind_pause(uint64_t nanoseconds);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "engine.h"
-#include "raw_system_call.h"
 
 bool cunwind_thread_has_stayed(const cunwind_thread_look *before, const cunwind_thread_look *after) {
   return after->is_blocked && before->system_call == after->system_call && before->pc == after->pc &&
@@ -19,7 +18,9 @@ bool cunwind_thread_has_stayed(const cunwind_thread_look *before, const cunwind_
          before->involuntary_switches == after->involuntary_switches;
 }
 
-static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *thread, cunwind_registers *registers) {
+static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                   cunwind_registers *registers, cunwind_capture_info *info) {
+  (void)info;
   cunwind_thread_look before, after;
   memset(&before, 0, sizeof before);
   memset(&after, 0, sizeof after);
@@ -34,25 +35,11 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
   if (!cunwind_thread_has_stayed(&before, &after)) return CUNWIND_MOVED;
   cunwind_registers_from_system_call(registers, before.stack_pointer, before.pc, before.arguments,
                                      before.system_call >= 0);
+  *copy = &engine->copy;
   return CUNWIND_OK;
 }
 
 cunwind_status cunwind_capture_read(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
                                     cunwind_capture_info *info) {
-  uint64_t begin = cunwind_now();
-  cunwind_status status;
-  memset(info, 0, sizeof *info);
-  cunwind_stack_clear(stack);
-  for (bool may_retake = true;; may_retake = false) {
-    cunwind_registers registers;
-    status = copy_blocked(engine, thread, &registers);
-    if (status != CUNWIND_OK) {
-      cunwind_stack_clear(stack);
-      break;
-    }
-    info->stack_bytes = engine->copy.length + engine->copy.outer_length;
-    if (cunwind_finish_capture(engine, thread, &engine->copy, &registers, stack, may_retake)) break;
-  }
-  info->capture_nanoseconds = cunwind_now() - begin;
-  return status;
+  return cunwind_capture_by(copy_blocked, engine, thread, stack, info);
 }

@@ -70,7 +70,8 @@ static cunwind_status look_past_own_handler(const cunwind_engine *engine, cunwin
   }
 }
 
-static cunwind_status capture_once(cunwind_engine *engine, cunwind_thread *thread, cunwind_capture_info *info) {
+static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                      cunwind_registers *registers, cunwind_capture_info *info) {
   cunwind_thread_look look;
   cunwind_status can_arrive = look_past_own_handler(engine, thread, &look);
   if (can_arrive != CUNWIND_OK) return can_arrive;
@@ -96,28 +97,15 @@ static cunwind_status capture_once(cunwind_engine *engine, cunwind_thread *threa
   if (!wait_until_done(slot, armed)) return CUNWIND_TIMED_OUT;
   slot->last_tid = thread->tid;
   slot->last_nanoseconds = cunwind_now();
+  info->held_nanoseconds += slot->handler_nanoseconds;
+  *registers = slot->registers;
+  *copy = &slot->copy;
   return CUNWIND_OK;
 }
 
 cunwind_status cunwind_capture_signal(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
                                       cunwind_capture_info *info) {
-  uint64_t begin = cunwind_now();
-  cunwind_status status;
-  memset(info, 0, sizeof *info);
-  cunwind_stack_clear(stack);
-  for (bool may_retake = true;; may_retake = false) {
-    status = capture_once(engine, thread, info);
-    if (status != CUNWIND_OK) {
-      cunwind_stack_clear(stack);
-      break;
-    }
-    const cunwind_signal_slot *slot = engine->signal_slot;
-    info->held_nanoseconds += slot->handler_nanoseconds;
-    info->stack_bytes = slot->copy.length + slot->copy.outer_length;
-    if (cunwind_finish_capture(engine, thread, &slot->copy, &slot->registers, stack, may_retake)) break;
-  }
-  info->capture_nanoseconds = cunwind_now() - begin;
-  return status;
+  return cunwind_capture_by(copy_in_handler, engine, thread, stack, info);
 }
 
 void cunwind_signal_slot_destroy(cunwind_engine *engine) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #include "engine.h"
@@ -63,10 +64,11 @@ static bool wait_until_gone(uint32_t *alive, uint64_t bound) {
 }
 
 // The last steps of a process' end come after `alive` is cleared, so it may take a moment until it can be reaped.
-static bool reap(pid_t pid, uint64_t bound) {
+bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
   uint64_t deadline = cunwind_now() + bound;
+  *status = 0;
   for (unsigned tries = 0;; tries++) {
-    long got = cunwind_raw(SYS_wait4, pid, 0, __WALL | WNOHANG, 0, 0, 0);
+    long got = cunwind_raw(SYS_wait4, pid, (long)status, __WALL | WNOHANG, 0, 0, 0);
     // ECHILD: the app waited for every kind of child (__WALL) and got it first.
     if (got == pid || got == -ECHILD) return true;
     if (cunwind_now() >= deadline) return false;
@@ -76,17 +78,13 @@ static bool reap(pid_t pid, uint64_t bound) {
 }
 
 // Signals are blocked around clone so that the helper begins, and stays, with all of them blocked: it must run no
-// handler of the app's. Raw, because the C library's call leaves its own two signals unblocked.
-static pid_t make_helper(cunwind_helper_memory *helper) {
+// handler of the app's. Raw, because the C library's call leaves its own two signals unblocked. Negative: an errno.
+static long make_helper(cunwind_helper_memory *helper) {
   uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  // The C library's clone(2) runs no atfork handlers, and its child part is a bare call and exit.
-  int pid = clone(cunwind_stop_helper, top, HELPER_FLAGS, helper->request, &helper->request->alive, NULL,
-                  &helper->request->alive);
-  int error = errno;
+  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, cunwind_stop_helper, helper->request);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
-  errno = error;
   return pid;
 }
 
@@ -103,8 +101,10 @@ static bool yama_wants_to_know(void) {
 static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_stop_request *request = helper->request;
-  if (helper->unreaped && !reap(helper->unreaped, 0)) {
+  int ending;
+  if (helper->unreaped && !cunwind_reap(helper->unreaped, 0, &ending)) {
     request->error = EBUSY;
+    request->held_nanoseconds = 0;
     return CUNWIND_FAILED;
   }
   helper->unreaped = 0;
@@ -118,11 +118,12 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   request->may_begin = helper->name_as_tracer ? 0 : 1;
   engine->copy.length = engine->copy.outer_length = 0;
 
-  pid_t pid = make_helper(helper);
-  if (pid < 0) {
-    request->error = errno;
-    return errno == EPERM || errno == ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;
+  long made = make_helper(helper);
+  if (made < 0) {
+    request->error = (int)-made;
+    return made == -EPERM || made == -ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;
   }
+  pid_t pid = (pid_t)made;
   if (helper->name_as_tracer) {
     prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
     __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
@@ -136,7 +137,7 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   // There is no way to ask who was named before; 0 is what a process begins with. An app that names a debugger of its
   // own under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-  if (!is_gone || !reap(pid, HELPER_GRACE_NANOSECONDS)) {
+  if (!is_gone || !cunwind_reap(pid, HELPER_GRACE_NANOSECONDS, &ending)) {
     helper->unreaped = pid;
     return CUNWIND_TIMED_OUT;
   }
@@ -157,35 +158,39 @@ static bool has_ended(pid_t tid) {
 }
 
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
+  cunwind_helper_memory *helper = &engine->helper;
+  if (!helper->is_checked) {
+    helper->is_checked = true;
+    helper->is_forbidden = cunwind_call_is_deadly(SYS_ptrace, PTRACE_SEIZE);
+  }
+  if (helper->is_forbidden) {
+    helper->request->error = EPERM;
+    return CUNWIND_REFUSED;
+  }
   cunwind_status status = run_once(engine, tid, bounds);
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
   // Only a refusal makes us name a tracer, so that an app that named one itself keeps it where it can.
-  if (engine->helper.name_as_tracer || !yama_wants_to_know()) return status;
-  engine->helper.name_as_tracer = true;
+  if (helper->name_as_tracer || !yama_wants_to_know()) return status;
+  helper->name_as_tracer = true;
   return run_once(engine, tid, bounds);
+}
+
+static cunwind_status copy_stopped(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                   cunwind_registers *registers, cunwind_capture_info *info) {
+  // The id of a thread that has ended may by now be another process' thread's, which is not ours to stop.
+  if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
+  const cunwind_stop_request *answer = engine->helper.request;
+  cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds);
+  info->held_nanoseconds += answer->held_nanoseconds;
+  info->error = status == CUNWIND_OK ? 0 : answer->error;
+  if (status != CUNWIND_OK) return status;
+  cunwind_registers_from_ptrace(registers, &answer->registers);
+  *copy = &engine->copy;
+  return CUNWIND_OK;
 }
 
 cunwind_status cunwind_capture_stop(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
                                     cunwind_capture_info *info) {
-  uint64_t begin = cunwind_now();
-  cunwind_status status;
-  const cunwind_stop_request *answer = engine->helper.request;
-  memset(info, 0, sizeof *info);
-  cunwind_stack_clear(stack);
-  for (bool may_retake = true;; may_retake = false) {
-    status = cunwind_run_helper(engine, thread->tid, thread->bounds);
-    info->held_nanoseconds += answer->held_nanoseconds;
-    info->error = status == CUNWIND_OK ? 0 : answer->error;
-    info->stack_bytes = engine->copy.length + engine->copy.outer_length;
-    if (status != CUNWIND_OK) {
-      cunwind_stack_clear(stack);
-      break;
-    }
-    cunwind_registers registers;
-    cunwind_registers_from_ptrace(&registers, &answer->registers);
-    if (cunwind_finish_capture(engine, thread, &engine->copy, &registers, stack, may_retake)) break;
-  }
-  info->capture_nanoseconds = cunwind_now() - begin;
-  return status;
+  return cunwind_capture_by(copy_stopped, engine, thread, stack, info);
 }

@@ -41,13 +41,18 @@ CUNWIND_BARE static int answer(cunwind_stop_request *request, cunwind_status sta
   return 0;
 }
 
+CUNWIND_BARE static struct timespec span(uint64_t nanoseconds) {
+  struct timespec span;
+  span.tv_sec = (time_t)(nanoseconds / 1000000000ull);
+  span.tv_nsec = (long)(nanoseconds % 1000000000ull);
+  return span;
+}
+
 // A stop of our tracee is announced by SIGCHLD, which is blocked and so stays pending until it is taken: a sleep that
 // ends the moment the thread stops, and that has a bound, which waiting in wait4(2) has not.
 CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
   uint64_t set = 1ull << (SIGCHLD - 1);
-  struct timespec bound;
-  bound.tv_sec = (time_t)(nanoseconds / 1000000000ull);
-  bound.tv_nsec = (long)(nanoseconds % 1000000000ull);
+  struct timespec bound = span(nanoseconds);
   cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
 }
 
@@ -89,11 +94,21 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
   return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
 }
 
+// False: the parent did not get to it in time. It may be stopped, or dead, and then nobody would ever wake the helper.
+CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
+  uint64_t begin = cunwind_now();
+  while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
+    uint64_t waited = cunwind_now() - begin;
+    if (waited >= request->timeout_nanoseconds) return false;
+    struct timespec left = span(request->timeout_nanoseconds - waited);
+    cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAIT, 0, (long)&left, 0, 0);
+  }
+  return true;
+}
+
 CUNWIND_BARE int cunwind_stop_helper(void *context) {
   cunwind_stop_request *request = context;
-  while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
-    cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAIT, 0, 0, 0, 0);
-  }
+  if (!wait_until_named(request)) return answer(request, CUNWIND_TIMED_OUT, 0);
   // Signal actions are copied by clone(2), not shared. The app's may say SA_NOCLDSTOP or SIG_IGN, and then no SIGCHLD
   // would come; this is the kernel's struct sigaction, all zero: SIG_DFL.
   uint64_t by_default[4];

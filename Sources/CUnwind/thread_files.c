@@ -105,6 +105,13 @@ static bool parse_status(const char *text, int signal_number, cunwind_thread_loo
          take_number(&involuntary, 10, &look->involuntary_switches);
 }
 
+// An open file of /proc/<tid> stays with its thread: after that one's end a read gives ESRCH, whoever has the id then.
+bool cunwind_thread_is_there(const cunwind_thread *thread) {
+  int file = thread->system_call_file >= 0 ? thread->system_call_file : thread->status_file;
+  char first;
+  return cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) > 0;
+}
+
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *look) {
   if (read_all(thread->status_file, thread->text, sizeof thread->text) <= 0) return false;
   return parse_status(thread->text, thread->signal_number, look) && look->state != 'Z' && look->state != 'X';

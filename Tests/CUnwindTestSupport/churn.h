@@ -8,7 +8,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CUNWIND_TEST_CHURNERS 7
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUNWIND_TEST_CHURNERS 8
 
 typedef struct cunwind_test_churner {
   pthread_t thread;
@@ -18,11 +22,19 @@ typedef struct cunwind_test_churner {
   uint32_t is_stopping;
   uint64_t rounds;
   uint64_t lost_children;
+  uint64_t lost_exceptions;
 } cunwind_test_churner;
+
+/// Throws a C++ exception through a few frames and catches it. False: it did not arrive as it was thrown.
+bool cunwind_test_throw_and_catch(void);
 
 /// Starts one of each kind. 0 or an errno.
 int cunwind_test_churn_start(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
 /// Ends and joins them.
 void cunwind_test_churn_stop(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

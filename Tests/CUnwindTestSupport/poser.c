@@ -24,15 +24,19 @@ struct cunwind_test_poser {
   pthread_t thread;
   pid_t tid;
   uint32_t is_posing, is_stopping;
-  volatile uint64_t rounds;
+  uint64_t rounds;
   sigjmp_buf way_out;
 };
 
 static __thread cunwind_test_poser *poser_of_thread;
 
+static void go_round(cunwind_test_poser *poser) { __atomic_fetch_add(&poser->rounds, 1, __ATOMIC_RELAXED); }
+
+static uint64_t rounds_of(const cunwind_test_poser *poser) { return __atomic_load_n(&poser->rounds, __ATOMIC_RELAXED); }
+
 static void spin(cunwind_test_poser *poser) {
   __atomic_store_n(&poser->is_posing, 1, __ATOMIC_RELEASE);
-  while (!__atomic_load_n(&poser->is_stopping, __ATOMIC_ACQUIRE)) poser->rounds++;
+  while (!__atomic_load_n(&poser->is_stopping, __ATOMIC_ACQUIRE)) go_round(poser);
 }
 
 static void spin_in_handler(int number) {
@@ -74,7 +78,7 @@ static void sleep_in_vfork(cunwind_test_poser *poser) {
     syscall(SYS_nanosleep, &span, NULL);
     _exit(0);
   }
-  poser->rounds++;
+  go_round(poser);
   waitpid(child, NULL, 0);
 }
 
@@ -95,7 +99,7 @@ static void block_in_alloca(cunwind_test_poser *poser) {
   __atomic_store_n(&poser->is_posing, 1, __ATOMIC_RELEASE);
   while (!__atomic_load_n(&poser->is_stopping, __ATOMIC_ACQUIRE)) {
     volatile int result = poll(NULL, 0, 20);
-    poser->rounds += result == 0;
+    if (result == 0) go_round(poser);
   }
   bytes[0] = 1;
 }
@@ -180,12 +184,12 @@ pid_t cunwind_test_poser_tid(const cunwind_test_poser *poser) { return poser->ti
 
 uint64_t cunwind_test_poser_stop(cunwind_test_poser *poser) {
   // A busy machine may not run the thread for a while; one that was left stopped never runs.
-  uint64_t before = poser->rounds;
-  for (int count = 0; count < 2000 && poser->rounds == before; count++) pause_briefly();
-  uint64_t rounds = poser->rounds - before;
+  uint64_t before = rounds_of(poser);
+  for (int count = 0; count < 2000 && rounds_of(poser) == before; count++) pause_briefly();
+  uint64_t rounds = rounds_of(poser) - before;
   __atomic_store_n(&poser->is_stopping, 1, __ATOMIC_RELEASE);
   pthread_join(poser->thread, NULL);
-  if (poser->posture == CUNWIND_TEST_IN_VFORK) rounds = poser->rounds;
+  if (poser->posture == CUNWIND_TEST_IN_VFORK) rounds = rounds_of(poser);
   free(poser);
   return rounds;
 }

@@ -17,11 +17,11 @@
 
 #include "CUnwindTestSupport.h"
 
-static int refuse_ptrace(void) {
+static int refuse_ptrace(uint32_t action) {
   struct sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, action),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog filter = {sizeof rules / sizeof rules[0], rules};
@@ -62,13 +62,13 @@ static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   cunwind_engine_destroy(engine);
 }
 
-bool cunwind_test_refusal(cunwind_test_refusal_result *result) {
+bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   void *shared = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return false;
   pid_t child = fork();
   if (child == 0) {
     alarm(20);  // Whatever goes wrong, the test goes on.
-    if (refuse_ptrace() < 0) _exit(1);
+    if (refuse_ptrace(kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM) < 0) _exit(1);
     capture_without_ptrace(shared);
     _exit(0);
   }

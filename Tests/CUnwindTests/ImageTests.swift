@@ -41,4 +41,8 @@ import Testing
         defer { cunwind_engine_destroy(engine) }
         #expect(cunwind_test_refreshes_beside_held_linker_lock(engine))
     }
+    @Test func anImageWhoseFileIsCutShortIsLeftOut() {
+        cunwind_engine_destroy(engine)
+        #expect(cunwind_test_cut_image() == 0)
+    }
 }

@@ -172,8 +172,8 @@ size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 /// A number that changes whenever the list of images does. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
 
-/// Images that the list has no room for (it has room for 8192): frames in them end a stack with
-/// CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
+/// Images that the list has no room for (it has room for 8192), or whose headers cannot be read: frames in them end a
+/// stack with CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
 size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine);
 
 /// Copies out image number `index` of the list, which is sorted by address. False when out of range.

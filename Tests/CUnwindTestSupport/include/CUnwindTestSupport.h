@@ -104,20 +104,22 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed, uint64_t images);
 /// What came of capturing threads while they do what takes locks.
 typedef struct cunwind_test_hunt_result {
   uint64_t captures;  ///< By stop, with a stack.
+  uint64_t reads;     ///< By read, with a stack.
   uint64_t gone;      ///< The thread had ended.
   uint64_t failed;    ///< Anything else; `last_status` and `last_error` say what.
   int last_status, last_error;
-  uint64_t incomplete;     ///< Did not reach the thread's start; not counting the thread that loads libraries.
-  uint64_t rounds;         ///< Rounds of all the threads together.
-  uint64_t stuck;          ///< Threads that made no round.
-  uint64_t lost_children;  ///< fork(2)ed children whose exit status did not arrive.
-  uint64_t zombies;        ///< Children of this process that nobody reaped, helpers included.
+  uint64_t incomplete;       ///< Did not reach the thread's start; not counting the thread that loads libraries.
+  uint64_t rounds;           ///< Rounds of all the threads together.
+  uint64_t stuck;            ///< Threads that made no round.
+  uint64_t lost_children;    ///< fork(2)ed children whose exit status did not arrive.
+  uint64_t lost_exceptions;  ///< C++ exceptions that did not arrive, or left a destructor out.
+  uint64_t zombies;          ///< Children of this process that nobody reaped, helpers included.
   int64_t leaked_files;
   uint64_t slowest_held_nanoseconds, slowest_capture_nanoseconds;
 } cunwind_test_hunt_result;
 
-/// Captures threads that malloc, dlopen, create threads, fork, vfork, print, throw signals at each other, as fast as it
-/// can, for `milliseconds`.
+/// Captures threads that malloc, dlopen, create threads, fork, vfork, print, throw C++ exceptions, change mappings and
+/// send themselves signals, as fast as it can, for `milliseconds`. Standard output goes nowhere meanwhile.
 cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds);
 
 /// What came of captures by stop that were disturbed.
@@ -147,8 +149,21 @@ typedef struct cunwind_test_refusal_result {
   bool signal_is_complete, read_is_complete;
 } cunwind_test_refusal_result;
 
-/// In a child process with a seccomp filter that answers ptrace(2) with EPERM. False with errno: it could not be made.
-bool cunwind_test_refusal(cunwind_test_refusal_result *_Nonnull result);
+/// In a child process with a seccomp filter that answers ptrace(2) with EPERM or, if it `kills`, with the caller's end.
+/// False with errno: it could not be made.
+bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);
+
+/// Whether this process may choose the id of a child, which cunwind_test_stop_reused_id() needs.
+bool cunwind_test_may_choose_ids(void);
+/// Captures by stop a thread that has ended, and whose id is another process' by now. Returns the cunwind_status, or -1.
+int cunwind_test_stop_reused_id(void);
+
+/// Lists images in a child process before and after the file of one of them is cut short. Returns 0 when it was in the
+/// first list and left out of the second, a negative signal number when the child died of it, else another number.
+int cunwind_test_cut_image(void);
+
+/// Runs a helper that waits for its parent in vain. Returns how long that took in nanoseconds, and the cunwind_status.
+uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 
 /// Forks, and has the child call `work` and end at once. Returns how many threads the child had then, or a negative error
 /// number: ETIMEDOUT when it did not end in 10 s, ECHILD when it died.

@@ -1,0 +1,58 @@
+import CUnwind
+import Glibc
+import Testing
+
+/// The engine and one thread of this process, as a test uses them.
+final class CaptureEngine {
+    enum Way: CaseIterable {
+        case read, stop, signal
+    }
+
+    private let engine: OpaquePointer
+    private let thread: OpaquePointer
+    /// What a capture fills: too large for a stack.
+    private let buffer: UnsafeMutablePointer<cunwind_stack>
+    private(set) var info = cunwind_capture_info()
+
+    init(thread tid: pid_t) throws {
+        engine = try #require(cunwind_engine_create(SIGPROF))
+        thread = try #require(cunwind_thread_open(engine, tid))
+        buffer = .allocate(capacity: 1)
+        buffer.initialize(to: cunwind_stack())
+        cunwind_engine_refresh_images(engine)
+    }
+
+    deinit {
+        cunwind_thread_close(thread)
+        cunwind_engine_destroy(engine)
+        buffer.deallocate()
+    }
+
+    func look() throws -> cunwind_thread_look {
+        var look = cunwind_thread_look()
+        try #require(cunwind_thread_look_at(thread, &look) == CUNWIND_OK)
+        return look
+    }
+
+    func capture(by way: Way) -> cunwind_status {
+        switch way {
+        case .read: cunwind_capture_read(engine, thread, buffer, &info)
+        case .stop: cunwind_capture_stop(engine, thread, buffer, &info)
+        case .signal: cunwind_capture_signal(engine, thread, buffer, &info)
+        }
+    }
+
+    /// The last capture's stack.
+    var stack: cunwind_stack { buffer.pointee }
+
+    var isComplete: Bool { buffer.pointee.end == UInt8(CUNWIND_END_COMPLETE.rawValue) }
+
+    /// The addresses of the last capture's frames, innermost first, inside the instruction that each is at.
+    var addresses: [UInt64] {
+        withUnsafeBytes(of: &buffer.pointee.frames) { bytes in
+            // The array has CUNWIND_MAX_FRAMES elements, of which `frame_count` are filled.
+            bytes.bindMemory(to: cunwind_frame.self).prefix(Int(buffer.pointee.frame_count))
+                .map { $0.is_exact != 0 ? $0.address : $0.address &- 1 }
+        }
+    }
+}

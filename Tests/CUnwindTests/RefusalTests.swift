@@ -1,0 +1,35 @@
+import CUnwind
+import CUnwindTestSupport
+import Foundation
+import Testing
+
+/// Where the kernel does not let threads be stopped, or the thread is not ours any more.
+@Suite(.serialized) struct RefusalTests {
+    /// A filter that kills is the default of service managers; the helper it would kill shares the app's memory.
+    @Test(arguments: [false, true])
+    func withoutPtraceTheSignalTakesOver(kills: Bool) throws {
+        var result = cunwind_test_refusal_result()
+        try #require(cunwind_test_refusal(kills, &result))
+        #expect(result.probe_status == Int32(CUNWIND_REFUSED.rawValue))
+        #expect(result.probe_error == EPERM)
+        #expect(result.stop_status == Int32(CUNWIND_REFUSED.rawValue))
+        #expect(result.stop_error == EPERM)
+        #expect(result.signal_status == Int32(CUNWIND_OK.rawValue))
+        #expect(result.signal_is_complete)
+        #expect(result.read_status == Int32(CUNWIND_OK.rawValue))
+        #expect(result.read_is_complete)
+    }
+
+    @Test(.enabled(if: cunwind_test_may_choose_ids(), "needs CAP_CHECKPOINT_RESTORE"))
+    func aProcessThatHasTheThreadsIDIsLeftAlone() {
+        #expect(cunwind_test_stop_reused_id() == Int32(CUNWIND_NO_SUCH_THREAD.rawValue))
+    }
+
+    @Test func aHelperWhoseParentIsGoneEnds() {
+        var status: Int32 = -1
+        let took = cunwind_test_unnamed_helper(&status)
+        #expect(status == Int32(CUNWIND_TIMED_OUT.rawValue))
+        #expect(took >= UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
+        #expect(took < 10 * UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
+    }
+}
