@@ -35,6 +35,28 @@ test: ## Build and run all tests
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 
+# Under a sanitizer run the tests of decisions, of the capture engine, and of whole monitors. Left out, here and nowhere
+# else:
+# - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread, which take ten times as long.
+# - Under ThreadSanitizer PostureTests and everySignalArrives: it calls signal handlers later, from one of its own that
+#   blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
+SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests)\.(.*Tests)
+NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
+NOT_UNDER_thread := PostureTests|everySignalArrives
+NOT_UNDER_address := none
+# A child of fork(2) that starts threads is what one test is about.
+export TSAN_OPTIONS := die_after_fork=0 suppressions=$(CURDIR)/Tests/Support/thread-sanitizer.txt
+
+.PHONY: sanitize
+sanitize: sanitize-thread sanitize-address ## Run the tests under ThreadSanitizer and AddressSanitizer, as far as they allow
+
+.PHONY: sanitize-thread sanitize-address
+sanitize-thread sanitize-address: sanitize-%:
+	@scripts/install-dependencies.sh test
+	$(SWIFT) build --build-tests --enable-all-traits --sanitize=$* --scratch-path .build-$*
+	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --sanitize=$* --scratch-path .build-$* \
+		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
+
 .PHONY: bench
 bench: install ## Measure what StallWatch costs beside the alternatives
 	$(SWIFT) build --package-path Benchmarks -c release
