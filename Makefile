@@ -39,8 +39,8 @@ test: ## Build and run all tests
 # runs. Left out, here and nowhere else:
 # - Other integration tests: they wait for programs that are several times as slow then, and judge by the clock.
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread, which take ten times as long.
-# - Under ThreadSanitizer PostureTests, withoutPtrace... and everySignalArrives: it calls signal handlers later, from one of its own that
-#   blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
+# - Under ThreadSanitizer PostureTests, withoutPtrace... and everySignalArrives: it calls signal handlers later, from one
+#   of its own that blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
 SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls|AsyncCaller)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
 NOT_UNDER_thread := PostureTests|withoutPtraceTheSignalTakesOver|everySignalArrives
