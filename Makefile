@@ -41,7 +41,7 @@ test: ## Build and run all tests
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread, which take ten times as long.
 # - Under ThreadSanitizer PostureTests, withoutPtrace... and everySignalArrives: it calls signal handlers later, from one
 #   of its own that blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
-SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls|AsyncCaller)Tests)
+SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
 NOT_UNDER_thread := PostureTests|withoutPtraceTheSignalTakesOver|everySignalArrives
 NOT_UNDER_address := none
