@@ -42,14 +42,15 @@ test: ## Build and run all tests
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 
-# Under a sanitizer run the tests of decisions, of the capture engine, and of whole monitors. Left out, here and nowhere
-# else:
+# Under a sanitizer run the tests of decisions, of the capture engine, and of captures while a monitor or a test's own thread
+# runs. Left out, here and nowhere else:
+# - Other integration tests: they wait for programs that are several times as slow then, and judge by the clock.
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread, which take ten times as long.
-# - Under ThreadSanitizer PostureTests and everySignalArrives: it calls signal handlers later, from one of its own that
-#   blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
-SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests)\.(.*Tests)
+# - Under ThreadSanitizer PostureTests, withoutPtrace... and everySignalArrives: it calls signal handlers later, from one
+#   of its own that blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
+SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
-NOT_UNDER_thread := PostureTests|everySignalArrives
+NOT_UNDER_thread := PostureTests|withoutPtraceTheSignalTakesOver|everySignalArrives
 NOT_UNDER_address := none
 # A child of fork(2) that starts threads is what one test is about.
 export TSAN_OPTIONS := die_after_fork=0 suppressions=$(CURDIR)/Tests/Support/thread-sanitizer.txt

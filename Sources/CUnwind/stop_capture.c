@@ -130,7 +130,8 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
   bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds + HELPER_GRACE_NANOSECONDS);
-  if (!is_gone) {
+  bool had_no_time = !is_gone;
+  if (had_no_time) {
     cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
     is_gone = wait_until_gone(&request->alive, HELPER_GRACE_NANOSECONDS);
   }
@@ -141,7 +142,8 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     helper->unreaped = pid;
     return CUNWIND_TIMED_OUT;
   }
-  return request->status;
+  // It may have answered before it was killed.
+  return had_no_time && request->status == CUNWIND_FAILED ? CUNWIND_TIMED_OUT : request->status;
 }
 
 // ptrace says EPERM of a thread that has ended but is still there (ptrace_attach, exit_state), which is no refusal.

@@ -19,6 +19,7 @@
 
 typedef struct scene {
   pid_t capturer;
+  int signal_for_helpers;
   cunwind_test_poser *poser;
   uint32_t is_over;
   uint64_t disturbances;
@@ -35,7 +36,7 @@ static uint64_t milliseconds_now(void) {
 }
 
 // proc(5): /proc/<pid>/task/<tid>/children lists children of any exit signal.
-static void *kill_helpers(void *context) {
+static void *signal_helpers(void *context) {
   scene *scene = context;
   char path[64], text[256];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)scene->capturer);
@@ -46,9 +47,9 @@ static void *kill_helpers(void *context) {
     text[length > 0 ? length : 0] = 0;
     pid_t child = (pid_t)strtol(text, NULL, 10);
     if (child <= 0) continue;
-    // A helper's life is about 60 us: kill it anywhere in it.
+    // A helper's life is about 60 us: the signal comes anywhere in it.
     for (volatile int delay = rand_r(&seed) % 40000; delay > 0; delay--) continue;
-    if (kill(child, SIGKILL) == 0) scene->disturbances++;
+    if (kill(child, scene->signal_for_helpers) == 0) scene->disturbances++;
   }
   if (file >= 0) close(file);
   return NULL;
@@ -74,11 +75,12 @@ static void *send_signals(void *context) {
   return NULL;
 }
 
-static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*disturber)(void *)) {
+static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*disturber)(void *),
+                                             int signal_for_helpers) {
   static cunwind_stack stack;
   cunwind_test_disturbed_result result;
   memset(&result, 0, sizeof result);
-  scene scene = {.capturer = gettid()};
+  scene scene = {.capturer = gettid(), .signal_for_helpers = signal_for_helpers};
   pthread_t thread;
   cunwind_engine *engine = cunwind_engine_create(27);
   scene.poser = engine ? cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 10) : NULL;
@@ -91,7 +93,7 @@ static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*dist
     cunwind_capture_info info;
     cunwind_status status = cunwind_capture_stop(engine, captured, &stack, &info);
     if (status == CUNWIND_OK) result.captures++;
-    else result.failed++;
+    else result.failed++, result.timed_out += status == CUNWIND_TIMED_OUT;
     if (info.capture_nanoseconds > result.slowest_capture_nanoseconds) {
       result.slowest_capture_nanoseconds = info.capture_nanoseconds;
     }
@@ -108,7 +110,11 @@ static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*dist
 }
 
 cunwind_test_disturbed_result cunwind_test_kill_helpers(uint32_t milliseconds) {
-  return disturb(milliseconds, kill_helpers);
+  return disturb(milliseconds, signal_helpers, SIGKILL);
+}
+
+cunwind_test_disturbed_result cunwind_test_stop_helpers(uint32_t milliseconds) {
+  return disturb(milliseconds, signal_helpers, SIGSTOP);
 }
 
 cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds) {
@@ -118,7 +124,7 @@ cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGRTMIN + 7, &action, &before);
   arrived_signals = 0;
-  cunwind_test_disturbed_result result = disturb(milliseconds, send_signals);
+  cunwind_test_disturbed_result result = disturb(milliseconds, send_signals, 0);
   sigaction(SIGRTMIN + 7, &before, NULL);
   result.lost = result.disturbances - __atomic_load_n(&arrived_signals, __ATOMIC_RELAXED);
   return result;
@@ -132,7 +138,7 @@ cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds) {
   if (shared == MAP_FAILED) return result;
   pid_t child = fork();
   if (child == 0) {
-    *shared = disturb(milliseconds, NULL);
+    *shared = disturb(milliseconds, NULL, 0);
     _exit(0);
   }
   uint64_t stops = 0, deadline = milliseconds_now() + milliseconds;

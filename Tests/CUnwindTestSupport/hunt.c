@@ -76,6 +76,9 @@ static void capture(cunwind_engine *engine, const cunwind_test_churner *churner,
       result->incomplete += stack->end != CUNWIND_END_COMPLETE && !churner->loads_libraries;
     } else if (status == CUNWIND_NO_SUCH_THREAD) {
       result->gone++;
+    } else if (status == CUNWIND_TIMED_OUT || (status == CUNWIND_FAILED && info.error == EBUSY)) {
+      // Busy: the helper of an earlier time-out has not even had the CPU to die.
+      result->timed_out++;
     } else {
       result->failed++;
       result->last_status = status;

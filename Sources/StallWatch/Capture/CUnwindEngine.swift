@@ -116,7 +116,12 @@ extension CUnwindEngine {
             ? CUNWIND_OK
             : cunwind_read_async_callers(engine, handle, method == .stop, stack, asyncCallers, &info)
         var captured = captured(method, info)
-        if status != CUNWIND_OK { captured.missingAsyncCallersReason = "the async functions went on meanwhile" }
+        switch status {
+        case CUNWIND_OK: break
+        case CUNWIND_MOVED, CUNWIND_NOT_BLOCKED:
+            captured.missingAsyncCallersReason = "the async functions went on meanwhile"
+        default: captured.missingAsyncCallersReason = "the thread could not be held a second time"
+        }
         let count = min(Int(asyncCallers.pointee.count), Int(CUNWIND_MAX_ASYNC_CALLERS))
         let callers = withUnsafeBytes(of: &asyncCallers.pointee.callers) { bytes in
             // The array has CUNWIND_MAX_ASYNC_CALLERS elements, of which `count` are filled.

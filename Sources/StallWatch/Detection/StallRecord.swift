@@ -93,9 +93,8 @@ extension StallRecord {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
         var thread: StallReport.ThreadDescription?
         if case .thread(let id) = target { thread = .init(id) }
-        var generator = SystemRandomNumberGenerator()
         self.init(
-            id: ReportIdentifier.make(at: startedAt, using: &generator),
+            id: ReportIdentifier.make(at: startedAt),
             kind: kind,
             loop: StallReport.LoopDescription(
                 label: loop.label, kind: loop.source.kind, mode: loop.source.modeName(mode), turn: turn,

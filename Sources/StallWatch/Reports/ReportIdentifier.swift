@@ -1,11 +1,15 @@
 /// Makes UUIDs of version 7 (RFC 9562): a millisecond time in front, so that they sort by it, and 74 random bits.
 enum ReportIdentifier {
+    /// `random`: of its bits 12 and 62 are used.
+    ///
+    /// Not a generator, which the system's would be passed to as nothing at an undefined address: ThreadSanitizer, when it
+    /// checks the app, looks there (Swift 6.3, SIGSEGV).
     static func make(
-        at time: Timestamp, using generator: inout some RandomNumberGenerator
+        at time: Timestamp, random: (UInt64, UInt64) = (.random(in: .min ... .max), .random(in: .min ... .max))
     ) -> String {
         let milliseconds = UInt64(clamping: time.microsecondsSince1970 / 1_000) & 0xffff_ffff_ffff
-        let high = milliseconds << 16 | 0x7000 | UInt64.random(in: 0...0xfff, using: &generator)
-        let low = 0x8000_0000_0000_0000 | UInt64.random(in: 0...(UInt64.max >> 2), using: &generator)
+        let high = milliseconds << 16 | 0x7000 | random.0 & 0xfff
+        let low = 0x8000_0000_0000_0000 | random.1 >> 2
         let digits = hexadecimal(high, width: 16) + hexadecimal(low, width: 16)
         var text = ""
         for (index, digit) in digits.enumerated() {

@@ -103,10 +103,11 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed, uint64_t images);
 
 /// What came of capturing threads while they do what takes locks.
 typedef struct cunwind_test_hunt_result {
-  uint64_t captures;  ///< By stop, with a stack.
-  uint64_t reads;     ///< By read, with a stack.
-  uint64_t gone;      ///< The thread had ended.
-  uint64_t failed;    ///< Anything else; `last_status` and `last_error` say what.
+  uint64_t captures;   ///< By stop, with a stack.
+  uint64_t reads;      ///< By read, with a stack.
+  uint64_t gone;       ///< The thread had ended.
+  uint64_t timed_out;  ///< The helper was not given a CPU in time.
+  uint64_t failed;     ///< Anything else; `last_status` and `last_error` say what.
   int last_status, last_error;
   uint64_t incomplete;       ///< Did not reach the thread's start; not counting the thread that loads libraries.
   uint64_t rounds;           ///< Rounds of all the threads together.
@@ -126,7 +127,8 @@ cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds);
 typedef struct cunwind_test_disturbed_result {
   uint64_t captures;      ///< With a stack.
   uint64_t failed;        ///< Without.
-  uint64_t disturbances;  ///< Helpers killed; signals sent; stops of the whole process.
+  uint64_t timed_out;     ///< Of these, because the time was up.
+  uint64_t disturbances;  ///< Helpers killed or stopped; signals sent; stops of the whole process.
   uint64_t lost;          ///< Signals that did not arrive.
   uint64_t rounds;        ///< Of the captured thread, after the last disturbance. 0: it was left stopped.
   uint64_t zombies;
@@ -135,6 +137,8 @@ typedef struct cunwind_test_disturbed_result {
 
 /// Kills helper processes (SIGKILL) while they work, for `milliseconds`.
 cunwind_test_disturbed_result cunwind_test_kill_helpers(uint32_t milliseconds);
+/// Stops helper processes (SIGSTOP) for good while they work, for `milliseconds`.
+cunwind_test_disturbed_result cunwind_test_stop_helpers(uint32_t milliseconds);
 /// Sends the captured thread queued real-time signals, which must all arrive, for `milliseconds`.
 cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds);
 /// Stops and continues (SIGSTOP, SIGCONT) a child process that captures its own thread, for `milliseconds`.

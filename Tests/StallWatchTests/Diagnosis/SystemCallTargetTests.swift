@@ -40,9 +40,9 @@ import Testing
     }
 
     @Test func longPathsAreWholeOrNone() throws {
-        let directory = try TemporaryDirectory()
+        let scratch = try TemporaryDirectory()
         let component = String(repeating: "long", count: 50)
-        var path = directory.path
+        var path = scratch.path
         var directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         // PATH_MAX is 4096: the last ones are longer than any path may be.
         for _ in 0..<24 {

@@ -28,10 +28,9 @@ extension StallRecord {
     static func fixture(
         function: Int = 0, loop: String = "main", state: StallReport.State = .ended, milliseconds: UInt64 = 400
     ) -> StallRecord {
-        var generator = SystemRandomNumberGenerator()
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow())
         var record = StallRecord(
-            id: ReportIdentifier.make(at: startedAt, using: &generator), kind: .stall,
+            id: ReportIdentifier.make(at: startedAt), kind: .stall,
             loop: StallReport.LoopDescription(
                 label: loop, kind: .runLoop, turn: 1, nesting: 0,
                 thread: StallReport.ThreadDescription(id: 1, name: "app")

@@ -6,7 +6,9 @@ import Testing
 @Suite struct ReportIdentifierTests {
     private func make(at microseconds: Int64, seed: UInt64 = 0) -> String {
         var generator = SeededGenerator(seed: seed)
-        return ReportIdentifier.make(at: Timestamp(microsecondsSince1970: microseconds), using: &generator)
+        return ReportIdentifier.make(
+            at: Timestamp(microsecondsSince1970: microseconds), random: (generator.next(), generator.next())
+        )
     }
 
     /// RFC 9562: 48 bits of milliseconds, the version 7, 12 random bits, the variant 10, 62 random bits.
