@@ -103,7 +103,8 @@ extension Scenario {
 }
 
 extension DrivenLoop {
-    /// Lets a source signal itself again and again, computing a millisecond each time.
+    /// Lets a source signal itself again and again, computing 5 ms each time: long beside the moments between two turns, one
+    /// of which the only sample could meet.
     ///
     /// Returns how long the loop did not come to wait.
     fileprivate func feed(for duration: Duration) async -> Duration {
@@ -111,7 +112,7 @@ extension DrivenLoop {
             let begin = DurationBox.Start()
             let source = Source0(on: runLoop, mode: mode) { source in
                 let elapsed = begin.elapsed()
-                spinTheCPU(for: .milliseconds(1))
+                spinTheCPU(for: .milliseconds(5))
                 guard elapsed >= duration else { return source.signal() }
                 source.invalidate()
                 continuation.resume(returning: begin.elapsed())

@@ -144,7 +144,8 @@ extension Scenario {
             gate.wait()
             for _ in 0..<5 { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
             injected.measure { sleepTooLong(for: stage.threshold * 2) }
-            while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
+            // Once more at least: the gap ends when the loop is entered again.
+            repeat { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) } while !thread.isStopping
         }
         try await stage.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: watchGaps))
         gate.open()
