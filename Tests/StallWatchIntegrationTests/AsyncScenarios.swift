@@ -51,16 +51,37 @@ enum AsyncBuild: String, CaseIterable, Sendable {
     case release
     case releaseStripped
 
+    /// With its symbols, compiled once.
+    private static let whole = Dictionary(
+        uniqueKeysWithValues: [debug, release].map { build in (build, Result { try build.compile() }) }
+    )
     private static let libraries = Dictionary(
-        uniqueKeysWithValues: allCases.map { build in (build, Result { try AsyncLibrary(build) }) }
+        uniqueKeysWithValues: allCases.map { build in (build, Result { try build.load() }) }
     )
 
-    /// The library, compiled and loaded once.
+    /// The library, loaded once.
     func library() throws -> AsyncLibrary { try #require(Self.libraries[self]).get() }
 
-    /// With its symbols.
-    fileprivate var whole: AsyncBuild { self == .debugStripped ? .debug : self == .releaseStripped ? .release : self }
-    fileprivate var path: String { "\(SymbolicationToolchain.scratch)/async-\(rawValue).so" }
+    private var path: String { "\(SymbolicationToolchain.scratch)/async-\(rawValue).so" }
+
+    private func compile() throws -> String {
+        let source = testSupport.appendingPathComponent("AsyncScenarios/async_scenarios.swift").path
+        try SymbolicationToolchain.run(
+            "swiftc",
+            [
+                self == .debug ? "-Onone" : "-O", "-g", "-swift-version", "6", "-parse-as-library", "-emit-library",
+                "-module-name", "Scenarios", source, "-o", path, "-Xlinker", "--build-id",
+            ]
+        )
+        return path
+    }
+
+    private func load() throws -> AsyncLibrary {
+        let isDebug = self == .debug || self == .debugStripped
+        let symbols = try #require(Self.whole[isDebug ? .debug : .release]).get()
+        if path != symbols { try SymbolicationToolchain.run("llvm-objcopy", ["--strip-all", symbols, path]) }
+        return try AsyncLibrary(path: path, symbols: symbols)
+    }
 }
 
 /// The scenarios, loaded into this process.
@@ -76,22 +97,9 @@ struct AsyncLibrary: Sendable {
     let symbols: String
     private let start: Start
 
-    fileprivate init(_ build: AsyncBuild) throws {
-        path = build.path
-        symbols = build.whole.path
-        if build == build.whole {
-            let source = testSupport.appendingPathComponent("AsyncScenarios/async_scenarios.swift").path
-            try SymbolicationToolchain.run(
-                "swiftc",
-                [
-                    build == .debug ? "-Onone" : "-O", "-g", "-swift-version", "6", "-parse-as-library",
-                    "-emit-library", "-module-name", "Scenarios", source, "-o", path, "-Xlinker", "--build-id",
-                ]
-            )
-        } else {
-            _ = try build.whole.library()
-            try SymbolicationToolchain.run("llvm-objcopy", ["--strip-all", symbols, path])
-        }
+    fileprivate init(path: String, symbols: String) throws {
+        self.path = path
+        self.symbols = symbols
         let handle = try #require(dlopen(path, RTLD_NOW | RTLD_LOCAL), "\(String(cString: dlerror()))")
         let function = try #require(dlsym(handle, "start_async_scenario"))
         // What async_scenarios.swift declares under that name.

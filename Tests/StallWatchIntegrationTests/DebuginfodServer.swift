@@ -40,7 +40,8 @@ final class DebuginfodServer {
 
     /// Lets it end, and waits for that.
     func end() {
-        process.terminate()
+        // Not SIGTERM: it inherits the signal mask of a dispatch worker, which blocks that one.
+        kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 }

@@ -24,7 +24,7 @@ struct SymbolicationOracleTests {
 
     @Test("500 call sites of an executable of C, C++ and Swift", .timeLimit(.minutes(5)))
     func mixed() throws {
-        try compare(SymbolicationFixture.mixed.get(), count: 500, minimumInlined: 50)
+        try compare(SymbolicationFixture.largeMixed.get(), count: 500, minimumInlined: 50)
     }
 
     private struct Place: Hashable {
