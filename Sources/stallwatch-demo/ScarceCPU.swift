@@ -70,7 +70,8 @@ struct QuotaGroup: Sendable {
     init?(share: Double) {
         path = Self.root + "/stallwatch-demo-\(getpid())"
         guard mkdir(path, 0o755) == 0 else { return nil }
-        guard Self.write("100000", to: path + "/cpu.cfs_period_us"),
+        // The largest weight there is: what it may have, it is to have at once, and to be held back then by the quota.
+        guard Self.write("262144", to: path + "/cpu.shares"), Self.write("100000", to: path + "/cpu.cfs_period_us"),
             Self.write("\(Int(share * 100_000))", to: path + "/cpu.cfs_quota_us")
         else {
             rmdir(path)

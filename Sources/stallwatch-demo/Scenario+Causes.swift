@@ -46,7 +46,7 @@ extension Scenario {
         "throttled", "the CPU quota of the main thread's cgroup is used up", times: 2,
         .main(.timer, in: "spinTheCPU(for:)", cause: "throttled")
     ) { stage in
-        guard let group = QuotaGroup(share: 0.2) else {
+        guard let group = QuotaGroup(share: 0.05) else {
             throw NotAvailable(reason: "no CPU cgroup of version 1 can be made here")
         }
         // In turns of their own: going from group to group takes some 20 ms.

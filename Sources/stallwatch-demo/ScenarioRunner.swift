@@ -62,6 +62,7 @@ struct ScenarioRunner: Sendable {
             toleratedCause: scenario.toleratedCause
         )
         let heldBack = scenario.heldBack.map(stage.heldBack)
+        let readyBefore = MainThread.readyMilliseconds()
         do {
             outcome.injected = try await scenario.run(stage).map(\.milliseconds)
         } catch let missing as NotAvailable {
@@ -80,6 +81,7 @@ struct ScenarioRunner: Sendable {
         stage.close()
         for monitor in stage.monitors { try checkWrites(of: monitor) }
         outcome.reports = try read(reports.map(\.fileName) + stage.hostFiles)
+        outcome.forgiveStarvation(of: MainThread.readyMilliseconds() - readyBefore)
         if let reason = scenario.heldBack, stage.heldBack(reason) == heldBack { outcome.notCounted = reason }
         return outcome
     }

@@ -101,6 +101,22 @@ import Testing
         #expect(outcome.verdict == .notAvailable)
     }
 
+    /// The stall took 500 ms.
+    @Test(arguments: [
+        ("io", "starved", 250.0, Verdict.notAvailable), ("io", "starved", 249, .wrongCause),
+        ("io", "cpu", 400, .wrongCause), ("io", "io", 400, .ok), ("throttled", "starved", 400, .wrongCause),
+        ("starved", "starved", 400, .ok), ("starved", "io", 400, .wrongCause),
+    ])
+    func aThreadThatOthersStarvedIsNotJudged(expects: String, says: String, ready: Double, verdict: Verdict) {
+        var judged = expected
+        judged.cause = expects
+        var said = report()
+        said.cause = says
+        var outcome = outcome(judged, said)
+        outcome.forgiveStarvation(of: ready)
+        #expect(outcome.verdict == verdict)
+    }
+
     @Test func whatHadToBeHeldBackMustBeCounted() {
         var outcome = outcome(nil, injected: nil)
         outcome.notCounted = .processStopped
