@@ -27,7 +27,7 @@ protocol Symbolicating: AnyObject {
 final class Symbolicator: Symbolicating {
     /// Answers that are kept.
     ///
-    /// At about 300 bytes each they take 1.2 MB at most.
+    /// Each has the names and paths of the functions inlined at one address, which are a few as a rule.
     static let maximumAnswers = 4096
     /// Images whose files may be open at a time.
     static let maximumOpenImages = 64
