@@ -54,7 +54,8 @@ let package = Package(
         .executableTarget(
             name: "StallWatchCLI",
             dependencies: ["StallWatch", .product(name: "ArgumentParser", package: "swift-argument-parser")],
-            resources: [.embedInCode("HTML/Page")],
+            // The schema is a link to the published one.
+            resources: [.embedInCode("HTML/Page"), .embedInCode("Schema/Resources/stall-report.schema.json")],
             swiftSettings: settings
         ),
         // System calls for the demo's scenarios.

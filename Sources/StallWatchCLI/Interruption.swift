@@ -18,14 +18,7 @@ enum Interruption {
     ///
     /// Has to come before any other thread, because these take over which signals are blocked.
     static func prepare() {
-        var set = sigset_t()
-        sigemptyset(&set)
-        for signal in signals {
-            // What a shell has the program ignore (nohup(1), a background job without job control) stays ignored.
-            var action = sigaction()
-            guard sigaction(signal, nil, &action) == 0, !isIgnored(action) else { continue }
-            sigaddset(&set, signal)
-        }
+        var set = handledSignals()
         pthread_sigmask(SIG_BLOCK, &set, nil)
         var thread = pthread_t()
         let body: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { _ in
@@ -38,6 +31,18 @@ enum Interruption {
             return
         }
         pthread_detach(thread)
+    }
+
+    private static func handledSignals() -> sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in signals {
+            // What a shell has the program ignore (nohup(1), a background job without job control) stays ignored.
+            var action = sigaction()
+            guard sigaction(signal, nil, &action) == 0, !isIgnored(action) else { continue }
+            sigaddset(&set, signal)
+        }
+        return set
     }
 
     /// Has a temporary file removed if the process is told to end.
@@ -55,8 +60,7 @@ enum Interruption {
     }
 
     private static func waitForSignals() {
-        var set = sigset_t()
-        pthread_sigmask(SIG_BLOCK, nil, &set)
+        var set = handledSignals()
         while true {
             var signal: Int32 = 0
             guard sigwait(&set, &signal) == 0 else { return }

@@ -25,7 +25,10 @@ struct StallWatchCommand: ParsableCommand {
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
         version: StallWatchVersion.current,
-        subcommands: [TopCommand.self, TreeCommand.self, ExportCommand.self, HTMLCommand.self]
+        subcommands: [
+            ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
+            ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
+        ]
     )
 }
 

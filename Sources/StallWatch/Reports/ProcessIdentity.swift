@@ -1,7 +1,7 @@
 import Glibc
 
 /// A process, told from every other one: pids are used again, so the start time and the boot are needed too.
-struct ProcessIdentity: Sendable, Hashable {
+package struct ProcessIdentity: Sendable, Hashable {
     var pid: Int32
     /// Field 22 of /proc/<pid>/stat: clock ticks since the boot.
     ///
@@ -25,29 +25,29 @@ struct ProcessIdentity: Sendable, Hashable {
         self.init(pid: pid, startTicks: stat.startTicks, bootID: bootID)
     }
 
-    init(pid: Int32, startTicks: UInt64, bootID: String) {
+    package init(pid: Int32, startTicks: UInt64, bootID: String) {
         self.pid = pid
         self.startTicks = startTicks
         self.bootID = bootID
     }
 
     /// The process that a report is about; `nil` if the report does not say enough.
-    init?(_ process: StallReport.ProcessDescription) {
+    package init?(_ process: StallReport.ProcessDescription) {
         guard let startTicks = process.startTicks, let bootID = process.bootID else { return nil }
         self.init(pid: process.pid, startTicks: startTicks, bootID: bootID)
     }
 
     /// Whether this very process still runs, as far as this one can see: a process on another host or in another pid
     /// namespace counts as gone.
-    var isAlive: Bool { ProcessIdentity(pid: pid) == self }
+    package var isAlive: Bool { ProcessIdentity(pid: pid) == self }
 }
 
 extension ProcessIdentity: LosslessStringConvertible {
     /// A form for file names: `4700-123456-5c9d0e2a…`.
-    var description: String { "\(pid)-\(startTicks)-\(bootID)" }
+    package var description: String { "\(pid)-\(startTicks)-\(bootID)" }
 
     /// Reads the form that ``description`` writes.
-    init?(_ description: String) {
+    package init?(_ description: String) {
         let parts = description.split(separator: "-", maxSplits: 2)
         guard parts.count == 3, let pid = Int32(parts[0]), let startTicks = UInt64(parts[1]) else { return nil }
         self.init(pid: pid, startTicks: startTicks, bootID: String(parts[2]))

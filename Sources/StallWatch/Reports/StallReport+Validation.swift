@@ -14,7 +14,7 @@ extension StallReport {
             durationMilliseconds, thresholdMilliseconds, startUncertaintyMilliseconds ?? 0,
             monitor.watchdogLateMilliseconds,
         ]
-        guard times.allSatisfy(\.isDuration) else { return "a duration is negative or not finite" }
+        guard times.allSatisfy(\.isDuration) else { return "a duration is negative or too large" }
         guard repeats >= 0, loop.nesting >= 0, omittedThreads ?? 0 >= 0, monitor.heldBack.isValid else {
             return "a count is negative"
         }
@@ -23,7 +23,7 @@ extension StallReport {
                 return "samples[\(index)].stack leads nowhere"
             }
             guard [sample.atMilliseconds, sample.heldMicroseconds, sample.captureMicroseconds].allSatisfy(\.isDuration)
-            else { return "samples[\(index)] has a time that is negative or not finite" }
+            else { return "samples[\(index)] has a time that is negative or too large" }
             guard (sample.workers ?? []).allSatisfy({ $0.stack.map(stacks.indices.contains) ?? true }) else {
                 return "samples[\(index)].workers has a stack that leads nowhere"
             }
@@ -31,6 +31,11 @@ extension StallReport {
         for (index, other) in (otherThreads ?? []).enumerated() {
             guard other.stack.map(stacks.indices.contains) ?? true, other.heldMicroseconds.isDuration else {
                 return "otherThreads[\(index)] leads nowhere or has a time that is none"
+            }
+        }
+        for (index, owner) in (cause?.lock?.owners ?? []).enumerated() {
+            guard owner.stack.map(stacks.indices.contains) ?? true else {
+                return "cause.lock.owners[\(index)].stack leads nowhere"
             }
         }
         for (index, stack) in stacks.enumerated() where !stack.allSatisfy(frames.indices.contains) {
@@ -43,6 +48,13 @@ extension StallReport {
     }
 }
 
+extension StallReport {
+    /// What a duration has to be less than, in milliseconds: 30,000 years.
+    ///
+    /// As much as can be made a whole number of microseconds without a second thought.
+    package static let maximumMilliseconds = 1e15
+}
+
 extension Double {
-    fileprivate var isDuration: Bool { isFinite && self >= 0 }
+    fileprivate var isDuration: Bool { self >= 0 && self < StallReport.maximumMilliseconds }
 }

@@ -3,10 +3,10 @@ import Glibc
 
 /// Asks debuginfod servers for debug files, until a total time limit is reached.
 final class DebuginfodClient {
-    private let deadline: UInt64
+    /// In nanoseconds of CLOCK_MONOTONIC, for all queries until it is set anew.
+    var deadline: UInt64
     private var isExhausted = false
 
-    /// - Parameter deadline: In nanoseconds of CLOCK_MONOTONIC, for all queries together.
     init(deadline: UInt64) {
         self.deadline = deadline
     }

@@ -110,7 +110,9 @@ struct ReportSymbolication {
             if answer.isUnfinished { isFinished = false }
             let hasLine = answer.locations.contains { $0.file != nil }
             let hasName = answer.locations.contains { $0.symbol != nil }
-            guard hasLine || (hasName && frame.file == nil) || frame.symbol == nil else { return nil }
+            // Who has left out the mangled names, has left the functions' names all the same.
+            let isUnknown = frame.symbol == nil && frame.function == nil
+            guard hasLine || (hasName && frame.file == nil) || isUnknown else { return nil }
             return answer.locations.map { location in
                 let function = location.symbol.map(Demangler.functionName)
                 let isPlumbing = Plumbing.contains(function: function, symbol: location.symbol)

@@ -47,8 +47,7 @@ extension StallReport {
     public func symbolicated(
         with sources: DebugSources, inApp: StallMonitor.InApp = StallMonitor.InApp()
     ) -> StallReport {
-        // One report in, one report out.
-        [self].symbolicated(with: sources, inApp: inApp)[0]
+        OfflineSymbolication(sources, inApp: inApp).symbolicate(self)
     }
 }
 
@@ -65,20 +64,8 @@ extension Sequence where Element == StallReport {
     public func symbolicated(
         with sources: StallReport.DebugSources, inApp: StallMonitor.InApp = StallMonitor.InApp()
     ) -> [StallReport] {
-        let (end, overflow) = monotonicNow().addingReportingOverflow(nanoseconds(sources.timeLimit))
-        let deadline = overflow ? .max : end
-        let symbolicator = Symbolicator(
-            StallMonitor.Symbolication(
-                detail: .lines, debugDirectories: sources.directories, maximumMemoryBytes: sources.maximumMemoryBytes
-            ),
-            debuginfod: sources.usesDebuginfod ? DebuginfodClient(deadline: deadline) : nil
-        )
-        return map { report in
-            let now = monotonicNow()
-            let left = now < deadline ? deadline - now : 0
-            return ReportSymbolication(
-                symbolicator: symbolicator, inApp: inApp, ownExecutable: nil, timeLimit: left, patience: left
-            ).symbolicate(report) { _ in }
-        }
+        let symbolication = OfflineSymbolication(sources, inApp: inApp)
+        let deadline = symbolication.deadline
+        return map { symbolication.symbolicate($0, until: deadline) }
     }
 }

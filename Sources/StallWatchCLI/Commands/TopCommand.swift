@@ -24,7 +24,8 @@ struct TopCommand: ParsableCommand {
             "Sort by total, count, p50, p95, max or last (the time of the last one).", valueName: "column"))
     var sort = StallGroups.Order.total
 
-    @Option(help: ArgumentHelp("Show this many groups. Default: all.", valueName: "count"))
+    // Unconditional, so that -1 is a value with something wrong and not an unknown option.
+    @Option(parsing: .unconditional, help: ArgumentHelp("Show this many groups. Default: all.", valueName: "count"))
     var limit: Int?
 
     @Flag(help: "Print JSON.")
@@ -45,12 +46,14 @@ struct TopCommand: ParsableCommand {
         }
     }
 
+    /// The table, with a sentence below it.
     static func text(_ groups: StallGroups, shown: [StallGroup], for terminal: Terminal) -> String {
         guard !shown.isEmpty else { return "No report matches.\n" }
         var table = TextTable([
-            .init("count", .right), .init("total", .right), .init("p50", .right), .init("p95", .right),
-            .init("max", .right), .init("cause"), .init("culprit", isFlexible: true, style: .bold),
-            .init("where", isFlexible: true), .init("loop", isFlexible: true), .init("fingerprint", style: .faint),
+            .init("count", .right), .init("total", .right), .init("p50", .right, dropped: 1),
+            .init("p95", .right, dropped: 5), .init("max", .right), .init("cause"),
+            .init("culprit", isFlexible: true, style: .bold), .init("where", isFlexible: true, dropped: 3),
+            .init("loop", isFlexible: true, dropped: 2), .init("fingerprint", dropped: 4, style: .faint),
         ])
         for group in shown {
             let culprit = group.culprit

@@ -9,14 +9,22 @@ struct OutputFile {
     let path: String
     /// The file itself: what symbolic links lead to, not they, is replaced.
     private let target: String
+    /// Those of the file that is replaced; `nil` for a new one.
+    private let oldPermissions: mode_t?
+    private let newPermissions: mode_t
 
-    /// - Parameter path: Not empty.
+    /// - Parameters:
+    ///   - path: Not empty.
+    ///   - permissions: A new file's, of which umask(2) takes some away; a file that is replaced keeps its own.
     /// - Throws: When it cannot be a file.
-    init(path: String) throws(CommandFailure) {
+    init(path: String, permissions: mode_t = 0o666) throws(CommandFailure) {
         self.path = path
+        newPermissions = permissions
         guard !path.isEmpty else { throw CommandFailure(.cannotCreate, "The output's path is empty: name a file.") }
         target = Self.resolved(path)
-        if let status = FileStatus(path: target), !status.isRegular {
+        let status = FileStatus(path: target)
+        oldPermissions = status?.permissions
+        guard status?.isRegular ?? true else {
             throw CommandFailure(.cannotCreate, "\(path) is not a regular file: name another one for the output.")
         }
     }
@@ -34,8 +42,9 @@ struct OutputFile {
         let temporary = "\(target[..<name]).\(target[name...]).\(getpid()).tmp"
         Interruption.remember(temporary)
         defer { Interruption.forget(temporary) }
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, newPermissions)
         guard descriptor >= 0 else { throw CommandFailure(writing: path, errno: errno) }
+        if let oldPermissions { fchmod(descriptor, oldPermissions) }
         var isOpen = true
         do {
             try body { bytes throws(CommandFailure) in

@@ -24,6 +24,15 @@ struct DurationArgument: Sendable, Equatable {
     }
 }
 
+extension DurationArgument: CustomStringConvertible {
+    /// As it may be given, in the largest unit that it is a whole number of.
+    var description: String {
+        let unit = Self.units.filter { milliseconds >= $0.1 && milliseconds.truncatingRemainder(dividingBy: $0.1) == 0 }
+            .max { $0.1 < $1.1 }
+        return unit.map { "\((milliseconds / $0.1).fixed(0))\($0.0)" } ?? "\(milliseconds)ms"
+    }
+}
+
 /// A point in time on the command line.
 struct TimeArgument: Sendable, Equatable {
     let time: Timestamp

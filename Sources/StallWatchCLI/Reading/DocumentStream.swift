@@ -59,8 +59,7 @@ final class DocumentStream {
     private func nextLine() throws(CommandFailure) -> Document {
         let end = try endOfLine()
         let document = Document(bytes: Array(buffer[start..<min(end, start + limit + 1)]), line: line)
-        if end - start > limit { isLost = true } else { advance(to: end) }
-        if isLost { try skipLine() }
+        if end - start > limit { try skipLine() } else { advance(to: end) }
         return document
     }
 
@@ -81,7 +80,7 @@ final class DocumentStream {
             let next = nextBeginning() ?? buffer.count
             let document = Document(bytes: Array(buffer[start..<min(next, start + limit + 1)]), line: line)
             isLost = next == buffer.count
-            advance(to: next)
+            advance(to: isLost ? lastLineFeed : next)
             return document
         }
     }
@@ -94,6 +93,11 @@ final class DocumentStream {
             place = end + 1
         }
         return nil
+    }
+
+    /// The end, or the line feed right before it, behind which a brace may still come.
+    private var lastLineFeed: Int {
+        buffer.count > start && buffer.last == Self.lineFeed ? buffer.count - 1 : buffer.count
     }
 
     /// The place of the next line feed, of the end, or of more than the limit.
@@ -109,7 +113,6 @@ final class DocumentStream {
     }
 
     private func skipLine() throws(CommandFailure) {
-        isLost = false
         while true {
             if let end = buffer[start...].firstIndex(of: Self.lineFeed) { return advance(to: end) }
             advance(to: buffer.count)
@@ -127,8 +130,7 @@ final class DocumentStream {
                     advance(to: next)
                     isLost = false
                 } else {
-                    // A line feed at the very end may have a brace behind it.
-                    advance(to: max(start, buffer.count - 1))
+                    advance(to: lastLineFeed)
                 }
             } else {
                 var scanner = JSONScanner(buffer, from: start)

@@ -10,6 +10,8 @@ struct FileStatus: Equatable {
     let size: Int
     let isRegular: Bool
     let isDirectory: Bool
+    /// The permission bits.
+    let permissions: mode_t
     /// When its contents, or the names in a directory, changed last: in nanoseconds since 1970.
     let changedAt: Int
     /// Which file it is, whatever its name, on its device.
@@ -37,6 +39,7 @@ struct FileStatus: Equatable {
         size = Int(status.st_size)
         isRegular = status.st_mode & S_IFMT == S_IFREG
         isDirectory = status.st_mode & S_IFMT == S_IFDIR
+        permissions = status.st_mode & 0o7777
         changedAt = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
         inode = UInt64(status.st_ino)
     }

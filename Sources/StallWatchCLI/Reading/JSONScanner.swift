@@ -150,6 +150,9 @@ struct JSONScanner {
         guard depth < Self.maximumDepth else { throw JSONFault(position: position, reason: "it is nested too deeply") }
     }
 
+    /// The next byte, which is not taken; 0 at the end.
+    var nextByte: UInt8 { position < bytes.count ? bytes[position] : 0 }
+
     mutating func skipBlanks() {
         while position < bytes.count {
             switch bytes[position] {
@@ -163,21 +166,21 @@ struct JSONScanner {
     private mutating func skipString() throws(JSONFault) -> Bool {
         guard take(UInt8(ascii: "\"")) else { throw fault("a string is expected") }
         var hasEscapes = false
-        while position < bytes.count {
-            let byte = bytes[position]
-            position += 1
-            if byte == UInt8(ascii: "\"") { return hasEscapes }
-            guard byte >= 0x20 else {
-                throw JSONFault(position: position - 1, reason: "a control character is in a string")
-            }
-            if byte == UInt8(ascii: "\\") {
+        while true {
+            position = bytes.endOfPlainText(from: position)
+            guard position < bytes.count else { throw fault("a string has no end") }
+            switch bytes[position] {
+            case UInt8(ascii: "\""):
+                position += 1
+                return hasEscapes
+            case UInt8(ascii: "\\"):
                 hasEscapes = true
                 // What follows is no quote that ends the string; whether it is an escape is for those who read it.
-                position += 1
+                position = min(position + 2, bytes.count)
+            default:
+                throw JSONFault(position: position, reason: "a control character is in a string")
             }
         }
-        position = bytes.count
-        throw fault("a string has no end")
     }
 
     private mutating func skipNumber() throws(JSONFault) {

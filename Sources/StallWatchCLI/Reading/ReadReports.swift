@@ -9,6 +9,8 @@ struct ReadReports {
     let filter: ReportFilter
     /// Whether a faulty report is an error.
     let isStrict: Bool
+    /// Where it is told what is passed over.
+    var complain: (String) -> Void = StandardError.write
 
     /// How many reports and bytes of JSON are decoded side by side.
     private static let batch = (reports: 128, bytes: 32 << 20)
@@ -64,7 +66,7 @@ struct ReadReports {
         func skip(_ name: String, _ reason: String) {
             faulty += 1
             progress.clear()
-            StandardError.write("Skipped \(name.printable): \(reason.printable)\n")
+            complain("Skipped \(name.printable): \(reason.printable)\n")
         }
         for fault in files.faults { skip(fault.path, fault.reason) }
         while let batch = try documents.next(reports: Self.batch.reports, bytes: Self.batch.bytes) {
@@ -88,7 +90,7 @@ struct ReadReports {
 
     private func conclude(read: Int, faulty: Int) throws(CommandFailure) {
         if faulty > 0 {
-            StandardError.write("\(counted(faulty, "report was", "reports were")) skipped, \(read) read.\n")
+            complain("\(counted(faulty, "report was", "reports were")) skipped, \(read) read.\n")
         }
         if isStrict, faulty > 0 {
             throw CommandFailure(.faultyData, "\(counted(faulty, "report is", "reports are")) faulty.")

@@ -21,7 +21,7 @@ struct ReportFile: Sendable, Equatable {
         case report
         /// One report a line.
         case lines
-        /// Reports one after another, from a pipe or standard input.
+        /// Reports one after another: standard input, a pipe, or a file whose name does not tell.
         case stream
     }
 
@@ -35,6 +35,8 @@ struct ReportFile: Sendable, Equatable {
 struct ReportFiles {
     /// In the order of the command line, and sorted by name, which is by time, within a directory.
     private(set) var files: [ReportFile] = []
+    /// Other JSON files below the directories, such as statistics.
+    private(set) var others: [String] = []
     /// What could not be looked into below a directory, and why.
     private(set) var faults: [(path: String, reason: String)] = []
 
@@ -50,7 +52,7 @@ struct ReportFiles {
                 guard search(path) else { throw CommandFailure(reading: path, errno: errno) }
             } else {
                 let kind = status.isRegular ? Self.kind(of: path) : .stream
-                guard kind == .stream || access(path, R_OK) == 0 else {
+                guard access(path, R_OK) == 0 else {
                     throw CommandFailure(reading: path, errno: errno)
                 }
                 files.append(ReportFile(path: path, kind: kind, size: status.size))
@@ -67,7 +69,9 @@ struct ReportFiles {
     }
 
     private static func kind(of path: String) -> ReportFile.Kind {
-        hasLines(path.split(separator: "/").last.map(String.init) ?? path) ? .lines : .report
+        let name = fileName(path)
+        if hasLines(name) { return .lines }
+        return name.hasSuffix(".json") ? .report : .stream
     }
 
     /// Adds what is in a directory and those below it.
@@ -88,14 +92,16 @@ struct ReportFiles {
             let path = prefix + name
             let isReport = Self.isReport(name) || Self.hasLines(name)
             // Some file systems do not tell the type.
-            guard isReport || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path) else {
-                continue
-            }
+            let isJSON = name.hasSuffix(".json")
+            guard isReport || isJSON || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path)
+            else { continue }
             if status.isDirectory {
                 guard !isSymbolicLink(path), !search(path) else { continue }
                 faults.append((path, String(cString: strerror(errno))))
             } else if isReport, status.isRegular {
                 files.append(ReportFile(path: path, kind: Self.kind(of: path), size: status.size))
+            } else if isJSON, status.isRegular {
+                others.append(path)
             }
         }
         return true

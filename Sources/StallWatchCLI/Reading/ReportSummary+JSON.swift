@@ -111,7 +111,9 @@ private struct FieldReader {
 
     private mutating func duration() throws(JSONFault) -> Double {
         let value = try scanner.number()
-        guard value >= 0 else { throw JSONFault(position: scanner.position, reason: "a duration is negative") }
+        guard value >= 0, value < StallReport.maximumMilliseconds else {
+            throw JSONFault(position: scanner.position, reason: "a duration is negative or too large")
+        }
         return value
     }
 
@@ -202,7 +204,7 @@ private struct FieldReader {
 extension [UInt8] {
     /// Whether it is text.
     fileprivate var isUTF8: Bool {
-        // Nearly all of it is ASCII, and most reports are nothing else.
-        allSatisfy { $0 < 0x80 } || String(validating: self, as: UTF8.self) != nil
+        // Most reports are ASCII, which is told faster.
+        isASCII || String(validating: self, as: UTF8.self) != nil
     }
 }

@@ -1,0 +1,114 @@
+import ArgumentParser
+import StallWatch
+
+/// One report, or a few, as a person wants to read them.
+struct ShowCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Show a report: what stalled, why, who holds the lock, and the stacks.",
+        discussion: """
+            Of several reports the newest is shown. Frames of the app's own code are marked with >; those that only pass a call \
+            on are folded. The lines of the source are shown where its file is there.
+
+            Examples:
+              stallwatch show stalls
+              stallwatch show stalls/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json
+              stallwatch show stalls --by longest --limit 3 --cause lock
+              stallwatch show stalls --id 01936c1e --json
+            """
+    )
+
+    /// Which of several are shown first.
+    enum Order: String, CaseIterable, ExpressibleByArgument {
+        case newest, longest
+    }
+
+    @OptionGroup var selection: ReportSelection
+
+    @Option(help: ArgumentHelp("How the report's id begins or ends.", valueName: "digits"))
+    var id: String?
+
+    @Option(help: ArgumentHelp("Which come first: newest or longest.", valueName: "order"))
+    var by = Order.newest
+
+    // Unconditional, so that -1 is a value with something wrong and not an unknown option.
+    @Option(parsing: .unconditional, help: ArgumentHelp("Show this many reports.", valueName: "count"))
+    var limit = 1
+
+    @Flag(help: "Show all frames.")
+    var allFrames = false
+
+    @Flag(help: "Show the other threads' stacks, if the report has them.")
+    var threads = false
+
+    @Flag(inversion: .prefixedNo, help: "Show the lines of the source.")
+    var source = true
+
+    @Flag(help: "Print the reports themselves, as JSON.")
+    var json = false
+
+    func validate() throws {
+        if limit < 1 { throw ValidationError("The value '\(limit)' of --limit is not positive.") }
+    }
+
+    func run() throws {
+        let (chosen, count) = try choose()
+        guard !chosen.isEmpty else { return try StandardOutput.write("No report matches.\n") }
+        for (index, choice) in chosen.enumerated() {
+            let report: StallReport
+            do throws(StallWatchError) {
+                report = try StallReport(jsonData: choice.bytes)
+            } catch {
+                throw CommandFailure(.faultyData, "\(choice.origin): \(error)")
+            }
+            if json {
+                try StandardOutput.write(report.jsonData())
+                continue
+            }
+            let view = ReportView(
+                report: report, origin: choice.origin, terminal: .standardOutput, showsAllFrames: allFrames,
+                showsThreads: threads, showsSource: source
+            )
+            try StandardOutput.write((index > 0 ? "\n\n" : "") + view.text)
+        }
+        if !json, count > chosen.count {
+            try StandardOutput.write(
+                "\n\(chosen.count) of \(counted(count, "report", "reports")) shown: --limit, --by and --id choose others.\n"
+            )
+        }
+    }
+
+    private struct Choice {
+        var summary: ReportSummary
+        var origin: ReportOrigin
+        var bytes: [UInt8]
+    }
+
+    /// The first ones by the order asked for, and how many there are; no more are held in memory than are shown.
+    private func choose() throws -> (chosen: [Choice], count: Int) {
+        let reports = try selection.read()
+        let filter = reports.filter
+        var chosen: [Choice] = []
+        var count = 0
+        try reports.forEachDocument { bytes throws(UnreadableReport) in
+            (bytes, try ReportSummary(json: bytes, functions: filter.needsFunctions))
+        } body: { read, origin in
+            let (bytes, summary) = read
+            guard filter.matches(summary), id.map({ summary.id.hasPrefix($0) || summary.id.hasSuffix($0) }) ?? true
+            else { return }
+            count += 1
+            let place = chosen.firstIndex { precedes(summary, $0.summary) } ?? chosen.count
+            guard place < limit else { return }
+            chosen.insert(Choice(summary: summary, origin: origin, bytes: bytes), at: place)
+            if chosen.count > limit { chosen.removeLast() }
+        }
+        return (chosen, count)
+    }
+
+    private func precedes(_ left: ReportSummary, _ right: ReportSummary) -> Bool {
+        switch by {
+        case .newest: left.startedAt > right.startedAt
+        case .longest: left.durationMilliseconds > right.durationMilliseconds
+        }
+    }
+}

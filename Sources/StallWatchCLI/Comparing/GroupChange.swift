@@ -1,0 +1,70 @@
+/// How a group of stalls changed from one set of reports to another, by hours of monitored time.
+struct GroupChange: Sendable {
+    enum Verdict: String, CaseIterable, Encodable, Sendable {
+        case new, worse, same, better, gone
+    }
+
+    /// What there was of the group.
+    struct Side: Sendable, Equatable {
+        var count = 0
+        var totalMilliseconds = 0.0
+        var medianMilliseconds = 0.0
+        var hours = 1.0
+
+        var countPerHour: Double { Double(count) / hours }
+        var millisecondsPerHour: Double { totalMilliseconds / hours }
+    }
+
+    let group: StallGroup
+    let base: Side
+    let new: Side
+    let verdict: Verdict
+
+    /// - Parameters:
+    ///   - base: The group before; `nil` if there was none.
+    ///   - new: The group now; `nil` if there is none. Not both are `nil`.
+    ///   - tolerance: By which part a rate may differ and still be the same.
+    init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
+        guard let group = new ?? base else { return nil }
+        self.group = group
+        self.base = Side(base, hours: baseHours)
+        self.new = Side(new, hours: newHours)
+        if base == nil {
+            verdict = .new
+        } else if new == nil {
+            verdict = .gone
+        } else if Self.isMore(self.new, than: self.base, tolerance: tolerance) {
+            verdict = .worse
+        } else if Self.isMore(self.base, than: self.new, tolerance: tolerance) {
+            verdict = .better
+        } else {
+            verdict = .same
+        }
+    }
+
+    /// Whether more time an hour is lost, and not by chance.
+    ///
+    /// Either each stall takes longer, or they come more often by more than two standard deviations of what independent
+    /// events do: a count varies by its square root.
+    static func isMore(_ left: Side, than right: Side, tolerance: Double) -> Bool {
+        let factor = 1 + tolerance
+        guard left.millisecondsPerHour > right.millisecondsPerHour * factor else { return false }
+        if left.medianMilliseconds > right.medianMilliseconds * factor { return true }
+        let scale = left.hours / right.hours
+        let expected = Double(right.count) * scale
+        let deviation = (Double(left.count) + expected * scale).squareRoot()
+        return Double(left.count) - expected > 2 * deviation
+    }
+
+    /// How much the time lost in an hour differs: for sorting.
+    var weight: Double { abs(new.millisecondsPerHour - base.millisecondsPerHour) }
+}
+
+extension GroupChange.Side {
+    init(_ group: StallGroup?, hours: Double) {
+        self.init(
+            count: group?.count ?? 0, totalMilliseconds: group?.totalMilliseconds ?? 0,
+            medianMilliseconds: group?.milliseconds(quantile: 0.5) ?? 0, hours: hours
+        )
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import Glibc
+
+/// A monitor's statistics as it wrote them to a file.
+///
+/// Every field may be missing but the two by which such a file is known: `loops` and `heldBack`.
+struct StatisticsFile: Decodable, Sendable {
+    var stalls: Int?
+    var heldBack: [String: Int]
+    var reportsDropped: Int?
+    var reportsLost: Int?
+    var reportsRemoved: Int?
+    var reportsRecovered: Int?
+    var failedWrites: Int?
+    var lastWriteError: String?
+    var loops: [Loop]
+
+    struct Loop: Decodable, Sendable {
+        var label: String
+        var watchedSeconds: Double
+        var turns: UInt64?
+        var busySeconds: Double?
+        var stalls: Int?
+        var stallSeconds: Double?
+        var latency: [Bucket]?
+
+        fileprivate var isSound: Bool {
+            let times = [watchedSeconds, busySeconds ?? 0, stallSeconds ?? 0]
+            guard times.allSatisfy({ $0 >= 0 && $0 < 1e12 }) else { return false }
+            guard (stalls ?? 0) >= 0, (stalls ?? 0) < maximumCount, (turns ?? 0) < UInt64(maximumCount) else {
+                return false
+            }
+            return (latency ?? []).allSatisfy { $0.turns < UInt64(maximumCount) && ($0.belowMicroseconds ?? 0) >= 0 }
+        }
+    }
+
+    struct Bucket: Decodable, Sendable {
+        var belowMicroseconds: Double?
+        var turns: UInt64
+    }
+
+    /// A file that has more bytes is not one.
+    static let maximumBytes = 16 << 20
+
+    /// - Throws: Why it is none, in words.
+    init(path: String) throws(UnreadableReport) {
+        let bytes = try FileReader.contents(of: path, limit: Self.maximumBytes)
+        guard let file = try? JSONDecoder().decode(StatisticsFile.self, from: Data(bytes)), file.isSound else {
+            throw UnreadableReport("these are not the statistics of a monitor")
+        }
+        self = file
+    }
+
+    /// Whether nothing in it is negative, or so large that sums of it overflow.
+    private var isSound: Bool {
+        let counts = [stalls, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites]
+        let isCount = { (count: Int) in count >= 0 && count < Self.maximumCount }
+        return counts.compactMap(\.self).allSatisfy(isCount) && heldBack.values.allSatisfy(isCount)
+            && loops.allSatisfy(\.isSound)
+    }
+
+    /// What no count reaches: 2^53, above which JSON's numbers are not exact.
+    fileprivate static let maximumCount = 1 << 53
+
+    /// What the files at `paths` come to together.
+    ///
+    /// What is below a directory and no statistics is passed over; what is named has to be some.
+    ///
+    /// - Throws: A ``CommandFailure``.
+    static func sum(of paths: [String]) throws(CommandFailure) -> StatisticsSum {
+        var sum = StatisticsSum()
+        for path in paths {
+            guard let status = FileStatus(path: path) else { throw CommandFailure(reading: path, errno: errno) }
+            if status.isDirectory {
+                for other in try ReportFiles(paths: [path]).others {
+                    if let file = try? StatisticsFile(path: other) { sum.add(file) }
+                }
+            } else if access(path, R_OK) != 0 {
+                throw CommandFailure(reading: path, errno: errno)
+            } else {
+                do throws(UnreadableReport) {
+                    sum.add(try StatisticsFile(path: path))
+                } catch {
+                    throw CommandFailure(.faultyData, "\(path): \(error.reason).")
+                }
+            }
+        }
+        guard sum.files > 0 else {
+            throw CommandFailure(
+                .noInput, "There are no statistics: name the file that the configuration's statisticsPath says."
+            )
+        }
+        return sum
+    }
+}
+
+/// What several statistics files come to together.
+struct StatisticsSum: Sendable {
+    private(set) var files = 0
+    private(set) var stalls = 0
+    private(set) var heldBack: [String: Int] = [:]
+    private(set) var reportsDropped = 0
+    private(set) var reportsLost = 0
+    private(set) var reportsRemoved = 0
+    private(set) var reportsRecovered = 0
+    private(set) var failedWrites = 0
+    private(set) var lastWriteError: String?
+    /// For how long the programs were watched, one after another: each for as long as its longest watched loop.
+    private(set) var watchedSeconds = 0.0
+    private var loopsByLabel: [String: Loop] = [:]
+
+    /// The loops with the same label.
+    struct Loop: Sendable {
+        let label: String
+        fileprivate(set) var watchedSeconds = 0.0
+        fileprivate(set) var turns: UInt64 = 0
+        fileprivate(set) var busySeconds = 0.0
+        fileprivate(set) var stalls = 0
+        fileprivate(set) var stallSeconds = 0.0
+        /// Turns by what they stayed below, in microseconds.
+        fileprivate var latency: [Double: UInt64] = [:]
+
+        /// The duration that the fraction `quantile` of all turns stayed below; `nil` if there was no turn, or if it is
+        /// over what the statistics can tell.
+        func milliseconds(quantile: Double) -> Double? {
+            let all = latency.values.reduce(0, &+)
+            guard all > 0 else { return nil }
+            let rank = max(UInt64((quantile * Double(all)).rounded(.up)), 1)
+            var seen: UInt64 = 0
+            for (bound, turns) in latency.sorted(by: { $0.key < $1.key }) {
+                seen &+= turns
+                if seen >= rank { return bound.isFinite ? bound / 1_000 : nil }
+            }
+            return nil
+        }
+    }
+
+    /// By label.
+    var loops: [Loop] { loopsByLabel.values.sorted { $0.label < $1.label } }
+
+    /// What went wrong with reports, in words, with how often.
+    var troubles: [(String, Int)] {
+        [
+            ("Reports that a slow reader missed", reportsDropped), ("Reports that a sink missed", reportsLost),
+            ("Reports removed to stay inside a quota", reportsRemoved),
+            ("Reports left by processes that were gone", reportsRecovered), ("Writes that failed", failedWrites),
+        ]
+    }
+
+    mutating func add(_ file: StatisticsFile) {
+        files += 1
+        stalls &+= file.stalls ?? 0
+        heldBack.merge(file.heldBack) { $0 &+ $1 }
+        reportsDropped &+= file.reportsDropped ?? 0
+        reportsLost &+= file.reportsLost ?? 0
+        reportsRemoved &+= file.reportsRemoved ?? 0
+        reportsRecovered &+= file.reportsRecovered ?? 0
+        failedWrites &+= file.failedWrites ?? 0
+        lastWriteError = file.lastWriteError ?? lastWriteError
+        watchedSeconds += file.loops.map(\.watchedSeconds).max() ?? 0
+        for loop in file.loops {
+            var total = loopsByLabel[loop.label] ?? Loop(label: loop.label)
+            total.watchedSeconds += loop.watchedSeconds
+            total.turns &+= loop.turns ?? 0
+            total.busySeconds += loop.busySeconds ?? 0
+            total.stalls &+= loop.stalls ?? 0
+            total.stallSeconds += loop.stallSeconds ?? 0
+            for bucket in loop.latency ?? [] {
+                total.latency[bucket.belowMicroseconds ?? .infinity, default: 0] &+= bucket.turns
+            }
+            loopsByLabel[loop.label] = total
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import StallWatch
+
+extension ReportView {
+    /// Lines before and behind the one that is blamed.
+    static let sourceContext = 3
+    /// A source file that is larger is not looked at.
+    static let maximumSourceBytes = 8 << 20
+
+    /// The culprit's lines, if its file is there.
+    var source: String {
+        guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line, number > 0,
+            let bytes = try? FileReader.contents(of: path, limit: Self.maximumSourceBytes)
+        else { return "" }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        // The file may be another version's by now.
+        guard lines.indices.contains(number - 1) else { return "" }
+        let shown = max(number - 1 - Self.sourceContext, 0)...min(number - 1 + Self.sourceContext, lines.count - 1)
+        let width = String(shown.upperBound + 1).count
+        var text = terminal.style("\(fileName(path)):\(number)".printable, .bold) + "\n"
+        for index in shown {
+            let isBlamed = index == number - 1
+            let mark = isBlamed ? "> " : "  "
+            var line = mark + String(index + 1).padded(to: width, .right) + " │ " + String(lines[index]).printable
+            if let columns = terminal.width { line = line.truncated(to: columns) }
+            text += terminal.style(line, isBlamed ? .bold : .faint) + "\n"
+        }
+        return text
+    }
+}

@@ -1,0 +1,118 @@
+import StallWatch
+
+/// Prints what happens to stalls: a line each, and on a terminal one more that is updated in place.
+final class TailPrinter {
+    /// To the line's beginning, and clear to its end (ECMA-48).
+    private static let rewind = "\r\u{1b}[K"
+
+    private let terminal: Terminal
+    private let isJSON: Bool
+    private let write: (String) throws -> Void
+    private var statusLine = ""
+
+    init(terminal: Terminal, isJSON: Bool, write: @escaping (String) throws -> Void = StandardOutput.write) {
+        self.terminal = terminal
+        self.isJSON = isJSON
+        self.write = write
+    }
+
+    func tell(_ event: StallFollower.Event, _ report: ReportSummary) throws {
+        if isJSON {
+            let line = try JSONOutput.bytes(TailEvent(event: event, report: .init(report)), isIndented: false)
+            return try write(String(decoding: line, as: UTF8.self))
+        }
+        try clear()
+        try write(line(event, report) + "\n")
+    }
+
+    /// Says how long the stalls take that still last.
+    func showOngoing(_ reports: [ReportSummary], now: Int = wallClock()) throws {
+        guard terminal.isTerminal, !isJSON else { return }
+        guard let oldest = reports.first else { return try clear() }
+        let age = Double(now / 1_000 - Int(oldest.startedAt.microsecondsSince1970)) / 1_000
+        let others = reports.count > 1 ? " and \(reports.count - 1) more" : ""
+        let culprit = oldest.culprit.map { " in \($0.function)" } ?? ""
+        let text = "\(oldest.loop)\(others) stalled for \(max(age, 0).duration)\(culprit)".printable
+        let line = text.truncated(to: (terminal.width ?? 80) - 1)
+        guard line != statusLine else { return }
+        statusLine = line
+        try write(Self.rewind + terminal.style(line, .red))
+    }
+
+    /// Takes the line away that is updated in place.
+    func clear() throws {
+        guard !statusLine.isEmpty else { return }
+        statusLine = ""
+        try write(Self.rewind)
+    }
+
+    private func line(_ event: StallFollower.Event, _ report: ReportSummary) -> String {
+        let duration = report.durationMilliseconds.duration
+        let (words, style): (String, Terminal.Style) =
+            switch event {
+            case .began: ("stalls, \(duration) so far", .red)
+            case .ended: ("stalled for \(duration)", .yellow)
+            case .abandoned: ("was given up after \(duration)", .magenta)
+            case .died: ("ended with its process, after \(duration)", .magenta)
+            }
+        var rest = report.cause.map { "  \($0.rawValue)" } ?? ""
+        if let culprit = report.culprit {
+            rest += "  \(culprit.function)"
+            if let file = culprit.file { rest += "  \(fileName(file))" + (culprit.line.map { ":\($0)" } ?? "") }
+        }
+        if report.repeats > 0 { rest += "  +\(report.repeats) like it" }
+        let head = "\(report.startedAt.timeOfDay)  \(report.loop.printable.padded(to: 10))  "
+        let padded = words.padded(to: 22)
+        let room = (terminal.width ?? .max) - head.columns - padded.columns
+        return terminal.style(head, .faint) + terminal.style(padded, style)
+            + rest.printable.truncated(to: max(room, 20))
+    }
+}
+
+extension Timestamp {
+    /// Hours, minutes and seconds (UTC).
+    fileprivate var timeOfDay: String {
+        // 2026-11-21T08:00:00.123456Z
+        let text = description
+        guard let t = text.firstIndex(of: "T") else { return text }
+        return String(text[text.index(after: t)...].prefix(8))
+    }
+}
+
+/// What `tail --json` prints for an event.
+struct TailEvent: Encodable {
+    let event: StallFollower.Event
+    let report: Report
+
+    struct Report: Encodable {
+        let id: String
+        let kind: String
+        let state: String
+        let startedAt: Timestamp
+        let durationMilliseconds: Double
+        let loop: String
+        let cause: String?
+        let culprit: TopReport.Culprit?
+        let fingerprint: String?
+        let repeats: Int
+        let process: String
+        let pid: Int32
+
+        init(_ report: ReportSummary) {
+            id = report.id
+            kind = report.kind.rawValue
+            state = report.state.rawValue
+            startedAt = report.startedAt
+            durationMilliseconds = report.durationMilliseconds
+            loop = report.loop
+            cause = report.cause?.rawValue
+            culprit = report.culprit.map {
+                TopReport.Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
+            }
+            fingerprint = report.fingerprint
+            repeats = report.repeats
+            process = report.process.name
+            pid = report.process.pid
+        }
+    }
+}

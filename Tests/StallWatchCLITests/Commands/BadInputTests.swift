@@ -1,0 +1,177 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import StallWatchCLI
+
+/// What every command does with input that is none.
+@Suite struct BadInputTests {
+    /// Commands that read reports, up to the paths.
+    private static let readers = [["show"], ["top"], ["symbolicate"], ["top", "--json"], ["show", "--json"]]
+
+    @Test(arguments: readers + [["validate"], ["stats"], ["tail"]])
+    func aPathThatIsNotThere(command: [String]) throws {
+        let result = try Tool.run(command + ["nowhere"], in: try Scratch())
+        #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
+        #expect(result.output == "")
+        #expect(result.status == 66)
+    }
+
+    @Test(arguments: readers + [["validate"]])
+    func aDirectoryWithoutReports(command: [String]) throws {
+        let scratch = try Scratch()
+        try scratch.write("package.json", "{}")
+        let result = try Tool.run(command + ["."], in: scratch)
+        #expect(
+            result.errors == """
+                Error: There is no report: a directory has them in files stall-*.json and *.ndjson; name the one that the \
+                monitor writes to.
+
+                """
+        )
+        #expect(result.output == "")
+        #expect(result.status == 66)
+    }
+
+    @Test(arguments: readers)
+    func aBrokenFileAmongGoodOnesIsNamedAndPassedOver(command: [String]) throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2)])
+        try scratch.write("stall-broken.json", String(ReportFixture().json.prefix(100)))
+        try scratch.write("stall-rubbish.json", (0..<200).map { UInt8($0) })
+        let result = try Tool.run(command + ["."], in: scratch)
+        let lines = result.errors.split(separator: "\n")
+        #expect(lines.count { $0.hasPrefix("Skipped ./stall-broken.json: ") } == 1)
+        #expect(lines.count { $0.hasPrefix("Skipped ./stall-rubbish.json: ") } == 1)
+        #expect(lines.contains("2 reports were skipped, 2 read."))
+        #expect(result.output.contains("01936c1e") || result.output.contains("9f2c41d07a3be815"))
+        #expect(result.status == 0)
+
+        let strict = try Tool.run(command + [".", "--strict"], in: scratch)
+        #expect(strict.errors.hasSuffix("Error: 2 reports are faulty.\n"))
+        #expect(strict.status == 65)
+    }
+
+    @Test(arguments: readers)
+    func nothingButBrokenFiles(command: [String]) throws {
+        let scratch = try Scratch()
+        try scratch.write("stall-1.json", "{")
+        let result = try Tool.run(command + ["."], in: scratch)
+        #expect(result.errors.hasSuffix("1 report was skipped, 0 read.\nError: There is no report that can be read.\n"))
+        #expect(result.output == "")
+        #expect(result.status == 65)
+    }
+
+    @Test func whyAReportIsPassedOver() throws {
+        let scratch = try Scratch()
+        let good = ReportFixture().json
+        for (name, text, reason) in [
+            (
+                "newer", good.replacingOccurrences(of: "\"schemaVersion\": 1", with: "\"schemaVersion\": 2"),
+                "the report has schema version 2, and this version reads up to 1: use a newer StallWatch"
+            ),
+            ("empty", "", "this is not a stall report: the document: an object is expected, at byte 0"),
+            ("list", "[]", "this is not a stall report: the document: an object is expected, at byte 0"),
+            ("other", "{\"a\": 1}", "this is not a stall report: schemaVersion is missing"),
+            (
+                "time", good.replacingOccurrences(of: "2026-11-21T08:00:00.123456Z", with: "noon"),
+                "this is not a stall report: .startedAt: \"noon\" is not a time like 2026-11-21T08:00:00.123456Z, at byte 126"
+            ),
+            (
+                "latin", "{\"name\": \"\u{1}\"}",
+                "this is not a stall report: .name: a control character is in a string, at byte 10"
+            ),
+        ] {
+            let path = try scratch.write("\(name).json", text)
+            let result = try Tool.run(["top", path])
+            #expect(result.errors.split(separator: "\n").first.map(String.init) == "Skipped \(path): \(reason)")
+            #expect(result.status == 65)
+        }
+        let huge = scratch.path + "/huge.json"
+        #expect(FileManager.default.createFile(atPath: huge, contents: nil))
+        #expect(truncate(huge, 50 << 30) == 0)
+        let result = try Tool.run(["top", huge])
+        #expect(
+            result.errors.hasPrefix(
+                "Skipped \(huge): it has 53687091200 bytes, and 16777216 is the most that is read\n")
+        )
+    }
+
+    @Test func whatMayNotBeReadIsNamed() throws {
+        // Root may read everything.
+        guard geteuid() != 0 else { return }
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture(number: 1)], in: "open/")
+        try scratch.write([ReportFixture(number: 2)], in: "closed/")
+        chmod(scratch.path + "/closed", 0)
+        defer { chmod(scratch.path + "/closed", 0o700) }
+        let below = try Tool.run(["top", "."], in: scratch)
+        #expect(below.errors == "Skipped ./closed: Permission denied\n1 report was skipped, 1 read.\n")
+        #expect(below.status == 0)
+        let named = try Tool.run(["top", "closed"], in: scratch)
+        #expect(named.errors == "Error: closed cannot be read: Permission denied\n")
+        #expect(named.status == 77)
+    }
+
+    /// Every complaint about the command line, whole.
+    @Test func wrongUsage() throws {
+        let expected = try String(
+            contentsOf: repository.appendingPathComponent("Tests/StallWatchCLITests/Texts/usage.txt"), encoding: .utf8
+        )
+        var text = ""
+        for line in expected.split(separator: "\n") where line.hasPrefix("$ stallwatch ") {
+            let result = try Tool.run(line.split(separator: " ").dropFirst(2).map(String.init))
+            #expect(result.output == "")
+            text += "\(line)\n\(result.errors)status \(result.status)\n\n"
+        }
+        #expect(text == expected)
+    }
+
+    /// As under `| head -c 0`.
+    @Test(arguments: [["top"], ["show"], ["validate"], ["symbolicate"], ["top", "--json"]])
+    func aReaderThatGoesAwayIsNoError(command: [String]) throws {
+        let scratch = try Scratch()
+        try scratch.write((1...50).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0 + 10)") })
+        let pipe = Pipe()
+        let errors = Pipe()
+        let process = Tool.process(command + [scratch.path])
+        process.standardOutput = pipe
+        process.standardError = errors
+        try pipe.fileHandleForReading.close()
+        try process.run()
+        try pipe.fileHandleForWriting.close()
+        try errors.fileHandleForWriting.close()
+        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit)
+        #expect(process.terminationStatus == 0)
+        #expect(!text.contains("Error"))
+    }
+
+    @Test func aFullDiskIsSaidSo() throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture()])
+        let process = Tool.process(["top", scratch.path])
+        let errors = Pipe()
+        process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
+        process.standardError = errors
+        try process.run()
+        try errors.fileHandleForWriting.close()
+        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(text == "Error: standard output cannot be written: No space left on device\n")
+        #expect(process.terminationStatus == 74)
+    }
+
+    /// What a report says is not obeyed by the terminal.
+    @Test func controlCharactersAreNotPrinted() throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture(function: "\\u001b[2Jclear", cause: "\\u009b31m")])
+        for command in ["top", "show"] {
+            let result = try Tool.run([command, scratch.path])
+            #expect(result.status == 0)
+            #expect(result.output.contains("\u{fffd}[2Jclear"))
+            #expect(!result.output.unicodeScalars.contains { $0.value == 0x1b || $0.value == 0x9b })
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct DiffTests {
+    /// Twelve hours of monitoring each, by their processes: from seven in the morning.
+    private func folders() throws -> Scratch {
+        let scratch = try Scratch()
+        var number = 0
+        func add(_ folder: String, _ fingerprint: String, _ count: Int, _ milliseconds: Double) throws {
+            for _ in 0..<count {
+                number += 1
+                try scratch.write(
+                    [
+                        ReportFixture(
+                            number: number, milliseconds: milliseconds, fingerprint: fingerprint,
+                            function: "in\(fingerprint.prefix(1))()")
+                    ],
+                    in: folder
+                )
+            }
+        }
+        try add("base/", "aaaaaaaaaaaaaaaa", 4, 500)
+        try add("new/", "aaaaaaaaaaaaaaaa", 5, 500)  // no more than chance
+        try add("base/", "bbbbbbbbbbbbbbbb", 4, 500)
+        try add("new/", "bbbbbbbbbbbbbbbb", 4, 1_000)  // longer
+        try add("base/", "cccccccccccccccc", 4, 500)
+        try add("new/", "cccccccccccccccc", 20, 500)  // more often
+        try add("base/", "dddddddddddddddd", 20, 500)
+        try add("new/", "dddddddddddddddd", 2, 500)  // less often
+        try add("base/", "eeeeeeeeeeeeeeee", 1, 500)  // gone
+        try add("new/", "ffffffffffffffff", 1, 500)  // new
+        return scratch
+    }
+
+    private let times = ["--base-time", "10h", "--new-time", "10h"]
+
+    @Test func whatHasChangedIsListedWorstFirst() throws {
+        let result = try Tool.run(["diff", "base", "new"] + times, in: try folders())
+        #expect(
+            result.output == """
+                change     stalls/h        stalled/h           median  cause  culprit  fingerprint
+                new            0.10            50 ms           500 ms  lock   inf()    ffffffffffffffff
+                worse   0.40 → 2.00  200 ms → 1.00 s  500 ms → 500 ms  lock   inc()    cccccccccccccccc
+                worse   0.40 → 0.40  200 ms → 400 ms  500 ms → 1.00 s  lock   inb()    bbbbbbbbbbbbbbbb
+                better  2.00 → 0.20  1.00 s → 100 ms  500 ms → 500 ms  lock   ind()    dddddddddddddddd
+                gone           0.10            50 ms           500 ms  lock   ine()    eeeeeeeeeeeeeeee
+
+                1 new, 2 worse, 1 same, 1 better, 1 gone.
+                Monitored: 10 h 0 min before, 10 h 0 min now.
+
+                """
+        )
+        #expect(result.errors == "")
+        #expect(result.status == 0)
+    }
+
+    @Test(arguments: [
+        ("new", 1, "Failed: 1 new.\n"), ("new,worse", 1, "Failed: 1 new, 2 worse.\n"), ("gone", 1, "Failed: 1 gone.\n"),
+    ])
+    func continuousIntegrationIsTold(words: String, status: Int32, errors: String) throws {
+        let result = try Tool.run(["diff", "base", "new", "--fail-on", words] + times, in: try folders())
+        #expect(result.errors == errors)
+        #expect(result.status == status)
+    }
+
+    @Test func nothingHasChanged() throws {
+        let result = try Tool.run(
+            ["diff", "base", "base", "--fail-on", "new,worse,better,gone"], in: try folders())
+        #expect(result.output.hasPrefix("0 new, 0 worse, 5 same, 0 better, 0 gone.\n"))
+        #expect(result.status == 0)
+    }
+
+    @Test func ratesAreOfMonitoredTime() throws {
+        // Ten times as many in ten times the time is the same.
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture(number: 1)], in: "base/")
+        try scratch.write((2..<12).map { ReportFixture(number: $0) }, in: "new/")
+        func verdict(_ arguments: String...) throws -> String? {
+            let result = try Tool.run(["diff", "base", "new", "--json"] + arguments, in: scratch)
+            let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+            return (object?["changes"] as? [[String: Any]])?.first?["change"] as? String
+        }
+        #expect(try verdict("--base-time", "1h", "--new-time", "10h") == "same")
+        #expect(try verdict("--base-time", "1h", "--new-time", "1h") == "worse")
+        // By the processes' start an hour before.
+        #expect(try verdict() == "worse")
+        // What statistics say counts more than what reports do.
+        for (folder, seconds) in [("base", 3_600), ("new", 36_000)] {
+            try scratch.write(
+                "\(folder)/statistics.json",
+                #"{"heldBack": {}, "loops": [{"label": "main", "watchedSeconds": \#(seconds)}]}"#
+            )
+        }
+        #expect(try verdict() == "same")
+        let text = try Tool.run(["diff", "base", "new"], in: scratch).output
+        #expect(text.hasSuffix("Monitored: 1 h 0 min by the statistics before, 10 h 0 min by the statistics now.\n"))
+    }
+
+    @Test func aProgramThatNeverStalledIsASideToo() throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture(number: 1)], in: "new/")
+        try scratch.write(
+            "base/statistics.json", #"{"heldBack": {}, "loops": [{"label": "main", "watchedSeconds": 60}]}"#)
+        let result = try Tool.run(["diff", "base", "new", "--fail-on", "new"], in: scratch)
+        #expect(result.errors == "Failed: 1 new.\n")
+        #expect(result.status == 1)
+    }
+}

@@ -1,0 +1,47 @@
+import ArgumentParser
+import Foundation
+import Testing
+
+@testable import StallWatchCLI
+
+/// The help texts, whole: `Texts/help-NAME.txt`.
+@Suite struct HelpTests {
+    private static let commands = ["show", "top", "diff", "stats", "validate", "tail", "symbolicate"]
+
+    private func expected(_ name: String) throws -> String {
+        try String(
+            contentsOf: repository.appendingPathComponent("Tests/StallWatchCLITests/Texts/help-\(name).txt"),
+            encoding: .utf8
+        )
+    }
+
+    @Test(arguments: commands) func everyCommandHasHelp(command: String) throws {
+        let result = try Tool.run([command, "--help"])
+        #expect(try result.output == expected(command))
+        #expect(result.errors == "")
+        #expect(result.status == 0)
+        #expect(result.output.contains("Examples:\n  stallwatch \(command) "))
+        #expect(try Tool.run(["help", command]).output == result.output)
+    }
+
+    @Test func theToolHasHelp() throws {
+        let result = try Tool.run(["--help"])
+        #expect(result.status == 0)
+        #expect(result.errors == "")
+        for command in StallWatchCommand.configuration.subcommands {
+            #expect(result.output.contains("\n  \(command.configuration.commandName ?? "?") "))
+        }
+        // Without arguments there is nothing else to do.
+        #expect(try Tool.run([]).output == result.output)
+    }
+
+    @Test func itSaysItsVersion() throws {
+        #expect(try Tool.run(["--version"]).output == "0.1.0\n")
+    }
+
+    @Test(arguments: ["bash", "zsh", "fish"]) func shellsAreGivenCompletions(shell: String) throws {
+        let result = try Tool.run(["--generate-completion-script", shell])
+        #expect(result.status == 0)
+        #expect(result.output.contains("stallwatch") && result.output.contains("symbolicate"))
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import StallWatch
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct ShowTests {
+    @Test func aReportIsShownWhole() throws {
+        let scratch = try Scratch()
+        let source = (1...100).map { "line \($0)" }.joined(separator: "\n")
+        let file = try scratch.write("NoteStore.swift", source)
+        try scratch.write([ReportFixture(number: 1, repeats: 2, file: file)])
+        let result = try Tool.run(["show", "."], in: scratch)
+        #expect(
+            result.output == """
+                main stalled for 500 ms in NoteStore.save(_:) (timer)
+                lock (certain): Blocked for 480 of 500 ms in pthread_mutex_lock.
+
+                  ██▓░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
+                  █ on CPU 15 ms (3 %)  ▓ waiting for a CPU 5 ms (1 %)  ░ blocked 480 ms (96 %)
+
+                Lock
+                  main waits for a pthreadMutex at 0x7f1c2c0012a0, in pthread_mutex_lock
+                  └ held by thread 4711 "db-writer", which is in clock_nanosleep(625 ms)
+                      >  0 writeWAL()  notes
+
+                Stack at 251 ms, 376 ms  blocked, read
+                     0 pthread_mutex_lock  libc.so.6
+                  >  1 NoteStore.save(_:)  NoteStore.swift:88
+                       … 1 frame that only passes on the call
+                  >  3 notes+0x2f3a0
+
+                NoteStore.swift:88
+                  85 │ line 85
+                  86 │ line 86
+                  87 │ line 87
+                > 88 │ line 88
+                  89 │ line 89
+                  90 │ line 90
+                  91 │ line 91
+
+                began       2026-11-21T08:00:00.123456Z
+                loop        main (runLoop), turn 7, thread 4700 "notes"
+                threshold   250 ms
+                process     notes, pid 4700, on web-3
+                metadata    version=1.4.2
+                fingerprint 9f2c41d07a3be815
+                repeats     2 stalls like it since the report before
+                report      01936c1e-7a52-7c3e-9d0e-000000000001, ./stall-20261121T080000.123456Z-000000000001.json
+
+                """
+        )
+        #expect(result.errors == "")
+        #expect(result.status == 0)
+        let bare = try Tool.run(["show", ".", "--no-source", "--all-frames"], in: scratch).output
+        #expect(!bare.contains("line 88"))
+        #expect(bare.contains("     2 __CFRunLoopRun  libc.so.6\n"))
+    }
+
+    @Test func ofSeveralTheOneAskedForIsShown() throws {
+        let scratch = try Scratch()
+        try scratch.write([
+            ReportFixture(number: 1, startedAt: "2026-11-21T08:00:01.000000Z", milliseconds: 900),
+            ReportFixture(number: 2, startedAt: "2026-11-21T08:00:03.000000Z", milliseconds: 300),
+            ReportFixture(number: 3, startedAt: "2026-11-21T08:00:02.000000Z", milliseconds: 600),
+        ])
+        func shown(_ arguments: String...) throws -> [Int] {
+            let output = try Tool.run(["show", "--json", scratch.path] + arguments).output
+            return output.split(separator: "\n").compactMap { line in
+                line.hasPrefix("  \"id\" : ") ? Int(line.dropLast(2).suffix(12)) : nil
+            }
+        }
+        #expect(try shown() == [2])
+        #expect(try shown("--by", "longest") == [1])
+        #expect(try shown("--limit", "2") == [2, 3])
+        #expect(try shown("--limit", "9", "--by", "longest") == [1, 3, 2])
+        #expect(try shown("--id", ReportFixture(number: 3).id) == [3])
+        #expect(try shown("--id", "0001") == [1])
+        #expect(try shown("--min", "500ms") == [3])
+        #expect(
+            try Tool.run(["show", scratch.path]).output.hasSuffix(
+                "1 of 3 reports shown: --limit, --by and --id choose others.\n"))
+    }
+
+    @Test func anOngoingStallSaysSo() throws {
+        let report = try StallReport(jsonData: ReportFixture(state: "ongoing").bytes)
+        let view = ReportView(report: report, origin: ReportOrigin(path: "-", line: 3), terminal: Terminal(width: 60))
+        #expect(view.text.hasPrefix("main stalled and has not come back after 500 ms in NoteStore.save(_:) (timer)\n"))
+        #expect(view.text.contains("\nIt still lasted when this was written.\n"))
+        #expect(view.text.hasSuffix(", standard input:3\n"))
+    }
+
+    @Test(arguments: [Int.min, -1, 0, 8, Int.max]) func aLineThatIsNotThereIsNotShown(line: Int) throws {
+        let scratch = try Scratch()
+        let file = try scratch.write("short.swift", "one\ntwo")
+        let json = ReportFixture(file: file).json.replacingOccurrences(of: "\"line\": 88", with: "\"line\": \(line)")
+        let report = try StallReport(jsonData: Array(json.utf8))
+        #expect(ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal()).source == "")
+    }
+
+    @Test(arguments: [[0.5, 0.25, 0.25], [0.002, 0.001, 0.997], [1, 0, 0], [0.34, 0.33, 0.33]])
+    func aBarIsAlwaysFull(shares: [Double]) {
+        for width in [10, 37, 50] {
+            let cells = ReportView.shares(shares, of: width)
+            #expect(cells.reduce(0, +) == width)
+            #expect(zip(cells, shares).allSatisfy { $0 > 0 || $1 <= 0.001 })
+        }
+    }
+}

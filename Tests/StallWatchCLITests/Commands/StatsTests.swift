@@ -1,0 +1,100 @@
+import Foundation
+import StallWatch
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct StatsTests {
+    private let first = """
+        {
+          "stalls": 3, "heldBack": { "repeated": 2, "debugger": 0 }, "reportsDropped": 0, "reportsLost": 1,
+          "reportsRemoved": 0, "reportsRecovered": 0, "failedWrites": 1, "lastWriteError": "no space",
+          "loops": [
+            { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 3, "stallSeconds": 1.5,
+              "stallsPerHour": 6, "stallSecondsPerHour": 3,
+              "latency": [ { "belowMicroseconds": 1000, "turns": 98 }, { "belowMicroseconds": 500000, "turns": 2 } ] }
+          ]
+        }
+        """
+    private let second = """
+        {
+          "stalls": 0, "heldBack": { "repeated": 1 },
+          "loops": [
+            { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 1, "stallSeconds": 0.5,
+              "latency": [ { "belowMicroseconds": 2000, "turns": 100 } ] },
+            { "label": "idle", "watchedSeconds": 60, "turns": 0, "busySeconds": 0, "stalls": 0, "stallSeconds": 0, "latency": [] }
+          ]
+        }
+        """
+
+    @Test func filesAreAddedUpByLoop() throws {
+        let scratch = try Scratch()
+        try scratch.write("a/first.json", first)
+        try scratch.write("a/other.json", "{\"colour\": 1}")
+        try scratch.write("second", second)
+        let result = try Tool.run(["stats", "a", "second"], in: scratch)
+        #expect(
+            result.output == """
+                loop    watched  turns   busy     p50     p99       max  stalls  per hour  stalled
+                idle  1 min 0 s      0  0.0 %       -       -         -       0      0.00     0 ms
+                main  1 h 0 min    200  1.0 %  < 2 ms  < 2 ms  < 500 ms       4      4.00   2.00 s
+
+                3 stalls in 2 files; held back: 3 repeated.
+                Reports that a sink missed: 1
+                Writes that failed: 1
+                The last write that failed: no space
+
+                """
+        )
+        #expect(result.errors == "")
+        #expect(result.status == 0)
+    }
+
+    @Test func jsonHasTheSame() throws {
+        let scratch = try Scratch()
+        let path = try scratch.write("first.json", first)
+        let result = try Tool.run(["stats", "--json", path])
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+        let loops = try #require(object?["loops"] as? [[String: Any]])
+        #expect(loops.count == 1)
+        #expect(loops[0]["p50Milliseconds"] as? Double == 1)
+        #expect(loops[0]["p99Milliseconds"] as? Double == 500)
+        #expect(loops[0]["stalls"] as? Int == 3)
+        #expect(object?["heldBack"] as? [String: Int] == ["repeated": 2, "debugger": 0])
+    }
+
+    /// What a monitor writes today.
+    @Test func aMonitorsOwnFileIsRead() throws {
+        let scratch = try Scratch()
+        let path = scratch.path + "/statistics.json"
+        var configuration = StallMonitor.Configuration(reports: .directory(scratch.path + "/stalls"))
+        configuration.statisticsPath = path
+        let monitor = try StallMonitor(configuration)
+        try monitor.start()
+        monitor.stop()
+        let sum = try StatisticsFile.sum(of: [path])
+        #expect(sum.files == 1)
+        #expect(sum.heldBack.keys.contains("repeated"))
+        #expect(sum.loops.isEmpty)
+    }
+
+    @Test(arguments: ["", "[]", "{}", "{\"loops\": []}", "{\"loops\": [], \"heldBack\": {\"x\": -1}}", "\u{0}\u{1}"])
+    func whatIsNoStatisticsIsRefused(text: String) throws {
+        let scratch = try Scratch()
+        try scratch.write("file", text)
+        let result = try Tool.run(["stats", "file"], in: scratch)
+        #expect(result.errors == "Error: file: these are not the statistics of a monitor.\n")
+        #expect(result.status == 65)
+    }
+
+    @Test func aDirectoryWithoutStatistics() throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture()])
+        let result = try Tool.run(["stats", "."], in: scratch)
+        #expect(
+            result.errors
+                == "Error: There are no statistics: name the file that the configuration's statisticsPath says.\n"
+        )
+        #expect(result.status == 66)
+    }
+}

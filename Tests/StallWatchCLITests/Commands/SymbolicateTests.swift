@@ -1,0 +1,77 @@
+import Foundation
+import StallWatch
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct SymbolicateTests {
+    /// A report whose one frame lies in the tool itself, which this test has built.
+    private func report(in scratch: Scratch) throws -> (path: String, report: ReportFixture) {
+        let fixture = ReportFixture(number: 1)
+        let text = fixture.json
+            .replacingOccurrences(of: "\"path\": \"/opt/notes/bin/notes\"", with: "\"path\": \"/gone/notes\"")
+        return (try scratch.write(fixture.fileName, text), fixture)
+    }
+
+    @Test func whatCannotBeFoundIsListed() throws {
+        let scratch = try Scratch()
+        let (path, fixture) = try report(in: scratch)
+        let result = try Tool.run(["symbolicate", path])
+        let named = try StallReport(jsonData: Array(result.output.utf8))
+        #expect(named.id == fixture.id)
+        let lines = result.errors.split(separator: "\n").map(String.init)
+        #expect(lines.first == "Not all could be found:")
+        #expect(lines.last == "1 report, 4 of 5 frames have a name.")
+        #expect(
+            lines.contains { $0.hasPrefix("notes  3b1e            1        1  its file: No such file or directory") })
+        #expect(result.status == 0)
+    }
+
+    @Test func severalReportsComeOneALine() throws {
+        let scratch = try Scratch()
+        try scratch.write((1...3).map { ReportFixture(number: $0) })
+        let result = try Tool.run(["symbolicate", scratch.path])
+        #expect(result.output.split(separator: "\n").count == 3)
+        let top = try Tool.run(["top", "-", "--json"], input: result.output)
+        #expect(top.output.contains("\"reports\" : 3"))
+        #expect(top.errors == "")
+    }
+
+    @Test func reportsAreWrittenElsewhereOrReplaced() throws {
+        let scratch = try Scratch()
+        let (path, fixture) = try report(in: scratch)
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        let elsewhere = try Tool.run(["symbolicate", ".", "--output", "named", "--json"], in: scratch)
+        #expect(elsewhere.errors == "")
+        #expect(elsewhere.output.contains("\"unnamedFrames\" : 1"))
+        let written = scratch.path + "/named/" + fixture.fileName
+        _ = try StallReport(jsonData: Array(Data(contentsOf: URL(fileURLWithPath: written))))
+        #expect(try FileManager.default.attributesOfItem(atPath: written)[.posixPermissions] as? Int == 0o600)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        let inPlace = try Tool.run(["symbolicate", path, "--in-place"])
+        #expect(inPlace.status == 0)
+        #expect(inPlace.output.hasPrefix("Not all could be found:\n"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) != before)
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o640)
+        #expect(scratch.names == ["named", fixture.fileName])
+    }
+
+    @Test func linesCannotBeReplacedInPlace() throws {
+        let scratch = try Scratch()
+        try scratch.write("stalls.ndjson", ReportFixture().line)
+        let result = try Tool.run(["symbolicate", "stalls.ndjson", "--in-place"], in: scratch)
+        #expect(
+            result.errors == "Error: stalls.ndjson is not a file of one report: use --output instead of --in-place.\n")
+        #expect(result.status == 73)
+    }
+
+    @Test func aDirectoryThatCannotBeMadeIsNamed() throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture()])
+        let result = try Tool.run(["symbolicate", ".", "--output", "a/b"], in: scratch)
+        #expect(result.errors == "Error: a/b cannot be written: No such file or directory\n")
+        #expect(result.status == 73)
+    }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import Glibc
+import StallWatch
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct TailTests {
+    /// `tail` running on a directory, with what it has printed so far.
+    private final class Following {
+        let process: Process
+        private let scratch: Scratch
+        private let output: String
+
+        init(_ scratch: Scratch, _ arguments: [String] = []) throws {
+            self.scratch = scratch
+            output = scratch.path + "/output"
+            process = Tool.process(["tail", scratch.path + "/stalls"] + arguments)
+            process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: scratch.write("output", "")))
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+        }
+
+        var text: String { (try? String(contentsOfFile: output, encoding: .utf8)) ?? "" }
+
+        /// Waits, 20 seconds at most, for the output to have so many lines.
+        func lines(_ count: Int) -> [String] {
+            for _ in 0..<2_000 where text.split(separator: "\n").count < count { usleep(10_000) }
+            return text.split(separator: "\n").map(String.init)
+        }
+
+        /// SIGTERM goes the way of Ctrl-C, which a shell has its background jobs ignore.
+        func end() -> Int32 {
+            process.terminate()
+            process.waitUntilExit()
+            return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+        }
+    }
+
+    @Test func stallsAreToldWhileTheyLastAndWhenTheyAreOver() throws {
+        let scratch = try Scratch()
+        try scratch.write(
+            [ReportFixture(number: 1), ReportFixture(number: 2, state: "ongoing", milliseconds: 250)], in: "stalls/")
+        let following = try Following(scratch)
+        #expect(
+            following.lines(1) == [
+                "08:00:00  main        stalls, 250 ms so far   lock  NoteStore.save(_:)  NoteStore.swift:88"
+            ])
+        try scratch.write([ReportFixture(number: 2, state: "ongoing", milliseconds: 400)], in: "stalls/")
+        try scratch.write([ReportFixture(number: 3, milliseconds: 700, loop: "storage", repeats: 3)], in: "stalls/")
+        #expect(
+            following.lines(2).last
+                == "08:00:00  storage     stalled for 700 ms      lock  NoteStore.save(_:)  NoteStore.swift:88  +3 like it"
+        )
+        try scratch.write([ReportFixture(number: 2, milliseconds: 90_000)], in: "stalls/")
+        #expect(
+            following.lines(3).last
+                == "08:00:00  main        stalled for 1 min 30 s  lock  NoteStore.save(_:)  NoteStore.swift:88")
+        #expect(following.end() == 0)
+        #expect(following.lines(3).count == 3)
+    }
+
+    @Test func eventsAsJSON() throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, loop: "storage")], in: "stalls/")
+        let following = try Following(scratch, ["--json", "--all", "--loop", "storage"])
+        let line = try #require(following.lines(1).first)
+        let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        #expect(object?["event"] as? String == "ended")
+        #expect((object?["report"] as? [String: Any])?["id"] as? String == ReportFixture(number: 2).id)
+        #expect(following.end() == 0)
+        #expect(following.lines(1).count == 1)
+    }
+
+    /// A process that was killed in the middle of a stall cannot say that it is over.
+    @Test func aStallEndsWithItsProcess() throws {
+        func line(_ path: String) throws -> String {
+            try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
+        }
+        let scratch = try Scratch()
+        let sleeper = Process()
+        sleeper.executableURL = URL(fileURLWithPath: "/bin/sleep")
+        sleeper.arguments = ["60"]
+        try sleeper.run()
+        let fields = try line("/proc/\(sleeper.processIdentifier)/stat").split(separator: " ")
+        let report = ReportFixture(
+            number: 2, state: "ongoing", milliseconds: 250, pid: sleeper.processIdentifier,
+            startTicks: try #require(UInt64(fields[21])), bootID: try line("/proc/sys/kernel/random/boot_id"),
+            hostname: try line("/proc/sys/kernel/hostname")
+        )
+        try scratch.write([report], in: "stalls/")
+        let following = try Following(scratch)
+        #expect(following.lines(1).count == 1)
+        // The test's thread has SIGTERM blocked, and what it starts takes that over.
+        kill(sleeper.processIdentifier, SIGKILL)
+        sleeper.waitUntilExit()
+        #expect(following.lines(2).last?.contains("ended with its process, after 250 ms") == true)
+        #expect(following.end() == 0)
+        #expect(following.lines(2).count == 2)
+    }
+
+    @Test func itEndsWhenNobodyReads() throws {
+        let scratch = try Scratch()
+        try scratch.write([ReportFixture(number: 1)], in: "stalls/")
+        let process = Tool.process(["tail", scratch.path + "/stalls"])
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        try pipe.fileHandleForWriting.close()
+        try pipe.fileHandleForReading.close()
+        withExtendedLifetime(scratch) { process.waitUntilExit() }
+        #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+    }
+
+    @Test func aFileIsNoDirectory() throws {
+        let scratch = try Scratch()
+        try scratch.write("file", "")
+        let result = try Tool.run(["tail", "file"], in: scratch)
+        #expect(result.errors == "Error: file cannot be read: Not a directory\n")
+        #expect(result.status == 66)
+    }
+
+    @Test func oneLineCountsThoseThatLast() throws {
+        final class Printed { var text = "" }
+        let printed = Printed()
+        let printer = TailPrinter(terminal: Terminal(isTerminal: true, width: 60), isJSON: false) { printed.text += $0 }
+        var report = ReportSummary(try StallReport(jsonData: ReportFixture(state: "ongoing").bytes))
+        report.startedAt = Timestamp(microsecondsSince1970: 1_000_000)
+        try printer.showOngoing([report, report], now: 13_300_000_000)
+        #expect(printed.text == "\r\u{1b}[Kmain and 1 more stalled for 12.30 s in NoteStore.save(_:)")
+        printed.text = ""
+        try printer.showOngoing([], now: 14_000_000_000)
+        #expect(printed.text == "\r\u{1b}[K")
+    }
+
+    @Test func everythingIsToldOnce() throws {
+        var follower = StallFollower()
+        var report = ReportSummary(try StallReport(jsonData: ReportFixture(state: "ongoing").bytes))
+        #expect(follower.take(report) == .began)
+        #expect(follower.take(report) == nil)
+        #expect(follower.dead { _ in true } == [report])
+        #expect(follower.dead { _ in true } == [])
+        // It only looked dead.
+        #expect(follower.take(report) == nil)
+        report.state = .ended
+        #expect(follower.take(report) == .ended)
+        #expect(follower.take(report) == nil)
+        #expect(follower.ongoing.isEmpty)
+    }
+}

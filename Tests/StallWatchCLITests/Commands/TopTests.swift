@@ -1,0 +1,144 @@
+import Foundation
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct TopTests {
+    private func folder() throws -> Scratch {
+        let scratch = try Scratch()
+        try scratch.write([
+            ReportFixture(number: 1, milliseconds: 300),
+            ReportFixture(number: 2, startedAt: "2026-11-21T09:00:00.000000Z", milliseconds: 500, repeats: 3),
+            ReportFixture(number: 3, milliseconds: 400, cause: "sleep"),
+            ReportFixture(
+                number: 4, milliseconds: 2_500, process: "mail", pid: 12, metadata: ["version": "2.0", "env": "test"],
+                loop: "storage", fingerprint: "0000000000000001", function: "index()", cause: "cpu"
+            ),
+            ReportFixture(number: 5, kind: "saturation", milliseconds: 10_000, fingerprint: nil),
+        ])
+        return scratch
+    }
+
+    @Test func theTableHasTheGroupsWorstFirst() throws {
+        let result = try Tool.run(["top", "."], in: try folder())
+        #expect(
+            result.output == """
+                count    total      p50      p95      max  cause  culprit             where               loop     fingerprint
+                    1  10.00 s  10.00 s  10.00 s  10.00 s  lock   NoteStore.save(_:)  NoteStore.swift:88  main     -
+                    1   2.50 s   2.50 s   2.50 s   2.50 s  cpu    index()             NoteStore.swift:88  storage  0000000000000001
+                    6   1.20 s   400 ms   500 ms   500 ms  lock   NoteStore.save(_:)  NoteStore.swift:88  main     9f2c41d07a3be815
+
+                8 stalls in 3 groups, 13.70 s in 5 reports.
+
+                """
+        )
+        #expect(result.errors == "")
+        #expect(result.status == 0)
+    }
+
+    @Test func jsonHasTheSame() throws {
+        let result = try Tool.run(["top", ".", "--json", "--sort", "count", "--limit", "1"], in: try folder())
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+        let top = try #require(object)
+        #expect(top["reports"] as? Int == 5)
+        #expect(top["count"] as? Int == 8)
+        #expect(top["groupCount"] as? Int == 3)
+        #expect(top["totalMilliseconds"] as? Double == 13_700)
+        let groups = try #require(top["groups"] as? [[String: Any]])
+        #expect(groups.count == 1)
+        #expect(groups[0]["fingerprint"] as? String == "9f2c41d07a3be815")
+        #expect(groups[0]["count"] as? Int == 6)
+        #expect(groups[0]["reports"] as? Int == 3)
+        #expect(groups[0]["repeats"] as? Int == 3)
+        #expect(groups[0]["p50Milliseconds"] as? Double == 400)
+        #expect(groups[0]["p95Milliseconds"] as? Double == 500)
+        #expect(groups[0]["cause"] as? String == "lock")
+        #expect((groups[0]["longest"] as? [String: Any])?["id"] as? String == ReportFixture(number: 2).id)
+    }
+
+    @Test(
+        arguments: [
+            (["--since", "2026-11-21T08:30"], 1), (["--until", "2026-11-21 08:30"], 4), (["--loop", "storage"], 1),
+            (["--loop", "storage", "--loop", "main"], 5), (["--cause", "cpu", "--cause", "sleep"], 2),
+            (["--kind", "saturation"], 1), (["--function", "index"], 1), (["--function", "writeWAL"], 5),
+            (["--fingerprint", "9f2c"], 3), (["--min", "2s"], 2), (["--process", "mail"], 1),
+            (["--process", "4700"], 4),
+            (["--metadata", "version=1.4.2"], 4), (["--metadata", "version=2.0", "--metadata", "env=test"], 1),
+            (["--metadata", "version=2.0", "--metadata", "env=live"], 0), (["--cause", "cpu", "--loop", "main"], 0),
+        ] as [([String], Int)])
+    func filtersChoose(arguments: [String], count: Int) throws {
+        let result = try Tool.run(["top", ".", "--json"] + arguments, in: try folder())
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+        #expect(object?["reports"] as? Int == count)
+        #expect(result.status == 0)
+    }
+
+    @Test func nothingMatches() throws {
+        let result = try Tool.run(["top", ".", "--cause", "boredom"], in: try folder())
+        #expect(result.output == "No report matches.\n")
+        #expect(result.status == 0)
+    }
+
+    /// The same reports, in every form that they can come in.
+    @Test func reportsComeInManyForms() throws {
+        let scratch = try Scratch()
+        let reports = (1...20).map { ReportFixture(number: $0, milliseconds: Double($0) * 100) }
+        try scratch.write(reports, in: "directory/below/it/")
+        try scratch.write("lines/stalls.ndjson.1", reports.prefix(12).map(\.line).joined())
+        try scratch.write("lines/stalls.ndjson", reports.suffix(8).map(\.line).joined())
+        let whole = try Tool.run(["top", "directory", "--json"], in: scratch).output
+            .replacingOccurrences(of: "directory/below/it/", with: "")
+        func withoutPlaces(_ text: String) -> String {
+            text.split(separator: "\n").filter { !$0.contains("\"path\"") && !$0.contains("\"line\" : ") }.joined()
+        }
+        let documents = reports.map(\.json).joined()
+        let lines = reports.map(\.line).joined()
+        for (arguments, input) in [
+            (["lines"], nil), (["lines/stalls.ndjson", "lines/stalls.ndjson.1"], nil), (["-"], documents),
+            (["-"], lines),
+            (["-"], documents.replacingOccurrences(of: "\n  ", with: "\n")),
+            (reports.map { "directory/below/it/" + $0.fileName }, nil), (["/dev/stdin"], documents),
+        ] as [([String], String?)] {
+            let result = try Tool.run(["top", "--json"] + arguments, input: input, in: scratch)
+            #expect(withoutPlaces(result.output) == withoutPlaces(whole), "\(arguments)")
+            #expect(result.errors == "")
+        }
+    }
+
+    @Test func itFitsTheTerminal() throws {
+        var groups = StallGroups()
+        let report = ReportFixture(
+            function: String(repeating: "long", count: 50), file: "/src/" + String(repeating: "x", count: 90))
+        groups.add(try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: "x"))
+        for width in [40, 60, 80, 100, 120, 200] {
+            let text = TopCommand.text(groups, shown: groups.all, for: Terminal(isTerminal: true, width: width))
+            #expect(text.split(separator: "\n").allSatisfy { String($0).columns <= width }, "\(width)")
+        }
+        // What is left out first is what matters least.
+        let narrow = TopCommand.text(groups, shown: groups.all, for: Terminal(isTerminal: true, width: 80))
+        #expect(narrow.hasPrefix("count   total     p95     max  cause  culprit"))
+        let coloured = TopCommand.text(groups, shown: groups.all, for: Terminal(isTerminal: true, hasColour: true))
+        #expect(coloured.contains("\u{1b}[1m"))
+    }
+
+    /// As on a real terminal, which Python gives it.
+    @Test(
+        arguments: [
+            (["TERM": "xterm"], true), (["TERM": "xterm", "NO_COLOR": ""], true),
+            (["TERM": "xterm", "NO_COLOR": "1"], false),
+            (["TERM": "dumb"], false), ([:], false),
+        ] as [([String: String], Bool)])
+    func coloursAreForTerminals(environment: [String: String], hasColours: Bool) throws {
+        let scratch = try folder()
+        let process = Tool.process(["top", scratch.path], environment: environment)
+        process.arguments = ["-c", "import pty, sys; pty.spawn(sys.argv[1:])", Tool.path] + (process.arguments ?? [])
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        withExtendedLifetime(scratch) { process.waitUntilExit() }
+        #expect(output.contains("index()"))
+        #expect(output.contains("\u{1b}[1m") == hasColours)
+    }
+}

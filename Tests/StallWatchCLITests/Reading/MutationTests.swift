@@ -1,0 +1,88 @@
+import Foundation
+import StallWatch
+import Testing
+
+@testable import StallWatchCLI
+
+/// A thousand folders of damaged reports go through everything that reads reports: nothing crashes, and each report is either
+/// read or named.
+@Suite struct MutationTests {
+    @Test(arguments: 0..<8) func noFolderCrashesTheTool(part: Int) throws {
+        let checker = try ReportSchema.checker()
+        for seed in part * 125..<(part + 1) * 125 {
+            var generator = SeededGenerator(seed: UInt64(seed))
+            let scratch = try Scratch()
+            for number in 0..<2 {
+                let report = ReportFixture(number: number)
+                try scratch.write("stall-\(number).json", Self.damage(report.bytes, &generator))
+            }
+            let lines = (3..<5).map { ReportFixture(number: $0).line }.joined()
+            try scratch.write("stalls.ndjson", Self.damage(Array(lines.utf8), &generator))
+            try readEverything(scratch.path, checker)
+        }
+    }
+
+    private func readEverything(_ path: String, _ checker: SchemaChecker) throws {
+        var complaints = 0
+        var reports = ReadReports(files: try ReportFiles(paths: [path]), filter: ReportFilter(), isStrict: false)
+        reports.complain = { complaints += $0.hasPrefix("Skipped ") ? 1 : 0 }
+        var documents = 0
+        try unlessAllAreFaulty {
+            try reports.forEachDocument { bytes throws(UnreadableReport) in
+                ValidateCommand.Parsed(bytes)
+            } body: { parsed, _ in
+                documents += 1
+                _ = parsed.faults(by: checker)
+            }
+        }
+        var groups = StallGroups()
+        complaints = 0
+        try unlessAllAreFaulty { try reports.forEachSummary { groups.add($0, $1) } }
+        #expect(groups.reports + complaints == documents)
+        _ = TopCommand.text(groups, shown: groups.sorted(by: .total), for: Terminal(width: 100))
+        _ = try JSONOutput.bytes(TopReport(groups, shown: groups.all))
+
+        complaints = 0
+        var whole = 0
+        try unlessAllAreFaulty {
+            try reports.forEach { report, origin in
+                whole += 1
+                let view = ReportView(report: report, origin: origin, terminal: Terminal(width: 80), showsThreads: true)
+                #expect(!view.text.isEmpty)
+                var missing = MissingImages()
+                missing.add(report)
+                #expect(!missing.text(for: Terminal()).isEmpty)
+            }
+        }
+        #expect(whole + complaints == documents)
+        // Fewer fields are looked at for a summary, so it never refuses more.
+        #expect(whole <= groups.reports)
+    }
+
+    /// That there is nothing to read is an answer too.
+    private func unlessAllAreFaulty(_ body: () throws -> Void) throws {
+        do { try body() } catch let failure as CommandFailure where [.faultyData, .noInput].contains(failure.status) {}
+    }
+
+    /// Bits turned over, bytes taken out or put in, the end cut off: one to four times.
+    static func damage(_ bytes: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
+        var bytes = bytes
+        for _ in 0..<Int.random(in: 0...4, using: &generator) where bytes.count > 2 {
+            let place = Int.random(in: 0..<bytes.count - 1, using: &generator)
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+            case 1: bytes[place] = UInt8.random(in: .min ... .max, using: &generator)
+            case 2: bytes.removeSubrange(place..<min(place + Int.random(in: 1...20, using: &generator), bytes.count))
+            case 3: bytes.removeSubrange(place...)
+            case 4: bytes.insert(contentsOf: bytes[place..<min(place + 30, bytes.count)], at: place)
+            default:
+                // A number becomes another one: indices that lead nowhere, counts that are too large.
+                guard let digit = bytes[place...].firstIndex(where: { (0x30...0x39).contains($0) }) else { continue }
+                let number = ["-1", "99999999999999999999", "1e400", "0.5", "9007199254740993"]
+                    .randomElement(using: &generator)
+                bytes.replaceSubrange(digit...digit, with: Array((number ?? "0").utf8))
+            }
+        }
+        return bytes
+    }
+}

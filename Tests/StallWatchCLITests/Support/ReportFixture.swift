@@ -1,0 +1,100 @@
+import Foundation
+
+/// A report's JSON, of which what a test is about can be chosen.
+struct ReportFixture {
+    var number = 0
+    var kind = "stall"
+    var state = "ended"
+    var startedAt = "2026-11-21T08:00:00.123456Z"
+    var milliseconds = 500.0
+    var process = "notes"
+    var pid: Int32 = 4700
+    var metadata = ["version": "1.4.2"]
+    var loop = "main"
+    var fingerprint: String? = "9f2c41d07a3be815"
+    var repeats = 0
+    var function = "NoteStore.save(_:)"
+    var file = "/src/notes/NoteStore.swift"
+    var cause = "lock"
+    /// The process's start, as the kernel tells it.
+    var startTicks: UInt64 = 123_456
+    var bootID = "5c9d0e2a-0000-4000-8000-000000000000"
+    var hostname = "web-3"
+
+    var id: String { "01936c1e-7a52-7c3e-9d0e-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)" }
+
+    /// As the library calls it.
+    var fileName: String {
+        "stall-\(startedAt.filter { $0 != "-" && $0 != ":" })-\(id.suffix(12)).json"
+    }
+
+    /// Indented, as in a file of its own.
+    var json: String {
+        let fingerprint = self.fingerprint.map { "\"fingerprint\": \"\($0)\"," } ?? ""
+        let metadata = self.metadata.sorted { $0.key < $1.key }.map { "\"\($0)\": \"\($1)\"" }.joined(separator: ", ")
+        return """
+            {
+              "schemaVersion": 1,
+              "id": "\(id)",
+              "kind": "\(kind)",
+              "state": "\(state)",
+              "startedAt": "\(startedAt)",
+              "durationMilliseconds": \(milliseconds),
+              "thresholdMilliseconds": 250,
+              "process": {
+                "name": "\(process)", "pid": \(pid), "startedAt": "2026-11-21T07:00:00.000000Z", "startTicks": \(startTicks),
+                "executable": "/opt/notes/bin/notes", "architecture": "x86_64", "kernel": "6.18.44",
+                "hostname": "\(hostname)", "bootID": "\(bootID)"
+              },
+              "metadata": { \(metadata) },
+              "loop": {
+                "label": "\(loop)", "kind": "runLoop", "turn": 7, "nesting": 0, "thread": { "id": 4700, "name": "notes" }
+              },
+              "callout": "timer", \(fingerprint) "repeats": \(repeats),
+              "culprit": { "function": "\(function)", "image": "notes", "file": "\(file)", "line": 88 },
+              "cause": {
+                "kind": "\(cause)", "summary": "Blocked for 480 of 500 ms in pthread_mutex_lock.", "confidence": "certain",
+                "onCPUMilliseconds": 15, "runQueueMilliseconds": 5, "blockedMilliseconds": 480,
+                "uncertaintyMilliseconds": 0.5, "minorFaults": 3, "majorFaults": 0, "voluntarySwitches": 1,
+                "involuntarySwitches": 2, "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0" },
+                "lock": {
+                  "kind": "pthreadMutex", "address": "0x7f1c2c0012a0", "function": "pthread_mutex_lock", "isDeadlock": false,
+                  "owners": [
+                    { "thread": { "id": 4711, "name": "db-writer" }, "stack": 1, "isRunning": false,
+                      "systemCall": { "number": 230, "name": "clock_nanosleep", "target": "625 ms" } }
+                  ]
+                }
+              },
+              "samples": [
+                { "atMilliseconds": 250.5, "stack": 0, "threadState": "blocked", "method": "read", "isValid": true,
+                  "isComplete": true, "heldMicroseconds": 0, "captureMicroseconds": 182.5 },
+                { "atMilliseconds": 375.5, "stack": 0, "threadState": "blocked", "method": "read", "isValid": true,
+                  "isComplete": true, "heldMicroseconds": 0, "captureMicroseconds": 180 }
+              ],
+              "stacks": [ [0, 1, 2, 3], [4] ],
+              "frames": [
+                { "image": 1, "offset": "0x8a1c4", "function": "pthread_mutex_lock", "isInApp": false, "kind": "code" },
+                { "image": 0, "offset": "0x1f3a0", "function": "\(function)", "isInApp": true, "kind": "code",
+                  "file": "\(file)", "line": 88 },
+                { "image": 1, "offset": "0x3e0", "function": "__CFRunLoopRun", "isInApp": false, "isPlumbing": true, "kind": "code" },
+                { "image": 0, "offset": "0x2f3a0", "isInApp": true, "kind": "code" },
+                { "image": 0, "offset": "0x3f3a0", "function": "writeWAL()", "isInApp": true, "kind": "code" }
+              ],
+              "images": [
+                { "name": "notes", "path": "/opt/notes/bin/notes", "buildID": "3b1e", "baseAddress": "0x55d0c8a00000", "isInApp": true },
+                { "name": "libc.so.6", "path": "/usr/lib/libc.so.6", "buildID": "9a7c", "baseAddress": "0x7f1c31400000" }
+              ],
+              "monitor": {
+                "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "stop"],
+                "heldBack": { "repeated": 5 }
+              }
+            }
+
+            """
+    }
+
+    /// On one line, as in an NDJSON file.
+    var line: String { json.split(separator: "\n").joined() + "\n" }
+
+    var bytes: [UInt8] { Array(json.utf8) }
+}
