@@ -112,7 +112,13 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
-            name: "StallWatchCLITests", dependencies: ["StallWatch", "StallWatchCLI"], swiftSettings: settings),
+            name: "StallWatchCLITests",
+            dependencies: [
+                "StallWatch", "StallWatchCLI", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            exclude: ["Texts"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "StallWatchDemoTests",
             dependencies: ["StallWatch", "stallwatch-demo"],

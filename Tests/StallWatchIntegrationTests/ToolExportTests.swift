@@ -6,8 +6,8 @@ import Testing
     private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "perf"]
 
     @Test func othersReadEachFormatAndFindTheSameTime() throws {
-        let scratch = try ReportScratch()
-        let reports = scratch.path + "/reports"
+        let directory = try TemporaryDirectory()
+        let reports = directory.path + "/reports"
         try Tool.stallDemo(into: reports)
         let top = try Tool.decode(Tool.Top.self, Tool.run(["top", reports, "--json"]))
         let tree = try Tool.decode(
@@ -16,18 +16,18 @@ import Testing
         let spinning = tree.milliseconds(of: Tool.spinning)
         #expect(spinning > 250 && spinning < top.totalMilliseconds)
         for format in Self.formats {
-            try Tool.run(["export", reports, "--format", format, "--output", "\(scratch.path)/\(format)"])
+            try Tool.run(["export", reports, "--format", format, "--output", "\(directory.path)/\(format)"])
         }
         let microseconds = [top.totalMilliseconds, spinning].map { Int(($0 * 1_000).rounded()) }
         let read = try Tool.reader(
-            "read-profiles.py", [scratch.path, String(microseconds[0]), Tool.spinning, String(microseconds[1])]
+            "read-profiles.py", [directory.path, String(microseconds[0]), Tool.spinning, String(microseconds[1])]
         )
         #expect(read.status == 0, "\(read.text)")
         #expect(read.text.split(separator: "\n").map(String.init) == Self.formats.map { "\($0): read" })
 
         // The readers do find it when a file is wrong.
         let wrong = try Tool.reader(
-            "read-profiles.py", [scratch.path, String(microseconds[0] + 1), Tool.spinning, String(microseconds[1])]
+            "read-profiles.py", [directory.path, String(microseconds[0] + 1), Tool.spinning, String(microseconds[1])]
         )
         #expect(wrong.status == 1)
         #expect(!wrong.text.contains(": read"), "\(wrong.text)")
@@ -35,9 +35,9 @@ import Testing
 
     @Test(arguments: formats)
     func standardOutputThatIsClosedOrFull(format: String) throws {
-        let scratch = try ReportScratch()
-        try ToolReports.write(300, to: scratch.path + "/reports.ndjson")
-        let command = "\"$TOOL\" export \(scratch.path) --format \(format)"
+        let directory = try TemporaryDirectory()
+        try ToolReports.write(300, to: directory.path + "/reports.ndjson")
+        let command = "\"$TOOL\" export \(directory.path) --format \(format)"
         #expect(try Tool.shell("set -o pipefail; \(command) | head -c 1 >/dev/null").status == 0)
         let full = try Tool.shell("\(command) >/dev/full")
         #expect(full.status == 74)
@@ -45,15 +45,15 @@ import Testing
     }
 
     @Test func nothingToExportLeavesTheOlderFile() throws {
-        let scratch = try ReportScratch()
-        try ToolReports.write(3, to: scratch.path + "/reports.ndjson")
-        let file = scratch.path + "/old"
+        let directory = try TemporaryDirectory()
+        try ToolReports.write(3, to: directory.path + "/reports.ndjson")
+        let file = directory.path + "/old"
         try "old".write(toFile: file, atomically: true, encoding: .utf8)
         let output = try Tool.shell(
-            "\"$TOOL\" export \(scratch.path) --format perf --loop none -o \(file)")
+            "\"$TOOL\" export \(directory.path) --format perf --loop none -o \(file)")
         #expect(output.status == 66)
         #expect(output.text == "Error: No report matches, so there is nothing to export.\n")
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "old")
-        #expect(scratch.names == ["old", "reports.ndjson"])
+        #expect(directory.names == ["old", "reports.ndjson"])
     }
 }

@@ -5,28 +5,28 @@ import Testing
 @Suite(.serialized) struct ToolPageTests {
     /// Makes the page, opens it, and returns what was measured.
     private func open(_ reports: String, _ function: String, _ options: [String] = []) throws -> Command.Output {
-        let scratch = try ReportScratch()
-        try Tool.run(["html", reports, "-o", scratch.path + "/page.html"])
+        let directory = try TemporaryDirectory()
+        try Tool.run(["html", reports, "-o", directory.path + "/page.html"])
         try Tool.run(["top", reports, "--json"]).write(
-            toFile: scratch.path + "/top.json", atomically: true, encoding: .utf8)
+            toFile: directory.path + "/top.json", atomically: true, encoding: .utf8)
         return try Tool.reader(
-            "open-page.py", [scratch.path + "/page.html", scratch.path + "/top.json", function] + options)
+            "open-page.py", [directory.path + "/page.html", directory.path + "/top.json", function] + options)
     }
 
     @Test func realReportsInLightAndDark() throws {
-        let scratch = try ReportScratch()
-        try Tool.stallDemo(into: scratch.path)
+        let directory = try TemporaryDirectory()
+        try Tool.stallDemo(into: directory.path)
         for options in [[], ["--dark"]] {
-            let page = try open(scratch.path, Tool.spinning, options)
+            let page = try open(directory.path, Tool.spinning, options)
             #expect(page.status == 0, "\(page.text)")
         }
     }
 
     @Test(arguments: [3, 20_000])
     func fewAndManyReports(count: Int) throws {
-        let scratch = try ReportScratch()
-        try ToolReports.write(count, to: scratch.path + "/reports.ndjson")
-        let page = try open(scratch.path, ToolReports.function)
+        let directory = try TemporaryDirectory()
+        try ToolReports.write(count, to: directory.path + "/reports.ndjson")
+        let page = try open(directory.path, ToolReports.function)
         #expect(page.status == 0, "\(page.text)")
         let figures = page.text.split { !$0.isNumber }.compactMap { Int($0) }
         try #require(figures.count == 3)
@@ -37,13 +37,13 @@ import Testing
     }
 
     @Test func aPageThatIsNotMadeLeavesNothing() throws {
-        let scratch = try ReportScratch()
-        try ToolReports.write(3, to: scratch.path + "/reports.ndjson")
-        let nothing = try Tool.shell("\"$TOOL\" html \(scratch.path) --min 1d -o \(scratch.path)/page.html")
+        let directory = try TemporaryDirectory()
+        try ToolReports.write(3, to: directory.path + "/reports.ndjson")
+        let nothing = try Tool.shell("\"$TOOL\" html \(directory.path) --min 1d -o \(directory.path)/page.html")
         #expect(nothing.status == 66)
         #expect(nothing.text == "Error: No report matches, so there is nothing to show.\n")
-        let nowhere = try Tool.shell("\"$TOOL\" html \(scratch.path) -o \(scratch.path)/none/page.html")
+        let nowhere = try Tool.shell("\"$TOOL\" html \(directory.path) -o \(directory.path)/none/page.html")
         #expect(nowhere.status == 73)
-        #expect(scratch.names == ["reports.ndjson"])
+        #expect(directory.names == ["reports.ndjson"])
     }
 }
