@@ -1,14 +1,8 @@
 import Foundation
 import Testing
 
-/// What `tree`, `export` and `html` say of themselves and of what is wrong with a command line, whole.
+/// What `tree`, `export` and `html` say of what is wrong with a command line, whole.
 @Suite struct ToolUsageTests {
-    @Test(arguments: ["tree", "export", "html"]) func help(command: String) throws {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let text = tests.appendingPathComponent("StallWatchCLITests/Texts/help-\(command).txt")
-        #expect(try Tool.run([command, "--help"]) == String(contentsOf: text, encoding: .utf8))
-    }
-
     /// The end of what is said of every wrong command line.
     private static func usage(_ command: String, _ form: String = "[<options>] <path> ...") -> String {
         "Usage: stallwatch \(command) \(form)\n  See 'stallwatch \(command) --help' for more information.\n"

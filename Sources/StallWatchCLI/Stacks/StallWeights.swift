@@ -23,7 +23,7 @@ enum StallWeights {
 
     /// The longest duration that is reckoned with, in microseconds: 115 days.
     ///
-    /// A damaged report may claim 10³⁰⁰ ms; the sum of 900,000 such reports still fits an `Int`.
+    /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
 
     /// A report's duration in microseconds.

@@ -6,7 +6,9 @@ import Testing
 
 /// The help texts, whole: `Texts/help-NAME.txt`.
 @Suite struct HelpTests {
-    private static let commands = ["show", "top", "diff", "stats", "validate", "tail", "symbolicate"]
+    private static let commands = [
+        "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html",
+    ]
 
     private func expected(_ name: String) throws -> String {
         try String(

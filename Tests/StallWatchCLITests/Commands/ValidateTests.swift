@@ -34,7 +34,7 @@ import Testing
     /// What the tool takes for granted once a report has been read.
     @Test(arguments: [
         ("\"stack\": 1, \"isRunning\"", "\"stack\": 2, \"isRunning\"", "cause.lock.owners[0].stack leads nowhere"),
-        ("\"durationMilliseconds\": 500", "\"durationMilliseconds\": 1e300", "a duration is negative or too large"),
+        ("\"durationMilliseconds\": 500.0", "\"durationMilliseconds\": 1e300", "a duration is negative or too large"),
     ])
     func whatNoSchemaCanSayIsCheckedToo(right: String, wrong: String, fault: String) throws {
         let text = ReportFixture().json

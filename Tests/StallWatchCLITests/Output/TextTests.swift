@@ -45,7 +45,7 @@ import Testing
 
     @Test func theBarFits() {
         #expect(
-            ProgressBar.text("reading", done: 5, total: 10, columns: 40) == "reading ███████████░░░░░░░░░░░   50 %"
+            ProgressBar.text("reading", done: 5, total: 10, columns: 40) == "reading ███████████░░░░░░░░░░░░   50 %"
         )
         for columns in 1...100 {
             #expect(ProgressBar.text("reading", done: 3, total: 7, columns: columns).columns < columns)

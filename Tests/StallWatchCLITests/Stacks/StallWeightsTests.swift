@@ -51,9 +51,9 @@ import Testing
         #expect(try shares(0, [.init(at: 250, stack: ["a"])]).isEmpty)
     }
 
-    @Test(arguments: [1e300, Double.greatestFiniteMagnitude, 1e16])
+    @Test(arguments: [1e10, 1e14, StallReport.maximumMilliseconds.nextDown])
     func whatADamagedReportClaimsIsBounded(milliseconds: Double) throws {
-        let found = try shares(milliseconds, [.init(at: 1e200, stack: nil, workers: [(["a"], 2), (["b"], 1)])])
+        let found = try shares(milliseconds, [.init(at: 1e14, stack: nil, workers: [(["a"], 2), (["b"], 1)])])
         #expect(found.reduce(0) { $0 + $1.microseconds } == StallWeights.maximumMicroseconds)
     }
 
