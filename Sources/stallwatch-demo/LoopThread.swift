@@ -45,10 +45,11 @@ final class LoopThread: @unchecked Sendable {
     /// Lets the loop end and returns when it has.
     func stop() async {
         stopping.store(true, ordering: .releasing)
-        driven.perform { [self] in
+        // A loop that has seen the flag already keeps the block for ever, and so must not be kept by it.
+        driven.perform { [weak self] in
             // RunLoop.run() goes on for as long as there is a source.
-            endKeepAlive()
-            CFRunLoopStop(driven.runLoop)
+            self?.endKeepAlive()
+            CFRunLoopStop(CFRunLoopGetCurrent())
         }
         while !ended.load(ordering: .acquiring) { await pause(.milliseconds(2)) }
     }

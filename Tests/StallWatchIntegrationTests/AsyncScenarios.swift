@@ -10,12 +10,25 @@ import Testing
 struct AsyncScenario: Sendable, CustomTestStringConvertible {
     /// What the library knows it by.
     var name: String
-    /// The async callers by what their names contain, nearest first, up to the closure that the scenario is.
-    var callers: [String]
+    /// The async callers by what their names contain, nearest first, up to the closure that the scenario is, and without
+    /// the compiler's thunks.
+    private let callers: [String]
+    /// The same where the optimizer has put a function into its caller, so that it is inlined in its frame and has none of
+    /// its own.
+    private let optimized: [String]
 
-    init(_ name: String, _ callers: [String]) {
+    init(_ name: String, _ callers: [String], optimized: [String]? = nil) {
         self.name = name
         self.callers = callers
+        self.optimized = optimized ?? callers
+    }
+
+    /// The callers that a capture of that build has to have.
+    func callers(in build: AsyncBuild) -> [String] {
+        switch build {
+        case .debug, .debugStripped: callers
+        case .release, .releaseStripped: optimized
+        }
     }
 
     var testDescription: String { name }
@@ -25,17 +38,27 @@ struct AsyncScenario: Sendable, CustomTestStringConvertible {
         .init("nonisolated, three deep", ["Plain.p2", "Plain.p1"]),
         .init("detached", ["Plain.p2", "Plain.p1"]),
         .init("a callee that never suspends", ["Plain.callsNeverSuspends"]),
-        .init("checked continuation", []),
+        .init("checked continuation", ["continuation"], optimized: []),
         .init("task group child", ["Plain.p2"]),
         .init("async let child", ["Plain.p2"]),
-        .init("actor, existential, generic, closure", ["generic", "RealWorker.go", "protocol witness", "Counter.run"]),
+        .init(
+            "actor, existential, generic, closure", ["generic", "RealWorker.go", "Counter.run"],
+            optimized: ["RealWorker.go"]
+        ),
         .init("actor hop", []),
-        .init("AsyncStream.map", ["AsyncMapSequence.Iterator.next"]),
+        .init("AsyncStream.map", ["AsyncMapSequence.Iterator.next", "stream"], optimized: ["stream"]),
         .init("after a sleep", ["callsSleeper"]),
-        .init("MainActor.run", ["onMain"]),
+        .init("MainActor.run", ["onMain"], optimized: []),
         .init("many arguments", ["callsMany"]),
-        .init("task-local value", ["Plain.p2", "closure #1 in taskLocal"]),
-        .init("cancellation handler", ["Plain.p2", "closure #1 in cancellation"]),
+        .init(
+            "task-local value",
+            ["Plain.p2", "closure #1 in taskLocal", "TaskLocal.withValueImpl", "TaskLocal.withValue", "taskLocal"],
+            optimized: ["Plain.p2", "taskLocal"]
+        ),
+        .init(
+            "cancellation handler",
+            ["Plain.p2", "closure #1 in cancellation", "withTaskCancellationHandler", "cancellation"]
+        ),
         .init("recursion, ten deep", Array(repeating: "recursive", count: 10)),
         .init("throwing", ["Plain.throwing2", "catches"]),
         .init("immediate task", []),
@@ -71,6 +94,8 @@ enum AsyncBuild: String, CaseIterable, Sendable {
             [
                 self == .debug ? "-Onone" : "-O", "-g", "-swift-version", "6", "-parse-as-library", "-emit-library",
                 "-module-name", "Scenarios", source, "-o", path, "-Xlinker", "--build-id",
+                // As the package manager builds on Linux: async frames are found by their frame pointers.
+                "-Xcc", "-fno-omit-frame-pointer",
             ]
         )
         return path
