@@ -31,6 +31,8 @@ soak: install ## Keep a healthy loop busy for ten minutes beside two CPU hogs: n
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
 UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
+# A test that hangs is a failure, too: each half takes a few minutes, and is ended after 20.
+BOUNDED := timeout --signal=INT --kill-after=10s 20m
 
 .PHONY: test
 test: ## Build and run all tests
@@ -39,8 +41,8 @@ test: ## Build and run all tests
 	Tests/ScriptTests/install-dependencies-tests.sh
 	Tests/ScriptTests/install-python-packages-tests.sh
 	$(SWIFT) build --build-tests --enable-all-traits
-	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
-	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
+	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
+	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 
 # Under a sanitizer run the tests of decisions, of the capture engine, and of captures while a monitor or a test's own thread
 # runs. Left out, here and nowhere else:

@@ -174,9 +174,11 @@ import Testing
         let gate = StallWatch.Semaphore()
         let settings = Reporter.Settings { .stub(SlowSymbols(gate)) }
         _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
+            defer { gate.post() }
             let record = StallRecord.fixture(function: 1, state: .ongoing)
             reporter.submit(record)
-            #expect(eventually { scratch.names.count == 1 })
+            // The file has another name while it is written, so that its report is what to wait for.
+            #expect(eventually { (try? scratch.reports().count) == 1 })
             let unnamed = try #require(try scratch.reports().first)
             #expect(unnamed.state == .ongoing)
             #expect(unnamed.fingerprint == nil)
