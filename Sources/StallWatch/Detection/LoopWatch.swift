@@ -18,7 +18,7 @@ struct LoopWatch {
         self.loop = loop
         self.services = services
         detector = StallDetector(threshold: loop.threshold)
-        diagnostician = StallDiagnostician(threads: services.threads)
+        diagnostician = StallDiagnostician(threads: services.threads, waits: loop.recorder.waits)
         // Only a loop that says when it waits can be told from one that never does.
         saturation =
             loop.source.tellsItsWaits ? services.saturationThreshold.map(SaturationDetector.init) : nil

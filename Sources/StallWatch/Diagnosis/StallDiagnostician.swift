@@ -17,6 +17,7 @@ struct StallDiagnostician {
     private var faults: PageFaultWatch?
     private let memory = GuardedMemory()
     private let threads: ProcessThreads
+    private let waits: WaitClock
 
     private struct Reading {
         var thread: ThreadReading
@@ -26,8 +27,12 @@ struct StallDiagnostician {
     /// Readings that are kept while no turn is late: two before the turn that may become late, one inside, one to spare.
     static let readingsKept = 4
 
-    init(threads: ProcessThreads) {
+    /// - Parameters:
+    ///   - threads: The threads of the process, among them the owners of locks.
+    ///   - waits: How long the loop has waited for its events.
+    init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
+        self.waits = waits
     }
 
     /// The watchdog has looked at a turn that is not late (yet).
@@ -101,7 +106,8 @@ struct StallDiagnostician {
             files = ThreadFiles(thread: thread)
             readings.removeAll()
         }
-        guard let reading = files?.read() else { return nil }
+        guard var reading = files?.read() else { return nil }
+        reading.loopWaited = waits.total(at: reading.time)
         readings.append(Reading(thread: reading, throttled: quota.throttled(thread: thread)))
         return reading
     }

@@ -26,6 +26,8 @@ struct ThreadReading: Equatable, Sendable {
     var activity: ThreadActivity
     /// The kernel function that it waits in; `nil` when it does not wait, or the kernel does not tell.
     var waitChannel: String?
+    /// How long its loop had waited for events, in nanoseconds; 0 for a loop that does not tell.
+    var loopWaited: UInt64 = 0
 
     /// Whether it is on a CPU or ready to run.
     var isRunnable: Bool { state == UInt8(ascii: "R") }

@@ -19,10 +19,10 @@ extension TimeSplit {
     ///
     /// Nothing is read when a turn begins: that would cost every turn a system call. The time between the first reading
     /// inside the turn and the last one is known exactly. Of what lies before, the two readings around the turn's
-    /// beginning tell the sum; what the loop did outside of the turn is taken off by the rate that the readings before
-    /// show, which is next to nothing for a loop that waited. The bounds are that the time outside was all spent, or
-    /// none. The watchdog wakes up when a loop begins to turn after a pause, and looks at a busy one once per threshold:
-    /// so the unknown part is some 100 us for a loop that was idle, and up to one threshold for a busy one.
+    /// beginning tell the sum. What the loop did outside of the turn, it did while it did not wait for events; it is taken
+    /// off by the rate that the readings before show. The bounds are that all of that time was spent, or none. The
+    /// watchdog wakes up when a loop begins to turn after a pause, and looks at a busy one once per threshold: so the
+    /// unknown part is some 100 us for a loop that was idle, and up to one threshold for one that never waits.
     ///
     /// - Parameters:
     ///   - readings: Ascending by time. Used are the last two before `start`, the first after `end` and those between.
@@ -84,7 +84,7 @@ extension TimeSplit {
                 return
             }
             let amount = to[keyPath: value] - min(from[keyPath: value], to[keyPath: value])
-            let outside = to.time - from.time - min(inside, to.time - from.time)
+            let outside = Self.busy(from, to) - min(inside, Self.busy(from, to))
             let least = min(amount - min(outside, amount), inside)
             let most = max(min(amount, inside), least)
             let spentOutside = min(UInt64(rateOutside * Double(outside)), amount)
@@ -92,11 +92,17 @@ extension TimeSplit {
             uncertainty = max(estimate - least, most - estimate)
         }
 
-        /// The share of the time between two readings, 0 to 1.
+        /// The time between two readings in which the loop did not wait for events.
+        private static func busy(_ from: ThreadReading, _ to: ThreadReading) -> UInt64 {
+            let waited = to.loopWaited - min(from.loopWaited, to.loopWaited)
+            return to.time - from.time - min(waited, to.time - from.time)
+        }
+
+        /// The share of the time between two readings, as far as the loop did not wait, 0 to 1.
         static func rate(_ value: KeyPath<ThreadReading, UInt64>, _ from: ThreadReading, _ to: ThreadReading) -> Double
         {
             guard to.time > from.time, to[keyPath: value] > from[keyPath: value] else { return 0 }
-            return min(Double(to[keyPath: value] - from[keyPath: value]) / Double(to.time - from.time), 1)
+            return min(Double(to[keyPath: value] - from[keyPath: value]) / Double(max(busy(from, to), 1)), 1)
         }
 
         mutating func add(_ other: Amount) {

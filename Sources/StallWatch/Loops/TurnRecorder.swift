@@ -53,6 +53,9 @@ final class TurnRecorder: Sendable {
     /// How long the turns took that are over.
     let histogram = TurnHistogram()
 
+    /// How long the loop has waited.
+    let waits = WaitClock()
+
     private let alarm: WatchdogAlarm
     private let watchGaps: Bool
 
@@ -101,6 +104,7 @@ extension TurnRecorder {
     /// The loop has left its wait.
     func leaveWait(at now: UInt64) {
         noteRun()
+        waits.end(at: now)
         leftWait.store(now, ordering: .relaxed)
         noteThread()
         beginTurn(at: now)
@@ -124,6 +128,7 @@ extension TurnRecorder {
         let left = leftWait.load(ordering: .relaxed)
         leftWait.store(0, ordering: .relaxed)
         endTurn(at: now)
+        waits.begin(at: now)
         endSaturation(left, at: now)
     }
 

@@ -4,12 +4,13 @@ import Testing
 
 /// A reading with the times in milliseconds.
 private func reading(
-    at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "S", switches: UInt64 = 0
+    at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "S", switches: UInt64 = 0, waited: UInt64 = 0
 ) -> ThreadReading {
     ThreadReading(
         time: time * 1_000_000, onCPU: cpu * 1_000_000, runQueue: queue * 1_000_000,
         state: state.asciiValue ?? 0, minorFaults: 0, majorFaults: 0, userTicks: 0, systemTicks: 0,
-        voluntarySwitches: switches, involuntarySwitches: 0, activity: state == "R" ? .running : .faulting
+        voluntarySwitches: switches, involuntarySwitches: 0, activity: state == "R" ? .running : .faulting,
+        loopWaited: waited * 1_000_000
     )
 }
 
@@ -55,6 +56,18 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.onCPU == 0)
         #expect(split.blocked == 150_000_000)
         #expect(split.uncertainty == 30_000_000)
+    }
+
+    @Test func whatTheLoopWaitedBeforeItsTurnIsNotTimeInWhichItDidSomething() throws {
+        // A busy turn until 100, a wait of 298 ms, another turn for 2 ms, and from 400 on the late one.
+        let readings = [
+            reading(at: 0, cpu: 0), reading(at: 100, cpu: 50), reading(at: 650, cpu: 300, waited: 298),
+            reading(at: 1_000, cpu: 300, waited: 298),
+        ]
+        let split = try #require(timeSplit(readings, from: 400, to: 1_000))
+        #expect(split.onCPU == 249_000_000)
+        #expect(split.blocked == 351_000_000)
+        #expect(split.uncertainty == 1_000_000)
     }
 
     @Test func aTurnWithoutAReadingInsideIsBounded() throws {
