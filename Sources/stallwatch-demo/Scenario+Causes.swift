@@ -49,8 +49,10 @@ extension Scenario {
         guard let group = QuotaGroup(share: 0.05) else {
             throw NotAvailable(reason: "no CPU cgroup of version 1 can be made here")
         }
-        // In turns of their own: going from group to group takes some 20 ms.
+        // In turns of their own: going from group to group takes some 20 ms. In between the loop waits until the watchdog
+        // does, too: then its first look at the stall is at the beginning, and all that the quota took comes after it.
         _ = await MainLoop.timer { group.enter() }
+        await pause(stage.threshold * 2)
         let duration = await MainLoop.timer { spinTheCPU(for: stage.stall) }
         _ = await MainLoop.timer { group.leave() }
         return duration
