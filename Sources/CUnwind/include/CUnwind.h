@@ -37,10 +37,12 @@ extern "C" {
 #define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
 /// Longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
 #define CUNWIND_MAX_BUILD_ID_BYTES 32
-/// Longest a stop may take before the thread is let go, in nanoseconds (50 ms).
-#define CUNWIND_STOP_TIMEOUT_NANOSECONDS 50000000ull
-/// Longest wait for the signal handler to run, in nanoseconds (50 ms).
-#define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 50000000ull
+/// Longest wait for a thread to stop before it is let go, in nanoseconds (120 ms). Only a thread that gets no CPU takes so
+/// long, and it loses nothing by it. A cgroup's quota keeps one from running for up to its period: 100 ms by default
+/// (Documentation/scheduler/sched-bwc.rst).
+#define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
+/// Longest wait for the signal handler to run, in nanoseconds (120 ms), for the same reason.
+#define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
 
 /// Async callers of one stack that are read.
 #define CUNWIND_MAX_ASYNC_CALLERS 128
