@@ -157,13 +157,15 @@ final class ReadWriteLock: ThreadLock, @unchecked Sendable {
     @inline(never)
     func acquire() {
         let error = pthread_rwlock_wrlock(lock)
+        // This makes the code unlike that of the mutex: the optimizer would share it, under the name of one of them.
+        errno = error
         precondition(error == 0, "pthread_rwlock_wrlock fails only for a lock that is used wrongly")
     }
 
     @inline(never)
     func acquireForReading() {
-        let error = pthread_rwlock_rdlock(lock)
-        precondition(error == 0, "pthread_rwlock_rdlock fails only for a lock that is used wrongly")
+        // EAGAIN: there are as many readers as the lock can count.
+        while pthread_rwlock_rdlock(lock) == EAGAIN { sched_yield() }
     }
 
     func release() { pthread_rwlock_unlock(lock) }

@@ -4,9 +4,16 @@ import Glibc
 /// Turns symbols into the names that a developer wrote.
 enum Demangler {
     /// The short form of a mangled Swift or C++ name; any other name as it is.
+    ///
+    /// A function whose code the optimizer shares among several that are alike has the name of one of them, and the word
+    /// "merged" before it, as in the long form: it may have been another one that was called.
     static func functionName(_ symbol: String) -> String {
-        demangle(symbol, with: clinux_demangle) ?? symbol
+        guard let name = demangle(symbol, with: clinux_demangle) else { return symbol }
+        return symbol.hasPrefix("$") && symbol.hasSuffix(mergedOperator) ? "merged " + name : name
     }
+
+    /// How the mangled name of a merged function ends (docs/ABI/Mangling.rst of the Swift compiler).
+    private static let mergedOperator = "Tm"
 
     /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
     static func longName(_ symbol: String) -> String? {

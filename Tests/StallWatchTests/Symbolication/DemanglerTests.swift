@@ -6,6 +6,7 @@ import Testing
     @Test(arguments: [
         ("$s5notes9NoteStoreC4saveyyAA4NoteVF", "NoteStore.save(_:)"),
         ("$s5notes4main5countySi_tF", "main(count:)"),
+        ("$s5notes9NoteStoreC4saveyyAA4NoteVFTm", "merged NoteStore.save(_:)"),
         ("_ZN5notes5StoreC1Ev", "notes::Store::Store()"),
         ("_Z4saveRKSs", "save(std::string const&)"),
     ])
