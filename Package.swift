@@ -121,7 +121,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchDemoTests",
-            dependencies: ["StallWatch", "stallwatch-demo"],
+            dependencies: ["CDemo", "StallWatch", "stallwatch-demo"],
             swiftSettings: settings
         ),
     ]

@@ -42,6 +42,27 @@ struct DemoCommand: ParsableCommand {
     )
     var loadSeconds = 5
 
+    @Option(
+        help: ArgumentHelp(
+            "Run the scenarios in rounds of random order for so long, such as 30m, beside forks, execs, exceptions and more, "
+                + "and look for leaks and interrupted calls.",
+            valueName: "time"
+        ),
+        transform: SoakLength.init(parsing:)
+    )
+    var soak: SoakLength?
+
+    @Option(help: ArgumentHelp("The order of --soak. Default: another one each time.", valueName: "number"))
+    var seed: UInt64?
+
+    @Flag(
+        help: ArgumentHelp(
+            "Let --soak set the clock of the whole machine back by two seconds and, 5 ms later, forth again, some six times "
+                + "a minute. Needs CAP_SYS_TIME."
+        )
+    )
+    var stepClock = false
+
     @Flag(help: "Show no progress, only the table.")
     var quiet = false
 
@@ -56,6 +77,9 @@ struct DemoCommand: ParsableCommand {
         if !(1...86_400).contains(loadSeconds) {
             throw ValidationError("The value '\(loadSeconds)' of --load-seconds is out of range: choose 1 to 86400.")
         }
+        if soak == nil, seed != nil || stepClock {
+            throw ValidationError("--seed and --step-clock are about --soak: give that, too.")
+        }
         if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
         if summary?.isEmpty == true { throw ValidationError("The value '' of --summary is empty: name a file.") }
     }
@@ -64,7 +88,7 @@ struct DemoCommand: ParsableCommand {
         do {
             if list {
                 try StandardOutput.write(Scenario.list(Scenario.all))
-            } else if try !runScenarios() {
+            } else if try !(soak.map(runSoak) ?? runScenarios()) {
                 throw ExitCode.failure
             }
         } catch let failure as DemoFailure {
@@ -96,15 +120,38 @@ struct DemoCommand: ParsableCommand {
         defer { monitor.stop() }
         // Now and not after minutes of scenarios; after the monitor has made the output directory, which it may be in.
         let file = try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
-        let runner = ScenarioRunner(
-            scenarios: scenarios, monitor: monitor, directory: output,
-            progress: Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count),
-            loadTime: .seconds(loadSeconds)
-        )
-        let outcomes = try MainLoop.run { () async throws(DemoFailure) in try await runner.run() }
+        let progress = Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count)
+        let outcomes = try MainLoop.run { () async throws(DemoFailure) in
+            try await ScenarioSequence(scenarios: scenarios, runner: runner(monitor), progress: progress).run()
+        }
         try StandardOutput.write(SummaryTable(outcomes).text)
         try file?.write(outcomes)
         return outcomes.allSatisfy { [.ok, .notAvailable].contains($0.verdict) }
+    }
+
+    /// Runs the scenarios for a long time and shows what came of it.
+    ///
+    /// Returns whether everything is as it must be.
+    private func runSoak(_ length: SoakLength) throws -> Bool {
+        let scenarios = try selectedScenarios()
+        let interruption = Interruption()
+        let monitor = try startMonitor()
+        defer { monitor.stop() }
+        let file = try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
+        let seed = seed ?? UInt64.random(in: 0..<1_000_000)
+        let totals = try MainLoop.run { () async throws(DemoFailure) in
+            try await Soak(
+                length: length, seed: seed, scenarios: scenarios, stepsClock: stepClock, runner: runner(monitor),
+                interruption: interruption
+            ).run()
+        }
+        try StandardOutput.write(totals.line)
+        try file?.write(totals)
+        return totals.problems.isEmpty
+    }
+
+    private func runner(_ monitor: StallMonitor) async -> ScenarioRunner {
+        await ScenarioRunner(monitor: monitor, directory: output, loadTime: .seconds(loadSeconds))
     }
 
     private func startMonitor() throws(DemoFailure) -> StallMonitor {

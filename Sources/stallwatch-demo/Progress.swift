@@ -47,7 +47,8 @@ struct Progress: Sendable {
         return "[" + String(index + 1).padded(to: all.count, .right) + "/" + all + "] "
     }
 
-    private static func describe(_ outcome: Outcome) -> String {
+    /// What came of a scenario, in a line.
+    static func describe(_ outcome: Outcome) -> String {
         var text = "\(outcome.scenario): \(outcome.verdict.rawValue)"
         if let reason = outcome.unavailable { return text + ", " + reason }
         if let injected = outcome.injectedMilliseconds { text += ", injected \(injected.oneDecimal) ms" }

@@ -1,15 +1,14 @@
 import Foundation
 import StallWatch
 
-/// Runs scenarios one after another, beside the main run loop, and collects what is reported of each.
+/// Runs scenarios beside the main run loop, one at a time, and judges what is reported of each.
 struct ScenarioRunner: Sendable {
-    let scenarios: [Scenario]
     let monitor: StallMonitor
     /// The monitor's report directory.
     let directory: String
-    let progress: Progress
     /// How long a scenario that goes on and on does so.
     let loadTime: Duration
+    private let inbox = ReportInbox()
 
     /// How long after a stall's end its report may take to come.
     ///
@@ -20,42 +19,37 @@ struct ScenarioRunner: Sendable {
     /// Time for a report that should not come to come, and for the loop to wait.
     static let settling = Duration.milliseconds(300)
 
-    /// Runs them all and stops the monitor.
+    /// A runner for what `monitor` reports from now on.
+    init(monitor: StallMonitor, directory: String, loadTime: Duration) async {
+        self.monitor = monitor
+        self.directory = directory
+        self.loadTime = loadTime
+        await inbox.open(monitor.reports)
+    }
+
+    /// How long the scenario's stall is to take.
+    func stall(of scenario: Scenario) -> Duration { monitor.configuration.threshold * scenario.stallFactor }
+
+    /// Stops the monitor.
+    ///
+    /// Returns what was reported so late that it belongs to no scenario for certain: it must not go unseen.
     ///
     /// - Throws: When a report could not be written or read.
-    func run() async throws(DemoFailure) -> [Outcome] {
-        do throws(DemoFailure) {
-            return try await runAll()
-        } catch {
-            // If this fails, too, the failure that comes first is the one to tell of.
-            try? progress.abandon()
-            throw error
-        }
-    }
-
-    private func runAll() async throws(DemoFailure) -> [Outcome] {
-        let inbox = ReportInbox()
-        await inbox.open(monitor.reports)
-        var outcomes: [Outcome] = []
-        for (index, scenario) in scenarios.enumerated() {
-            let threshold = monitor.configuration.threshold
-            let stage = Stage(
-                threshold: threshold, stall: threshold * scenario.stallFactor, loadTime: loadTime, monitor: monitor,
-                directory: directory, inbox: inbox
-            )
-            try progress.begin(scenario, index, stall: stage.stall)
-            let outcome = try await run(scenario, on: stage, inbox)
-            try progress.finish(outcome, index)
-            outcomes.append(outcome)
-        }
+    func finish() async throws(DemoFailure) -> [ReportedStall] {
         monitor.stop()
-        // A report that comes this late belongs to no scenario for certain, but it must not go unseen.
-        let late = try read(await inbox.rest().map(\.fileName))
-        if !outcomes.isEmpty { outcomes[outcomes.count - 1].reports += late }
-        return outcomes
+        return try await read(inbox.rest().map(\.fileName))
     }
 
-    private func run(_ scenario: Scenario, on stage: Stage, _ inbox: ReportInbox) async throws(DemoFailure) -> Outcome {
+    /// Runs one scenario.
+    ///
+    /// - Parameter scenario: The scenario.
+    /// - Returns: What came of it.
+    /// - Throws: When it cannot run, or a report could not be written or read.
+    func run(_ scenario: Scenario) async throws(DemoFailure) -> Outcome {
+        let stage = Stage(
+            threshold: monitor.configuration.threshold, stall: stall(of: scenario), loadTime: loadTime,
+            monitor: monitor, directory: directory, inbox: inbox
+        )
         var outcome = Outcome(
             scenario: scenario.name, expected: scenario.expected,
             thresholdMilliseconds: stage.threshold.milliseconds, injected: [], reports: [],

@@ -8,10 +8,15 @@ struct Summary: Encodable {
 
     /// An array with an object a scenario: UTF-8, with a line feed at the end.
     static func json(_ outcomes: [Outcome]) throws(DemoFailure) -> [UInt8] {
+        try json(outcomes.map(Summary.init))
+    }
+
+    /// `value` as the summary file has it: UTF-8, with a line feed at the end.
+    static func json(_ value: some Encodable) throws(DemoFailure) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         do {
-            return [UInt8](try encoder.encode(outcomes.map(Summary.init))) + [UInt8(ascii: "\n")]
+            return [UInt8](try encoder.encode(value)) + [UInt8(ascii: "\n")]
         } catch {
             throw DemoFailure(.inputOutput, "the summary cannot be encoded: \(error)")
         }

@@ -28,7 +28,16 @@ struct SummaryFile {
 
     /// Writes the file, or replaces it.
     func write(_ outcomes: [Outcome]) throws(DemoFailure) {
-        try writeTemporary(Summary.json(outcomes))
+        try replace(with: Summary.json(outcomes))
+    }
+
+    /// Writes the file, or replaces it.
+    func write(_ totals: SoakTotals) throws(DemoFailure) {
+        try replace(with: Summary.json(totals))
+    }
+
+    private func replace(with bytes: [UInt8]) throws(DemoFailure) {
+        try writeTemporary(bytes)
         guard rename(temporaryPath, path) == 0 else {
             let reason = errno
             unlink(temporaryPath)

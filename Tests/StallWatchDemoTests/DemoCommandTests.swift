@@ -33,12 +33,27 @@ import Testing
     @Test(arguments: [
         ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
         ["--threshold", "soon"], ["--output", ""], ["--summary", ""], ["--load-seconds", "0"],
+        ["--soak", "soon"], ["--soak", "0s"],
     ])
     func aWrongValueIsNamedAndItsStatusIsUsage(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
         guard let error else { return }
         #expect(DemoCommand.exitCode(for: error).rawValue == 64)
         #expect(DemoCommand.message(for: error).contains("'\(arguments[1])'"))
+    }
+
+    @Test func aSoakHasALengthAndASeed() throws {
+        let command = try DemoCommand.parse(["--soak", "30m", "--seed", "42", "--step-clock", "--scenario", "idle"])
+        #expect(command.soak?.duration == .seconds(1800))
+        #expect(command.seed == 42)
+        #expect(command.stepClock)
+        #expect(try !DemoCommand.parse(["--soak", "8h"]).stepClock)
+    }
+
+    @Test(arguments: [["--seed", "1"], ["--step-clock"]])
+    func whatIsAboutASoakNeedsOne(arguments: [String]) {
+        let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
+        #expect(error.map { DemoCommand.exitCode(for: $0).rawValue } == 64)
     }
 
     @Test func anUnknownScenarioIsAnsweredWithTheNames() {

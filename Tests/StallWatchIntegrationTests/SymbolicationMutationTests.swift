@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import StallWatch
+@testable import stallwatch_demo
 
 /// Damaged ELF files and debug information: whatever the bytes are, there is an answer, in bounded time.
 ///

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import StallWatch
+@testable import stallwatch_demo
 
 /// Names, lines and inlined functions, beside what the toolchain's llvm-symbolizer says of the same addresses.
 ///

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import StallWatch
+@testable import stallwatch_demo
 
 /// The mixed executable, taken apart: what was stripped off it is in one file, what is left in another.
 struct SymbolicationParts {

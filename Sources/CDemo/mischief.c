@@ -1,0 +1,132 @@
+// What a program may do beside its loops: each call does one thing once, and says whether it came out as it must.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "CDemo.h"
+
+extern char **environ;
+
+// The exit status of the child, or -1 when it was lost or ended otherwise.
+static int status_of(pid_t child) {
+  int status;
+  if (child < 0) return -1;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool demo_fork_and_wait(void) {
+  pid_t child = fork();
+  if (child == 0) _exit(7);
+  return status_of(child) == 7;
+}
+
+bool demo_exec_and_wait(void) {
+  pid_t child;
+  char *arguments[] = {"sh", "-c", "exit 7", NULL};
+  if (posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ) != 0) return false;
+  return status_of(child) == 7;
+}
+
+bool demo_load_and_unload(void) {
+  // Small libraries that are in every glibc system and that this program does not link.
+  static const char *const names[] = {"libthread_db.so.1", "libBrokenLocale.so.1", "libanl.so.1"};
+  int loaded = 0;
+  for (int index = 0; index < 3; index++) {
+    void *library = dlopen(names[index], RTLD_NOW | RTLD_LOCAL);
+    if (library && dlclose(library) == 0) loaded++;
+  }
+  return loaded > 0;
+}
+
+bool demo_allocate_and_free(void) {
+  enum { count = 64 };
+  unsigned char *blocks[count];
+  bool is_whole = true;
+  // From 16 bytes to 1 MiB, which is over the size from which on malloc(3) maps a block of its own.
+  for (int index = 0; index < count; index++) {
+    size_t size = (size_t)16 << (index % 17);
+    blocks[index] = malloc(size);
+    if (blocks[index]) memset(blocks[index], index, size);
+  }
+  for (int index = 0; index < count; index++) {
+    size_t size = (size_t)16 << (index % 17);
+    is_whole &= blocks[index] && blocks[index][0] == index && blocks[index][size - 1] == index;
+    free(blocks[index]);
+  }
+  return is_whole;
+}
+
+bool demo_dirty_and_drop(size_t length) {
+  unsigned char *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return false;
+  bool is_whole = true;
+  for (int round = 0; round < 2; round++) {
+    for (size_t offset = 0; offset < length; offset += 4096) {
+      is_whole &= pages[offset] == 0;
+      pages[offset] = 1;
+    }
+    madvise(pages, length, MADV_DONTNEED);
+  }
+  munmap(pages, length);
+  return is_whole;
+}
+
+bool demo_page_out(uint64_t address, uint64_t length) {
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+  return madvise((void *)(uintptr_t)address, length, MADV_PAGEOUT) == 0;
+}
+
+// Adds whole seconds to the wall clock, to the nanosecond: unlike setting it, there and back leaves it as it would be.
+static bool shift_clock(long seconds) {
+  struct timex step;
+  memset(&step, 0, sizeof step);
+  step.modes = ADJ_SETOFFSET | ADJ_NANO;
+  step.time.tv_sec = seconds;
+  return clock_adjtime(CLOCK_REALTIME, &step) >= 0;
+}
+
+// Runs in a child of fork(2): system calls only.
+static int step_clock(uint32_t milliseconds) {
+  if (!shift_clock(-DEMO_CLOCK_STEP_SECONDS)) return DEMO_CLOCK_REFUSED;
+  struct timespec stay = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &stay, NULL);
+  // What was permitted a moment ago is again, but a step too few is worth another try.
+  for (int attempt = 0; attempt < 3; attempt++) {
+    if (shift_clock(DEMO_CLOCK_STEP_SECONDS)) return DEMO_CLOCK_STEPPED;
+  }
+  return DEMO_CLOCK_LEFT_WRONG;
+}
+
+demo_clock_result demo_step_clock(uint32_t milliseconds) {
+  // The child inherits the mask: whatever ends this process, by whatever signal, leaves the child to put the clock right.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid_t child = fork();
+  if (child == 0) {
+    // Out of the terminal's and the parent's process group.
+    setsid();
+    _exit(step_clock(milliseconds));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int status = status_of(child);
+  if (child < 0) return DEMO_CLOCK_REFUSED;
+  return status == DEMO_CLOCK_STEPPED || status == DEMO_CLOCK_REFUSED ? (demo_clock_result)status
+                                                                      : DEMO_CLOCK_LEFT_WRONG;
+}

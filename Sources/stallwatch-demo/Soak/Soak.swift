@@ -1,0 +1,102 @@
+import Glibc
+import StallWatch
+
+/// Scenarios for a long time, in an order that a seed gives, in a program that does everything else beside it that programs do.
+///
+/// What is judged, beside each scenario as the demo does it: that the process does not grow, leaves no child behind, and that
+/// no call of its threads was interrupted or returned early.
+struct Soak: Sendable {
+    let length: SoakLength
+    let seed: UInt64
+    let scenarios: [Scenario]
+    /// Whether the machine's wall clock may be changed.
+    let stepsClock: Bool
+    let runner: ScenarioRunner
+    let interruption: Interruption
+
+    /// Runs it, with a line for each failure and each round, and stops the monitor.
+    ///
+    /// - Throws: When a scenario cannot run at all, or a report could not be written or read.
+    func run() async throws(DemoFailure) -> SoakTotals {
+        try StandardOutput.write(
+            "soak for \(length), rounds of \(scenarios.count) scenarios. The same order again: --seed \(seed)\n"
+        )
+        var totals = SoakTotals(seed: seed)
+        let begin = ContinuousClock.now
+        let faults = ColdStart.majorFaults()
+        let mischief = Mischief(MischiefKind.allCases.filter { $0 != .clock || stepsClock }, seed: seed)
+        let witnesses = try CallWitnesses(seed: seed)
+        let history = try await runScenarios(until: begin + length.duration, beside: mischief, &totals)
+        totals.mischief = mischief.stop()
+        totals.calls = await witnesses.stop()
+        totals.addLate(try await runner.finish())
+        totals.zombies = Self.leftChildren()
+        totals.health = history.last
+        totals.growth = history.growth
+        totals.majorFaults = ColdStart.majorFaults() - faults
+        totals.seconds = (ContinuousClock.now - begin).seconds
+        totals.wasInterrupted = interruption.hasCome
+        return totals
+    }
+
+    private func runScenarios(
+        until end: ContinuousClock.Instant, beside mischief: Mischief, _ totals: inout SoakTotals
+    ) async throws(DemoFailure) -> HealthHistory {
+        var history = HealthHistory()
+        var rounds = ScenarioRounds(scenarios, seed: seed)
+        while ContinuousClock.now < end, !interruption.hasCome {
+            let turn = rounds.next()
+            if rounds.completed > totals.rounds {
+                totals.rounds = rounds.completed
+                history.warmUpIsOver()
+                try tell(of: totals, history)
+            }
+            mischief.leaveOut(turn.scenario.leftOut)
+            if turn.startsCold, await ColdStart.prepare() { totals.coldStarts += 1 }
+            let outcome = try await run(turn.scenario, number: totals.scenarios + 1)
+            totals.add(outcome)
+            if outcome.verdict != .ok, outcome.verdict != .notAvailable { try tell(of: outcome, totals) }
+            history.add(try ProcessHealth.now())
+        }
+        return history
+    }
+
+    private func run(_ scenario: Scenario, number: Int) async throws(DemoFailure) -> Outcome {
+        do throws(DemoFailure) {
+            return try await runner.run(scenario)
+        } catch {
+            throw DemoFailure(
+                error.status, "scenario \(scenario.name), no. \(number) of seed \(seed): \(error.sentence)")
+        }
+    }
+
+    private func tell(of outcome: Outcome, _ totals: SoakTotals) throws(DemoFailure) {
+        try StandardOutput.write(
+            "no. \(totals.scenarios) of seed \(seed): \(Progress.describe(outcome))"
+                + outcome.reports.map { "; \($0.cause ?? "no cause"): \($0.file)" }.joined() + "\n"
+        )
+    }
+
+    private func tell(of totals: SoakTotals, _ history: HealthHistory) throws(DemoFailure) {
+        let health = history.last.map { health in
+            "memory \((Double(health.memory) / 1024).oneDecimal) MB of \((Double(health.resident) / 1024).oneDecimal) MB "
+                + "resident, \(health.descriptors) descriptors, \(health.threads) threads, \(health.mappings) mappings"
+        }
+        try StandardOutput.write(
+            "round \(totals.rounds): \(totals.scenarios) scenarios, \(totals.failed) failed; \(health ?? "")\n"
+        )
+    }
+
+    /// How many children there are when there should be none: dead ones that nobody has waited for, and one if any lives.
+    private static func leftChildren() -> Int {
+        // __WALL: also those of clone(2) that end without a signal.
+        let all = Int32(bitPattern: 0x4000_0000)
+        var count = 0
+        while true {
+            let child = waitpid(-1, nil, WNOHANG | all)
+            if child < 0 { return count }
+            count += 1
+            if child == 0 { return count }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import stallwatch_demo
+
+@Suite struct ProcessHealthTests {
+    private static let status = """
+        Name:\tstallwatch-demo
+        VmRSS:\t   69812 kB
+        RssAnon:\t   21504 kB
+        RssFile:\t   48308 kB
+        Threads:\t17
+        """
+
+    @Test func readsWhatProcSays() {
+        let health = ProcessHealth(status: Self.status, descriptors: 12, mappings: 400)
+        #expect(health == .init(memory: 21504, resident: 69812, descriptors: 12, threads: 17, mappings: 400))
+    }
+
+    @Test(arguments: ["VmRSS", "RssAnon", "Threads"])
+    func aLineThatIsMissingIsNotZero(name: String) {
+        let status = Self.status.replacing(name, with: "Other")
+        #expect(ProcessHealth(status: status, descriptors: 0, mappings: 0) == nil)
+    }
+
+    @Test func theProcessHasSomeOfEverything() throws {
+        let health = try ProcessHealth.now()
+        #expect(health.memory > 1000 && health.resident > health.memory)
+        #expect(health.descriptors > 2 && health.threads > 0 && health.mappings > 10)
+    }
+
+    /// Nothing of a growth is known before everything has been used once, nor from a few readings.
+    @Test func tooFewReadingsSayNothing() {
+        var history = HealthHistory()
+        for _ in 0..<20 { history.add(.some) }
+        #expect(history.growth == nil)
+        history.warmUpIsOver()
+        for _ in 0..<5 { history.add(.some) }
+        #expect(history.growth == nil)
+        history.add(.some)
+        #expect(history.growth == .init(memory: 0, descriptors: 0, threads: 0, mappings: 0))
+    }
+
+    @Test func whatComesAndGoesIsNoGrowth() throws {
+        let readings = (0..<40).map { index in
+            ProcessHealth.some.with {
+                $0.memory += index % 3 * 40000
+                $0.threads += index % 4 * 60
+                $0.descriptors += index % 2
+                $0.mappings += index % 5 * 100
+            }
+        }
+        #expect(try growth(readings).problems == [])
+    }
+
+    @Test func aDescriptorThatStaysOpenIsALeak() throws {
+        let readings = (0..<40).map { index in ProcessHealth.some.with { $0.descriptors += index / 30 + index % 2 } }
+        // The one that is too many is there for less than the later half: each of these has been met without it.
+        #expect(try growth(readings).problems == [])
+        let leaking = (0..<40).map { index in ProcessHealth.some.with { $0.descriptors += index / 10 + index % 2 } }
+        #expect(try growth(leaking).descriptors == 2)
+        #expect(try growth(leaking).problems == ["2 file descriptors more than before, where 0 are allowed"])
+    }
+
+    @Test func everythingIsJudged() throws {
+        let margin = HealthGrowth.margin
+        let readings = [ProcessHealth](repeating: .some, count: 10)
+        let grown = readings.map { reading in
+            reading.with {
+                $0.memory += margin.memory + 1
+                $0.descriptors += margin.descriptors + 1
+                $0.threads += margin.threads + 1
+                $0.mappings += margin.mappings + 1
+            }
+        }
+        #expect(try growth(readings + grown).problems.count == 4)
+        let allowed = readings.map { reading in
+            reading.with {
+                $0.memory += margin.memory
+                $0.descriptors += margin.descriptors
+                $0.threads += margin.threads
+                $0.mappings += margin.mappings
+            }
+        }
+        #expect(try growth(readings + allowed).problems == [])
+    }
+
+    private func growth(_ readings: [ProcessHealth]) throws -> HealthGrowth {
+        var history = HealthHistory()
+        history.warmUpIsOver()
+        for reading in readings { history.add(reading) }
+        return try #require(history.growth)
+    }
+}
+
+extension ProcessHealth {
+    fileprivate static let some = ProcessHealth(
+        memory: 20000, resident: 70000, descriptors: 12, threads: 17, mappings: 400
+    )
+
+    fileprivate func with(_ change: (inout ProcessHealth) -> Void) -> ProcessHealth {
+        var changed = self
+        change(&changed)
+        return changed
+    }
+}

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import stallwatch_demo
+
+@Suite struct ScenarioRoundsTests {
+    private func turns(_ count: Int, seed: UInt64, of scenarios: [Scenario] = Scenario.all) -> [ScenarioRounds.Turn] {
+        var rounds = ScenarioRounds(scenarios, seed: seed)
+        return (0..<count).map { _ in rounds.next() }
+    }
+
+    @Test func aSeedGivesTheSameOrderAgain() {
+        let first = turns(300, seed: 42)
+        let again = turns(300, seed: 42)
+        #expect(first.map(\.scenario.name) == again.map(\.scenario.name))
+        #expect(first.map(\.startsCold) == again.map(\.startsCold))
+        #expect(first.map(\.scenario.name) != turns(300, seed: 43).map(\.scenario.name))
+    }
+
+    @Test func eachRoundHasEveryScenarioOnceAndAnOrderOfItsOwn() {
+        let count = Scenario.all.count
+        let names = turns(count * 2, seed: 1).map(\.scenario.name)
+        let first = names.prefix(count)
+        let second = names.suffix(count)
+        #expect(first.sorted() == Scenario.all.map(\.name).sorted())
+        #expect(second.sorted() == first.sorted())
+        #expect(Array(second) != Array(first))
+    }
+
+    @Test func aRoundIsOverWhenTheNextOneBegins() {
+        var rounds = ScenarioRounds(Array(Scenario.all.prefix(2)), seed: 1)
+        let completed = (0..<5).map { _ in
+            _ = rounds.next()
+            return rounds.completed
+        }
+        #expect(completed == [0, 0, 1, 1, 2])
+    }
+
+    @Test func someStartCold() {
+        let cold = turns(1000, seed: 7).count { $0.startsCold }
+        #expect((200...300).contains(cold), "one in \(ScenarioRounds.turnsPerColdStart)")
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import StallWatch
+import Testing
+
+@testable import stallwatch_demo
+
+@Suite struct SoakTotalsTests {
+    private let report = ReportedStall(file: "stalls/a.json", loop: "main", milliseconds: 500, function: "spin()")
+
+    private func outcome(_ reports: [ReportedStall], isStall: Bool = true, unavailable: String? = nil) -> Outcome {
+        Outcome(
+            scenario: isStall ? "spin" : "idle", expected: isStall ? .init(function: "spin()") : nil,
+            thresholdMilliseconds: 250, injected: isStall ? [500] : [], reports: reports, unavailable: unavailable
+        )
+    }
+
+    /// A soak in which nothing was wrong.
+    private var good: SoakTotals {
+        var totals = SoakTotals(seed: 42)
+        totals.add(outcome([report]))
+        totals.add(outcome([], isStall: false))
+        totals.seconds = 61.2
+        totals.rounds = 1
+        totals.growth = .init(memory: 512, descriptors: 0, threads: 0, mappings: -3)
+        totals.health = .init(memory: 20480, resident: 71680, descriptors: 12, threads: 17, mappings: 400)
+        totals.calls = .init(calls: 40, reported: 40)
+        totals.mischief = [.fork: .init(done: 120), .clock: .init(isRefused: true)]
+        totals.coldStarts = 1
+        totals.majorFaults = 310
+        return totals
+    }
+
+    @Test func whatIsGoodHasNoProblemsAndOneLine() {
+        #expect(good.problems == [])
+        #expect(
+            good.line == """
+                soak ok. Seed 42, 61 s | 2 scenarios in 1 whole rounds: 2 ok, 0 failed, 0 not available | 1 of 1 stalls reported, \
+                0 false alarms | 40 interruptible calls: 40 captured, 0 EINTR, 0 early | memory grew by 0.5 MB to 20.0 MB, \
+                descriptors by 0, threads by 0, mappings by -3 | 0 zombies | beside it fork 120, exec off, load off, \
+                exception off, allocation off, memory off, clock not permitted, cold starts 1 (310 page faults to disk)
+
+                """
+        )
+    }
+
+    @Test func aMissedStallNamesTheScenarioAndItsNumber() {
+        var totals = good
+        totals.add(outcome([]))
+        #expect(totals.problems == ["1 scenarios failed, spin (no. 3: missed)"])
+        #expect(totals.stalls == 2 && totals.reported == 1 && totals.falseAlarms == 0)
+        #expect(totals.line.hasPrefix("soak FAILED: 1 scenarios failed, spin (no. 3: missed). Seed 42,"))
+    }
+
+    @Test func aReportTooManyIsAFalseAlarm() {
+        var totals = good
+        totals.add(outcome([report], isStall: false))
+        #expect(totals.falseAlarms == 1)
+        #expect(totals.failures.map(\.reports) == [["stalls/a.json"]])
+        totals.addLate([report])
+        #expect(totals.falseAlarms == 2)
+        #expect(
+            totals.problems == ["2 scenarios failed, idle (no. 3: false-alarm), (after the last) (no. 3: false-alarm)"])
+    }
+
+    @Test func whatCannotRunHereIsNeitherGoodNorBad() {
+        var totals = good
+        totals.add(outcome([], unavailable: "there is no library"))
+        #expect(totals.problems == [])
+        #expect(totals.notAvailable == 1 && totals.stalls == 1)
+        var nothing = SoakTotals(seed: 1)
+        nothing.add(outcome([], unavailable: "there is no library"))
+        #expect(nothing.problems == ["no scenario was judged"])
+    }
+
+    @Test(
+        arguments: [
+            ({ $0.growth?.descriptors = 1 }, "1 file descriptors more than before, where 0 are allowed"),
+            ({ $0.zombies = 2 }, "2 children left behind"),
+            ({ $0.calls.interrupted = 3 }, "3 calls returned EINTR"),
+            ({ $0.calls.early = 1 }, "1 calls returned early"),
+            ({ $0.calls.failed = 1 }, "1 calls returned another error"),
+            ({ $0.calls.reported = 38 }, "2 captured calls not reported"),
+            ({ $0.mischief[.fork]?.failed = 1 }, "1 acts of the kind fork went wrong"),
+            ({ $0.wasInterrupted = true }, "it was ended before its time"),
+        ] as [(@Sendable (inout SoakTotals) -> Void, String)])
+    func eachCheckCanFail(change: @Sendable (inout SoakTotals) -> Void, problem: String) {
+        var totals = good
+        change(&totals)
+        #expect(totals.problems == [problem])
+    }
+
+    @Test func manyFailuresAreCountedAndSomeListed() {
+        var totals = SoakTotals(seed: 1)
+        for _ in 0..<250 { totals.add(outcome([])) }
+        #expect(totals.failed == 250 && totals.failures.count == SoakTotals.listedFailures)
+    }
+
+    @Test func theSummaryHasEverything() throws {
+        let json = try JSONSerialization.jsonObject(with: Data(try Summary.json(good))) as? [String: Any]
+        let keys = [
+            "seed", "seconds", "problems", "scenarios", "rounds", "ok", "failed", "notAvailable", "falseAlarms",
+            "stalls",
+            "reported", "failures", "growth", "margin", "memoryKilobytes", "zombies", "calls", "mischief", "coldStarts",
+            "majorFaults",
+        ]
+        #expect(json?.keys.sorted() == keys.sorted())
+        #expect((json?["mischief"] as? [String: [String: Any]])?["fork"]?["done"] as? Int == 120)
+        #expect((json?["growth"] as? [String: Int])?["memory"] == 512)
+    }
+}
