@@ -24,10 +24,13 @@ demo: install ## Stall real loops in every way and check each report, in stalls/
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
 
+# How long: make soak SOAK=8h. The same order again, or the machine's clock as well: make soak DEMO="--seed 42 --step-clock"
+SOAK := 10m
+
 .PHONY: soak
-soak: install ## Keep a healthy loop busy for ten minutes beside two CPU hogs: no report, or what the hogs really delayed
+soak: install ## All scenarios at random for ten minutes (SOAK=8h), beside forks, execs, exceptions, page-outs; look for leaks
 	$(SWIFT) build --product stallwatch-demo
-	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --scenario under-load --load-seconds 600 $(DEMO)
+	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
 UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.

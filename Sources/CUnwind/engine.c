@@ -41,8 +41,10 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   cunwind_unwinder_destroy(&engine->unwinder);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
-  // A helper that is still there writes into these; better to lose them than to give them to someone else.
-  if (!engine->helper.unreaped) {
+  // A helper that was too late has been killed, and is a zombie until it is reaped: nobody else does, and no capture of this
+  // engine's comes any more. One that is still there writes into these; better to lose them than to give them to someone
+  // else.
+  if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
     cunwind_stack_copy_destroy(&engine->copy);
     cunwind_helper_destroy(&engine->helper);
   }
@@ -50,6 +52,8 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
 }
 
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
+  // Before each capture, also where that is a read: the next one that needs the helper may come much later.
+  cunwind_helper_has_ended(&engine->helper, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
     cunwind_unwinder_flush(&engine->unwinder);

@@ -55,6 +55,13 @@ struct cunwind_thread {
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
+/// What the helper is given beyond its own bound before it is killed, and a killed one to be gone.
+#define CUNWIND_HELPER_GRACE_NANOSECONDS 50000000ull
+
+/// Reaps a helper that did not end in time; waits so long for its end. Returns whether there is none any more, so that its
+/// memory may be used again. Async-signal-safe: yes.
+bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
+
 /// Runs the helper once on `tid`. `copy` and `bounds` are what it copies into and up to.
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds);
 

@@ -16,8 +16,6 @@
 #include "raw_system_call.h"
 
 #define HELPER_STACK_BYTES 32768u
-/// What the helper is given beyond its own bound before it is killed, and a killed one to be gone.
-#define HELPER_GRACE_NANOSECONDS 50000000ull
 #define KERNEL_SIGSET_BYTES 8
 
 // Exit signal 0: the app is not told by SIGCHLD, and a plain wait(2) or waitpid(-1), which looks for children with
@@ -77,6 +75,13 @@ bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
   }
 }
 
+bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
+  int ending;
+  if (helper->unreaped && !cunwind_reap(helper->unreaped, bound, &ending)) return false;
+  helper->unreaped = 0;
+  return true;
+}
+
 // Signals are blocked around clone so that the helper begins, and stays, with all of them blocked: it must run no
 // handler of the app's. Raw, because the C library's call leaves its own two signals unblocked. Negative: an errno.
 static long make_helper(cunwind_helper_memory *helper) {
@@ -102,12 +107,11 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_stop_request *request = helper->request;
   int ending;
-  if (helper->unreaped && !cunwind_reap(helper->unreaped, 0, &ending)) {
+  if (!cunwind_helper_has_ended(helper, 0)) {
     request->error = EBUSY;
     request->held_nanoseconds = 0;
     return CUNWIND_FAILED;
   }
-  helper->unreaped = 0;
   request->tid = tid;
   request->bounds = bounds;
   request->copy = &engine->copy;
@@ -129,16 +133,16 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
-  bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds + HELPER_GRACE_NANOSECONDS);
+  bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds + CUNWIND_HELPER_GRACE_NANOSECONDS);
   bool had_no_time = !is_gone;
   if (had_no_time) {
     cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
-    is_gone = wait_until_gone(&request->alive, HELPER_GRACE_NANOSECONDS);
+    is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
   }
   // There is no way to ask who was named before; 0 is what a process begins with. An app that names a debugger of its
   // own under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-  if (!is_gone || !cunwind_reap(pid, HELPER_GRACE_NANOSECONDS, &ending)) {
+  if (!is_gone || !cunwind_reap(pid, CUNWIND_HELPER_GRACE_NANOSECONDS, &ending)) {
     helper->unreaped = pid;
     return CUNWIND_TIMED_OUT;
   }

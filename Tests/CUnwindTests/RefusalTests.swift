@@ -32,4 +32,10 @@ import Testing
         #expect(took >= UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
         #expect(took < 10 * UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
     }
+
+    /// Nobody else waits for it: it would be a zombie for as long as the process lives.
+    @Test(arguments: [false, true])
+    func aHelperThatEndsLateIsReaped(looksAgain: Bool) {
+        #expect(cunwind_test_late_helper(looksAgain) == 0)
+    }
 }

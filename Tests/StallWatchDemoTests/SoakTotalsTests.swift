@@ -23,7 +23,7 @@ import Testing
         totals.rounds = 1
         totals.growth = .init(memory: 512, descriptors: 0, threads: 0, mappings: -3)
         totals.health = .init(memory: 20480, resident: 71680, descriptors: 12, threads: 17, mappings: 400)
-        totals.calls = .init(calls: 40, reported: 40)
+        totals.calls = .init(calls: 40, reported: 40, captured: 40)
         totals.mischief = [.fork: .init(done: 120), .clock: .init(isRefused: true)]
         totals.coldStarts = 1
         totals.majorFaults = 310
@@ -35,8 +35,8 @@ import Testing
         #expect(
             good.line == """
                 soak ok. Seed 42, 61 s | 2 scenarios in 1 whole rounds: 2 ok, 0 failed, 0 not available | 1 of 1 stalls reported, \
-                0 false alarms | 40 interruptible calls: 40 captured, 0 EINTR, 0 early | memory grew by 0.5 MB to 20.0 MB, \
-                descriptors by 0, threads by 0, mappings by -3 | 0 zombies | beside it fork 120, exec off, load off, \
+                0 false alarms | 40 interruptible calls: 40 reported, 40 captured, 0 EINTR, 0 early | memory grew by 0.5 MB to 20.0 MB, \
+                descriptors by 0, threads by 0, mappings by -3 | 0 children left | beside it fork 120, exec off, load off, \
                 exception off, allocation off, memory off, clock not permitted, cold starts 1 (310 page faults to disk)
 
                 """
@@ -75,11 +75,18 @@ import Testing
     @Test(
         arguments: [
             ({ $0.growth?.descriptors = 1 }, "1 file descriptors more than before, where 0 are allowed"),
-            ({ $0.zombies = 2 }, "2 children left behind"),
+            (
+                { $0.leftChildren = [LeftChild(stat: "12 (a (b)) Z 7 7", of: 7)].compactMap { $0 } },
+                "children left behind: a (b) (Z)"
+            ),
             ({ $0.calls.interrupted = 3 }, "3 calls returned EINTR"),
+            (
+                { $0.calls.captured = 19 },
+                "only 19 of 40 calls were captured: that nothing interrupts them is not shown"
+            ),
             ({ $0.calls.early = 1 }, "1 calls returned early"),
             ({ $0.calls.failed = 1 }, "1 calls returned another error"),
-            ({ $0.calls.reported = 38 }, "2 captured calls not reported"),
+            ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
             ({ $0.mischief[.fork]?.failed = 1 }, "1 acts of the kind fork went wrong"),
             ({ $0.wasInterrupted = true }, "it was ended before its time"),
         ] as [(@Sendable (inout SoakTotals) -> Void, String)])
@@ -87,6 +94,19 @@ import Testing
         var totals = good
         change(&totals)
         #expect(totals.problems == [problem])
+    }
+
+    @Test(arguments: ["12 (a) S 8 7", "12 (a)", "", "12 a S 7", ")12(", "x (a) S 7 7"])
+    func whatIsNoChildIsNone(stat: String) {
+        #expect(LeftChild(stat: stat, of: 7) == nil)
+    }
+
+    @Test func aChildThatIsThereIsFound() async throws {
+        let child = try ChildProcess([], executable: "/bin/cat")
+        let isThere = try LeftChild.all().contains { $0.id == Int(child.id) }
+        _ = await child.finish(within: .seconds(10))
+        #expect(isThere)
+        #expect(try !LeftChild.all().contains { $0.id == Int(child.id) })
     }
 
     @Test func manyFailuresAreCountedAndSomeListed() {
@@ -100,7 +120,8 @@ import Testing
         let keys = [
             "seed", "seconds", "problems", "scenarios", "rounds", "ok", "failed", "notAvailable", "falseAlarms",
             "stalls",
-            "reported", "failures", "growth", "margin", "memoryKilobytes", "zombies", "calls", "mischief", "coldStarts",
+            "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "mischief",
+            "coldStarts",
             "majorFaults",
         ]
         #expect(json?.keys.sorted() == keys.sorted())

@@ -156,7 +156,8 @@ typedef struct cunwind_image {
 cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
 
 /// Frees an engine. NULL is fine. Puts back the signal action that it found, if the present one is still ours, no other
-/// engine uses it, and no signal of ours is still on its way. Never waits. Async-signal-safe: no.
+/// engine uses it, and no signal of ours is still on its way. Waits 50 ms at most, and only for a helper that a capture had to
+/// give up. Async-signal-safe: no.
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries the stop on a short-lived thread of its own and says whether ptrace works here.

@@ -20,6 +20,8 @@ final class CallWitnesses: Sendable {
         var failed = 0
         /// Calls that were reported as the stalls that they are.
         var reported = 0
+        /// Calls that were reported with a stack.
+        var captured = 0
         /// Calls that the monitor held back a report of, by its own count.
         var heldBack = 0
     }
@@ -27,7 +29,7 @@ final class CallWitnesses: Sendable {
     /// How long a call may take until it is captured.
     static let threshold = Duration.milliseconds(20)
     /// How long each call takes, in milliseconds.
-    static let wait: UInt32 = 60
+    static let wait: UInt32 = 200
     /// How long each thread rests between two calls, in milliseconds.
     static let pause = 500...1500
     /// How much earlier than asked for a call may return, in nanoseconds.
@@ -39,8 +41,8 @@ final class CallWitnesses: Sendable {
     private let count = Mutex(Count())
     private let isStopping = Atomic<Bool>(false)
     private let ended = DispatchSemaphore(value: 0)
-    /// Its result is how many calls were reported.
-    private let reader: Task<Int, Never>
+    /// Its result is how many calls were reported, and how many of them with a stack.
+    private let reader: Task<(reported: Int, captured: Int), Never>
 
     /// Starts them and their monitor.
     init(seed: UInt64) throws(DemoFailure) {
@@ -57,8 +59,11 @@ final class CallWitnesses: Sendable {
             throw DemoFailure(error)
         }
         reader = Task { [monitor] in
-            var count = 0
-            for await report in monitor.reports where report.samples.contains(where: { $0.stack != nil }) { count += 1 }
+            var count = (reported: 0, captured: 0)
+            for await report in monitor.reports {
+                count.reported += 1
+                if report.samples.contains(where: { $0.stack != nil }) { count.captured += 1 }
+            }
             return count
         }
         for (kind, probe) in zip(kinds, probes) {
@@ -100,10 +105,12 @@ final class CallWitnesses: Sendable {
         isStopping.store(true, ordering: .relaxed)
         for _ in 0..<DEMO_INTERRUPTIBLE_CALLS { await ended.signalled() }
         monitor.stop()
-        let reported = await reader.value
+        let (reported, captured) = await reader.value
+        if let path = getenv("SOAK_DEBUG") { _ = path; print(monitor.statistics) }
         let heldBack = HeldBackReason.allCases.reduce(0) { $0 + monitor.statistics.heldBack[$1] }
         return count.withLock { count in
             count.reported = reported
+            count.captured = captured
             count.heldBack = heldBack
             return count
         }

@@ -30,7 +30,7 @@ struct Soak: Sendable {
         totals.mischief = mischief.stop()
         totals.calls = await witnesses.stop()
         totals.addLate(try await runner.finish())
-        totals.zombies = Self.leftChildren()
+        totals.leftChildren = try LeftChild.all()
         totals.health = history.last
         totals.growth = history.growth
         totals.majorFaults = ColdStart.majorFaults() - faults
@@ -85,18 +85,5 @@ struct Soak: Sendable {
         try StandardOutput.write(
             "round \(totals.rounds): \(totals.scenarios) scenarios, \(totals.failed) failed; \(health ?? "")\n"
         )
-    }
-
-    /// How many children there are when there should be none: dead ones that nobody has waited for, and one if any lives.
-    private static func leftChildren() -> Int {
-        // __WALL: also those of clone(2) that end without a signal.
-        let all = Int32(bitPattern: 0x4000_0000)
-        var count = 0
-        while true {
-            let child = waitpid(-1, nil, WNOHANG | all)
-            if child < 0 { return count }
-            count += 1
-            if child == 0 { return count }
-        }
     }
 }

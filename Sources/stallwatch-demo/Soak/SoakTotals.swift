@@ -30,8 +30,8 @@ struct SoakTotals: Sendable {
     var failures: [Failure] = []
     var health: ProcessHealth?
     var growth: HealthGrowth?
-    /// Children that were left behind, dead or alive.
-    var zombies = 0
+    /// Children that were there when all was over.
+    var leftChildren: [LeftChild] = []
     var calls = CallWitnesses.Count()
     var mischief: [MischiefKind: MischiefCount] = [:]
     var coldStarts = 0
@@ -95,11 +95,19 @@ extension SoakTotals {
         }
         if scenarios == notAvailable { problems.append("no scenario was judged") }
         problems += growth?.problems ?? []
-        add(zombies, "children left behind")
+        if !leftChildren.isEmpty {
+            let names = leftChildren.map { "\($0.name) (\($0.state))" }
+            problems.append("children left behind: \(names.joined(separator: ", "))")
+        }
         add(calls.interrupted, "calls returned EINTR")
         add(calls.early, "calls returned early")
         add(calls.failed, "calls returned another error")
-        add(calls.calls - calls.reported - calls.heldBack, "captured calls not reported")
+        add(calls.calls - calls.reported - calls.heldBack, "calls over the threshold were not reported")
+        if calls.captured < calls.reported / 2 {
+            problems.append(
+                "only \(calls.captured) of \(calls.reported) calls were captured: that nothing interrupts them is not shown"
+            )
+        }
         for (kind, count) in mischief.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             add(count.failed, "acts of the kind \(kind.rawValue) went wrong")
         }
@@ -114,9 +122,9 @@ extension SoakTotals {
             "soak \(verdict). Seed \(seed), \(Int(seconds.rounded())) s",
             "\(scenarios) scenarios in \(rounds) whole rounds: \(ok) ok, \(failed) failed, \(notAvailable) not available",
             "\(reported) of \(stalls) stalls reported, \(falseAlarms) false alarms",
-            "\(calls.calls) interruptible calls: \(calls.reported) captured, \(calls.interrupted) EINTR, "
+            "\(calls.calls) interruptible calls: \(calls.reported) reported, \(calls.captured) captured, \(calls.interrupted) EINTR, "
                 + "\(calls.early) early",
-            grownText, "\(zombies) zombies", "beside it " + mischiefText,
+            grownText, "\(leftChildren.count) children left", "beside it " + mischiefText,
         ].joined(separator: " | ") + "\n"
     }
 
@@ -140,7 +148,7 @@ extension SoakTotals {
 extension SoakTotals: Encodable {
     private enum Key: String, CodingKey {
         case seed, seconds, problems, scenarios, rounds, ok, failed, notAvailable, falseAlarms, stalls, reported
-        case failures, growth, margin, memoryKilobytes, zombies, calls, mischief, coldStarts, majorFaults
+        case failures, growth, margin, memoryKilobytes, leftChildren, calls, mischief, coldStarts, majorFaults
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -161,7 +169,7 @@ extension SoakTotals: Encodable {
         try container.encode(growth, forKey: .growth)
         try container.encode(HealthGrowth.margin, forKey: .margin)
         try container.encode(health?.memory, forKey: .memoryKilobytes)
-        try container.encode(zombies, forKey: .zombies)
+        try container.encode(leftChildren, forKey: .leftChildren)
         try container.encode(calls, forKey: .calls)
         try container.encode(mischief, forKey: .mischief)
         try container.encode(coldStarts, forKey: .coldStarts)

@@ -169,6 +169,11 @@ int cunwind_test_cut_image(void);
 /// Runs a helper that waits for its parent in vain. Returns how long that took in nanoseconds, and the cunwind_status.
 uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 
+/// Gives an engine a child that ends late, as a helper that had no CPU does, and destroys it: at once, or when it has
+/// looked at the images again after the child's end. Returns the number of children of the engine's that are left, dead or
+/// alive, when it has done that; negative: an errno.
+int cunwind_test_late_helper(bool looks_again);
+
 /// Forks, and has the child call `work` and end at once. Returns how many threads the child had then, or a negative error
 /// number: ETIMEDOUT when it did not end in 10 s, ECHILD when it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));

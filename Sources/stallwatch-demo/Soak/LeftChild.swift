@@ -1,0 +1,35 @@
+import Foundation
+import Glibc
+
+/// A child process of this one: when there should be none, a zombie that nobody has waited for, or one that lives.
+struct LeftChild: Equatable, Encodable, Sendable {
+    var id: Int
+    var name: String
+    /// `Z` for a zombie (proc_pid_stat(5)).
+    var state: String
+
+    /// Reads it from the text of /proc/<pid>/stat, if it is a child of `parent`.
+    init?(stat: String, of parent: pid_t) {
+        // The name is in parentheses and may hold some itself.
+        guard let open = stat.firstIndex(of: "("), let close = stat.lastIndex(of: ")"), open < close else { return nil }
+        let fields = stat[stat.index(after: close)...].split(separator: " ")
+        guard let id = Int(stat[..<open].filter { $0 != " " }), fields.count > 1, Int(fields[1]) == Int(parent) else {
+            return nil
+        }
+        self.id = id
+        name = String(stat[stat.index(after: open)..<close])
+        state = String(fields[0])
+    }
+
+    /// All there are, also those of clone(2) that end without a signal.
+    static func all() throws(DemoFailure) -> [LeftChild] {
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc") else {
+            throw DemoFailure(.systemError, "/proc cannot be read: a soak needs it to look for children")
+        }
+        return names.filter { Int($0) != nil }.compactMap { name in
+            // One that has ended meanwhile is none of ours.
+            (try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8))
+                .flatMap { LeftChild(stat: $0, of: getpid()) }
+        }
+    }
+}

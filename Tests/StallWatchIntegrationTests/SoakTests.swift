@@ -1,0 +1,70 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import stallwatch_demo
+
+/// A short soak, which has to be over by itself, and one that is asked to end.
+@Suite(.serialized) struct SoakTests {
+    /// Short ones, on the main loop, a thread's, a queue's and a probe's.
+    private static let scenarios = ["usleep", "cpu-spin", "fifo", "run-until-loop", "queue", "probe", "gap-unwatched"]
+
+    private struct Summary: Decodable {
+        struct Calls: Decodable {
+            var calls, reported, captured, interrupted, early: Int
+        }
+        struct Act: Decodable {
+            var done, failed: Int
+        }
+
+        var seed: Int
+        var problems: [String]
+        var rounds, stalls, reported: Int
+        var growth: [String: Int]?
+        var calls: Calls
+        var mischief: [String: Act]
+    }
+
+    /// The demo, which is told to soak for `length`.
+    private func soak(_ length: String, in directory: TemporaryDirectory) throws -> Command {
+        Command(
+            program: try Command.product("stallwatch-demo"),
+            arguments: ["--soak", length, "--seed", "7"] + Self.scenarios.flatMap { ["--scenario", $0] }
+                + ["--output", directory.path("reports"), "--summary", directory.path("summary.json")]
+        )
+    }
+
+    @Test(.timeLimit(.minutes(3))) func aShortSoakPassesAndHasDoneEverything() throws {
+        let directory = try TemporaryDirectory()
+        let result = try soak("25s", in: directory).run()
+        #expect(result.status == 0, "\(result.text)")
+        let lines = result.text.split(separator: "\n")
+        #expect(lines.first?.hasSuffix("--seed 7") == true)
+        #expect(lines.last?.hasPrefix("soak ok. Seed 7, ") == true, "\(result.text)")
+
+        let data = try Data(contentsOf: URL(filePath: directory.path("summary.json")))
+        let summary = try JSONDecoder().decode(Summary.self, from: data)
+        #expect(summary.seed == 7)
+        #expect(summary.problems == [])
+        #expect(summary.rounds >= 2)
+        #expect(summary.stalls > 6 && summary.reported == summary.stalls)
+        #expect(summary.growth != nil)
+        #expect(summary.calls.calls >= 8 && summary.calls.captured > 0)
+        #expect(summary.calls.interrupted == 0 && summary.calls.early == 0)
+        // Nobody has asked for another clock.
+        #expect(Set(summary.mischief.keys) == ["fork", "exec", "load", "exception", "allocation", "memory"])
+        for (kind, act) in summary.mischief { #expect(act.done > 0 && act.failed == 0, "\(kind)") }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func whoEndsItGetsTheTotalsAndAStatus() async throws {
+        let directory = try TemporaryDirectory()
+        let command = try soak("1h", in: directory)
+        let child = try ChildProcess(command.arguments, executable: command.program)
+        try await Task.sleep(for: .seconds(3))
+        kill(child.id, SIGINT)
+        // `nil`: its exit status is not 0.
+        #expect(await child.finish(within: .seconds(30)) == nil)
+        let data = try Data(contentsOf: URL(filePath: directory.path("summary.json")))
+        #expect(try JSONDecoder().decode(Summary.self, from: data).problems == ["it was ended before its time"])
+    }
+}
