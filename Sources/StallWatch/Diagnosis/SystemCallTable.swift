@@ -24,6 +24,14 @@ struct SystemCallNames: Sendable {
         return nil
     }
 
+    /// The number of the call of that name, or `nil` if this architecture has none.
+    func number(of name: String) -> Int? {
+        for run in runs {
+            if let index = run.names.firstIndex(of: Substring(name)) { return run.first + index }
+        }
+        return nil
+    }
+
     /// The names for the architecture that this is compiled for.
     static var current: SystemCallNames {
         #if arch(x86_64)

@@ -40,20 +40,25 @@ final class ThreadFiles {
             counts.skip(pastLinePrefix: "voluntary_ctxt_switches:"), let voluntary = counts.number(),
             counts.skip(pastLinePrefix: "nonvoluntary_ctxt_switches:"), let involuntary = counts.number()
         else { return nil }
-        // wchan(5) is "0" for a thread that runs.
-        var place = cursor(waitChannel)
-        let channel = place?.word()
+        let channel = channel()
         return ThreadReading(
             time: time, onCPU: onCPU, runQueue: runQueue, state: stat.state, minorFaults: stat.minorFaults,
             majorFaults: stat.majorFaults, userTicks: stat.userTicks, systemTicks: stat.systemTicks,
-            voluntarySwitches: voluntary, involuntarySwitches: involuntary, activity: activity,
-            waitChannel: channel == "0" ? nil : channel
+            voluntarySwitches: voluntary, involuntarySwitches: involuntary,
+            activity: activity.original(waitChannel: channel), waitChannel: channel
         )
     }
 
     /// What the thread is in now; `nil` when it has ended.
     func activity() -> ThreadActivity? {
-        cursor(syscall).flatMap(ThreadActivity.init)
+        cursor(syscall).flatMap(ThreadActivity.init)?.original(waitChannel: channel())
+    }
+
+    private func channel() -> String? {
+        var place = cursor(waitChannel)
+        let channel = place?.word()
+        // For a thread that runs (proc_pid_wchan(5)).
+        return channel == "0" ? nil : channel
     }
 
     /// The functions of the kernel that the thread is in, innermost first; `nil` where that may not be read (it needs

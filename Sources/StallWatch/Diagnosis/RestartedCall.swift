@@ -1,0 +1,33 @@
+extension SystemCall {
+    /// The call that was made, where the kernel names restart_syscall(2).
+    ///
+    /// A wait that a signal without a handler has ended goes on under that name: of the calls that keep their rest in a
+    /// restart block, with the arguments of the call itself. A child's SIGCHLD does that to any thread of a program that does
+    /// not handle it, if the child ends before the fork(2) that made it has unblocked the signals. Where the thread waits
+    /// in the kernel tells which call it was.
+    func original(waitChannel: String?) -> SystemCall {
+        guard name == "restart_syscall", let waitChannel, let original = Self.original(waitChannel, argument(0)),
+            let number = SystemCallNames.current.number(of: original)
+        else { return self }
+        var call = self
+        call.number = number
+        return call
+    }
+
+    private static func original(_ waitChannel: String, _ firstArgument: UInt64) -> String? {
+        if waitChannel.contains("nanosleep") {
+            // A clock is a small number, or a negative one for a process' own; a pointer is neither.
+            return (-(1 << 32)..<4096).contains(Int64(bitPattern: firstArgument)) ? "clock_nanosleep" : "nanosleep"
+        }
+        if waitChannel.contains("futex") { return "futex" }
+        return waitChannel.contains("poll") ? "poll" : nil
+    }
+}
+
+extension ThreadActivity {
+    /// The same with the call that was made, if it goes on as restart_syscall(2).
+    func original(waitChannel: String?) -> ThreadActivity {
+        guard case .waiting(let call) = self else { return self }
+        return .waiting(call.original(waitChannel: waitChannel))
+    }
+}
