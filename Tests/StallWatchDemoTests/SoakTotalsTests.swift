@@ -74,7 +74,7 @@ import Testing
 
     @Test(
         arguments: [
-            ({ $0.growth?.descriptors = 1 }, "1 file descriptors more than before, where 0 are allowed"),
+            ({ $0.growth?.descriptors = 5 }, "5 file descriptors more than before, where 4 are allowed"),
             (
                 { $0.leftChildren = [LeftChild(stat: "12 (a (b)) Z 7 7", of: 7)].compactMap { $0 } },
                 "children left behind: a (b) (Z)"

@@ -106,7 +106,6 @@ final class CallWitnesses: Sendable {
         for _ in 0..<DEMO_INTERRUPTIBLE_CALLS { await ended.signalled() }
         monitor.stop()
         let (reported, captured) = await reader.value
-        if let path = getenv("SOAK_DEBUG") { _ = path; print(monitor.statistics) }
         let heldBack = HeldBackReason.allCases.reduce(0) { $0 + monitor.statistics.heldBack[$1] }
         return count.withLock { count in
             count.reported = reported

@@ -50,7 +50,10 @@ struct HealthGrowth: Equatable, Encodable, Sendable {
     var mappings: Int
 
     /// How much of it is no leak.
-    static let margin = HealthGrowth(memory: 16 * 1024, descriptors: 0, threads: 4, mappings: 50)
+    ///
+    /// A worker of a pool that has touched its run loop keeps two descriptors, and every thread three mappings, for as long as
+    /// it lives: there may be two workers more.
+    static let margin = HealthGrowth(memory: 16 * 1024, descriptors: 4, threads: 4, mappings: 50)
 
     /// What has grown by more than ``margin``, a sentence each.
     var problems: [String] {

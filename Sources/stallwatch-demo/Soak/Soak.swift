@@ -14,6 +14,9 @@ struct Soak: Sendable {
     let runner: ScenarioRunner
     let interruption: Interruption
 
+    /// What part of the time only warms up; one whole round at least.
+    static let warmUp = 1.0 / 6
+
     /// Runs it, with a line for each failure and each round, and stops the monitor.
     ///
     /// - Throws: When a scenario cannot run at all, or a report could not be written or read.
@@ -26,7 +29,7 @@ struct Soak: Sendable {
         let faults = ColdStart.majorFaults()
         let mischief = Mischief(MischiefKind.allCases.filter { $0 != .clock || stepsClock }, seed: seed)
         let witnesses = try CallWitnesses(seed: seed)
-        let history = try await runScenarios(until: begin + length.duration, beside: mischief, &totals)
+        let history = try await runScenarios(from: begin, beside: mischief, &totals)
         totals.mischief = mischief.stop()
         totals.calls = await witnesses.stop()
         totals.addLate(try await runner.finish())
@@ -40,15 +43,14 @@ struct Soak: Sendable {
     }
 
     private func runScenarios(
-        until end: ContinuousClock.Instant, beside mischief: Mischief, _ totals: inout SoakTotals
+        from begin: ContinuousClock.Instant, beside mischief: Mischief, _ totals: inout SoakTotals
     ) async throws(DemoFailure) -> HealthHistory {
         var history = HealthHistory()
         var rounds = ScenarioRounds(scenarios, seed: seed)
-        while ContinuousClock.now < end, !interruption.hasCome {
+        while ContinuousClock.now < begin + length.duration, !interruption.hasCome {
             let turn = rounds.next()
             if rounds.completed > totals.rounds {
                 totals.rounds = rounds.completed
-                history.warmUpIsOver()
                 try tell(of: totals, history)
             }
             mischief.leaveOut(turn.scenario.leftOut)
@@ -56,6 +58,9 @@ struct Soak: Sendable {
             let outcome = try await run(turn.scenario, number: totals.scenarios + 1)
             totals.add(outcome)
             if outcome.verdict != .ok, outcome.verdict != .notAvailable { try tell(of: outcome, totals) }
+            if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {
+                history.warmUpIsOver()
+            }
             history.add(try ProcessHealth.now())
         }
         return history
