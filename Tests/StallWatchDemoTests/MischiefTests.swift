@@ -16,6 +16,7 @@ import Testing
     @Test func onlyScenariosThatExistAreSpared() {
         let names = Set(Scenario.all.map(\.name))
         #expect(Scenario.endingByTheWallClock.isSubset(of: names))
+        #expect(Scenario.shortOfCPU.isSubset(of: names))
         #expect(Scenario.all.filter { $0.leftOut == [.clock] }.count == Scenario.endingByTheWallClock.count)
     }
 
