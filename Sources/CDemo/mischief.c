@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -69,6 +70,8 @@ bool demo_allocate_and_free(void) {
   }
   return is_whole;
 }
+
+void demo_give_back_free_memory(void) { malloc_trim(0); }
 
 bool demo_dirty_and_drop(size_t length) {
   unsigned char *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

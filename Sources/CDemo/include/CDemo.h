@@ -63,6 +63,9 @@ bool demo_throw_and_catch(void);
 /// Allocates some 8 MB in blocks of many sizes and frees them. Returns whether they kept what was written into them.
 bool demo_allocate_and_free(void);
 
+/// Lets malloc(3) give back to the kernel what it keeps of freed memory.
+void demo_give_back_free_memory(void);
+
 /// Maps so many bytes, dirties each page, gives the pages back to the kernel, and all of it once more. Returns whether the
 /// pages were empty each time.
 bool demo_dirty_and_drop(size_t length);

@@ -1,5 +1,5 @@
+import CDemo
 import Foundation
-import Glibc
 
 /// What the process has of what can leak, at one moment (proc_pid_status(5)).
 struct ProcessHealth: Equatable, Sendable {
@@ -39,7 +39,7 @@ extension ProcessHealth {
     /// glibc has up to eight arenas a processor, and each of the short-lived threads of a scenario's monitor may use another:
     /// hundreds of megabytes are kept that nobody uses.
     static func now() throws(DemoFailure) -> ProcessHealth {
-        malloc_trim(0)
+        demo_give_back_free_memory()
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
             let maps = try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8),
             let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count,
