@@ -14,6 +14,27 @@ import Testing
         )
     }
 
+    private typealias Change = @Sendable (inout SoakTotals) -> Void
+
+    /// What may be wrong, and what is said of it.
+    private static let checks: [(Change, String)] = [
+        ({ $0.growth?.descriptors = 5 }, "5 file descriptors more than before, where 4 are allowed"),
+        (
+            { $0.leftChildren = [LeftChild(stat: "12 (a (b)) Z 7 7", of: 7)].compactMap { $0 } },
+            "children left behind: a (b) (Z)"
+        ),
+        ({ $0.calls.interrupted = 3 }, "3 calls returned EINTR"),
+        (
+            { $0.calls.captured = 19 },
+            "only 19 of 40 calls were captured: that nothing interrupts them is not shown"
+        ),
+        ({ $0.calls.early = 1 }, "1 calls returned early"),
+        ({ $0.calls.failed = 1 }, "1 calls returned another error"),
+        ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
+        ({ $0.mischief[.fork]?.failed = 1 }, "1 acts of the kind fork went wrong"),
+        ({ $0.wasInterrupted = true }, "it was ended before its time"),
+    ]
+
     /// A soak in which nothing was wrong.
     private var good: SoakTotals {
         var totals = SoakTotals(seed: 42)
@@ -72,25 +93,8 @@ import Testing
         #expect(nothing.problems == ["no scenario was judged"])
     }
 
-    @Test(
-        arguments: [
-            ({ $0.growth?.descriptors = 5 }, "5 file descriptors more than before, where 4 are allowed"),
-            (
-                { $0.leftChildren = [LeftChild(stat: "12 (a (b)) Z 7 7", of: 7)].compactMap { $0 } },
-                "children left behind: a (b) (Z)"
-            ),
-            ({ $0.calls.interrupted = 3 }, "3 calls returned EINTR"),
-            (
-                { $0.calls.captured = 19 },
-                "only 19 of 40 calls were captured: that nothing interrupts them is not shown"
-            ),
-            ({ $0.calls.early = 1 }, "1 calls returned early"),
-            ({ $0.calls.failed = 1 }, "1 calls returned another error"),
-            ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
-            ({ $0.mischief[.fork]?.failed = 1 }, "1 acts of the kind fork went wrong"),
-            ({ $0.wasInterrupted = true }, "it was ended before its time"),
-        ] as [(@Sendable (inout SoakTotals) -> Void, String)])
-    func eachCheckCanFail(change: @Sendable (inout SoakTotals) -> Void, problem: String) {
+    @Test(arguments: SoakTotalsTests.checks)
+    private func eachCheckCanFail(change: Change, problem: String) {
         var totals = good
         change(&totals)
         #expect(totals.problems == [problem])
