@@ -151,7 +151,8 @@ struct DemoCommand: ParsableCommand {
     }
 
     private func runner(_ monitor: StallMonitor) async -> ScenarioRunner {
-        await ScenarioRunner(monitor: monitor, directory: output, loadTime: .seconds(loadSeconds))
+        await ScenarioRunner(
+            monitor: monitor, directory: output, loadTime: .seconds(loadSeconds), grantsWaits: soak != nil)
     }
 
     private func startMonitor() throws(DemoFailure) -> StallMonitor {

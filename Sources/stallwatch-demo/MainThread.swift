@@ -16,10 +16,14 @@ extension Outcome {
     /// A stall that was to be of another cause is one of starvation then, and a report that says so is right: if the
     /// thread was ready to run for half of the stall by the kernel's count, which is `milliseconds` for the whole scenario.
     mutating func forgiveStarvation(of milliseconds: Double) {
-        // These two are meant to leave the thread without a CPU.
-        guard let cause = expected?.cause, !["starved", "throttled"].contains(cause), expected?.loop == "main",
+        guard let expected, expected.cause != nil, !expected.isShortOfCPU, expected.loop == "main",
             own?.cause == "starved", let injected = injectedMilliseconds, milliseconds >= injected / 2
         else { return }
         unavailable = "other programs had the CPUs for \(Int(milliseconds)) ms"
     }
+}
+
+extension ExpectedReport {
+    /// Whether the stall is meant to leave the thread without a CPU.
+    var isShortOfCPU: Bool { cause == "starved" || cause == "throttled" }
 }

@@ -76,6 +76,10 @@ struct Outcome: Equatable, Sendable {
     var toleratedCause: String?
     /// Why the monitor had to hold something back and did not; `nil` when all is well.
     var notCounted: HeldBackReason?
+    /// How long the main thread was ready to run but had no CPU meanwhile, by the kernel's count, where that is granted.
+    ///
+    /// In a soak much else wants one. The turn is longer by it, and what is measured in the turn is not.
+    var waitedMilliseconds = 0.0
     /// Why the scenario could not run.
     var unavailable: String?
 

@@ -8,6 +8,8 @@ struct ScenarioRunner: Sendable {
     let directory: String
     /// How long a scenario that goes on and on does so.
     let loadTime: Duration
+    /// Whether a turn may be longer by what its thread waited for a CPU.
+    let grantsWaits: Bool
     private let inbox = ReportInbox()
 
     /// How long after a stall's end its report may take to come.
@@ -20,10 +22,11 @@ struct ScenarioRunner: Sendable {
     static let settling = Duration.milliseconds(300)
 
     /// A runner for what `monitor` reports from now on.
-    init(monitor: StallMonitor, directory: String, loadTime: Duration) async {
+    init(monitor: StallMonitor, directory: String, loadTime: Duration, grantsWaits: Bool) async {
         self.monitor = monitor
         self.directory = directory
         self.loadTime = loadTime
+        self.grantsWaits = grantsWaits
         await inbox.open(monitor.reports)
     }
 
@@ -75,7 +78,11 @@ struct ScenarioRunner: Sendable {
         stage.close()
         for monitor in stage.monitors { try checkWrites(of: monitor) }
         outcome.reports = try read(reports.map(\.fileName) + stage.hostFiles)
-        outcome.forgiveStarvation(of: MainThread.readyMilliseconds() - readyBefore)
+        let waited = MainThread.readyMilliseconds() - readyBefore
+        outcome.forgiveStarvation(of: waited)
+        if grantsWaits, let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {
+            outcome.waitedMilliseconds = waited
+        }
         if let reason = scenario.heldBack, stage.heldBack(reason) == heldBack { outcome.notCounted = reason }
         return outcome
     }

@@ -63,7 +63,9 @@ extension Outcome {
         let stalls = injected.sorted(by: >)
         for (index, report) in ownReports.prefix(expected.count).enumerated() {
             if let wrong = expected.mismatch(with: report) { return wrong }
-            guard index < stalls.count, report.isClose(to: stalls[index]) else { return .wrongDuration }
+            guard index < stalls.count, report.isClose(to: stalls[index], waited: waitedMilliseconds) else {
+                return .wrongDuration
+            }
             if let wrong = expected.causeMismatch(with: report) { return wrong }
             if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
         }
@@ -113,9 +115,10 @@ extension ExpectedReport {
 }
 
 extension ReportedStall {
-    /// Whether the stall may have taken `injected` milliseconds: what is uncertain about its beginning is granted.
-    fileprivate func isClose(to injected: Double) -> Bool {
+    /// Whether the stall may have taken `injected` milliseconds: what is uncertain about its beginning is granted, and that the
+    /// turn's thread `waited` for a CPU before and after what was measured in it.
+    fileprivate func isClose(to injected: Double, waited: Double = 0) -> Bool {
         let tolerance = Verdict.tolerance(injected)
-        return milliseconds - tolerance <= injected && injected <= milliseconds + startUncertainty + tolerance
+        return milliseconds - tolerance - waited <= injected && injected <= milliseconds + startUncertainty + tolerance
     }
 }

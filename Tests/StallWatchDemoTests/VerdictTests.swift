@@ -79,6 +79,16 @@ import Testing
         #expect(outcome(expected, injected: injected, late).verdict == verdict)
     }
 
+    @Test(arguments: [(0, Verdict.wrongDuration), (3, .wrongDuration), (6, .ok), (60, .ok)] as [(Double, Verdict)])
+    func whatTheThreadWaitedForACPUIsGranted(waited: Double, verdict: Verdict) {
+        // 15 ms longer than injected, of which 10 ms are 2 %.
+        var outcome = outcome(expected, injected: 500, report(515.5))
+        outcome.waitedMilliseconds = waited
+        #expect(outcome.verdict == verdict)
+        outcome.reports = [report(485)]
+        #expect(outcome.verdict == .wrongDuration, "a report that is too short is wrong all the same")
+    }
+
     @Test func severalStallsNeedAReportEach() {
         func outcome(_ injected: [Double], _ reports: ReportedStall...) -> Outcome {
             var two = expected
