@@ -2,13 +2,14 @@ import Foundation
 
 /// What the program at `path` prints to its standard output.
 ///
-/// Throws when it does not end well.
-package func output(of path: String, _ arguments: [String] = []) throws -> String {
+/// `showsErrors`: Whether what it prints to its standard error is shown. Throws when it does not end well.
+package func output(of path: String, _ arguments: [String] = [], showsErrors: Bool = true) throws -> String {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
     let output = Pipe()
     process.standardOutput = output
+    if !showsErrors { process.standardError = FileHandle.nullDevice }
     try process.run()
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     process.waitUntilExit()

@@ -13,7 +13,10 @@ package final class SemaphoreWatcher: Sendable {
     private let ended = DispatchSemaphore(value: 0)
 
     package init() {
-        Thread.detachNewThread { self.watch() }
+        let thread = Thread { self.watch() }
+        // Before it runs: Foundation hands a name to the kernel only when the thread starts.
+        thread.name = Self.threadName
+        thread.start()
     }
 
     package func note(_ activity: CFRunLoopActivity) {
@@ -27,7 +30,6 @@ package final class SemaphoreWatcher: Sendable {
     }
 
     private func watch() {
-        Thread.current.name = Self.threadName
         let working = [CFRunLoopActivity.beforeSources, .afterWaiting].map { UInt($0.rawValue) }
         while !isStopping.load(ordering: .relaxed) {
             guard semaphore.wait(timeout: .now() + .milliseconds(50)) == .timedOut else { continue }

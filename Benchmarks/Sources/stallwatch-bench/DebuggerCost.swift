@@ -63,14 +63,14 @@ enum DebuggerCost {
     private static func run(_ command: [String], on spinner: Spinner) throws -> (Double, Double) {
         spinner.resetGap()
         let began = now()
-        let text = try output(of: "/usr/bin/env", command + ["\(getpid())"])
+        let text = try output(of: "/usr/bin/env", command + ["\(getpid())"], showsErrors: false)
         let whole = Double(now() - began) / 1e6
         guard text.contains("main") else { throw CannotMeasure("\(command[0]) found no stack") }
         return (whole, spinner.longestGap)
     }
 
     private static func isInstalled(_ program: String) -> Bool {
-        (try? output(of: "/usr/bin/env", ["which", program])) != nil
+        (try? output(of: "/usr/bin/env", ["which", program], showsErrors: false)) != nil
     }
 }
 

@@ -8,11 +8,16 @@ import Synchronization
 /// that only sleeps until then.
 enum SampleLatency {
     static let stalls = 200
+    /// Of a process; meanwhile the symbols of every image are read, which keeps a processor busy.
+    static let firstStalls = 20
     static let threshold = Duration.milliseconds(20)
 
     static func table() throws -> Table {
+        let samples = try sampling()
         let latencies = [
-            ("StallWatch's sample", Samples(try sampling())), ("a thread that sleeps until then", Samples(sleeping())),
+            ("StallWatch's sample", Samples(samples.later)),
+            ("the same, of the first \(firstStalls) stalls of a process", Samples(samples.first)),
+            ("a thread that sleeps until then", Samples(sleeping())),
         ]
         return Table(
             title: "From the threshold to the first captured sample, \(stalls) stalls on CPU, threshold 20 ms",
@@ -25,35 +30,30 @@ enum SampleLatency {
     }
 
     /// The latencies of StallWatch, in milliseconds.
-    private static func sampling() throws -> [Double] {
+    private static func sampling() throws -> (first: [Double], later: [Double]) {
         let probe = LoopProbe(label: "measured")
         var configuration = StallMonitor.Configuration(threshold: threshold, reports: .none)
         // All stalls are the same one, and each is a measurement.
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
-        let latencies = Mutex<[Double]>([])
-        let reports = Mutex(0)
+        let latencies = Mutex<[UInt64: Double]>([:])
         configuration.onStallEnded = { report in
-            reports.withLock { $0 += 1 }
             guard let first = report.samples.first, first.stack != nil else { return }
             let late = first.atMilliseconds - report.thresholdMilliseconds + first.captureMicroseconds / 1000
-            latencies.withLock { $0.append(late) }
+            latencies.withLock { $0[report.loop.turn] = late }
         }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()
-        // The watchdog's thread and the first report's names are not what is measured.
-        stall(probe)
-        while reports.withLock({ $0 }) == 0 { usleep(10_000) }
-        latencies.withLock { $0.removeAll() }
-        for _ in 0..<stalls { stall(probe) }
+        for _ in 0..<(firstStalls + stalls) { stall(probe) }
         // Hands out every report before it returns.
         monitor.stop()
-        let measured = latencies.withLock { $0 }
-        guard measured.count == stalls else {
-            throw CannotMeasure("\(measured.count) of \(stalls) stalls were reported with a stack")
+        let all = latencies.withLock { $0 }
+        let later = all.filter { $0.key > firstStalls }
+        guard later.count == stalls else {
+            throw CannotMeasure("\(later.count) of \(stalls) stalls were reported with a stack")
         }
-        return measured
+        return (all.filter { $0.key <= firstStalls }.map(\.value), later.map(\.value))
     }
 
     /// On CPU, and long enough for the sample.
