@@ -5,18 +5,21 @@ import Synchronization
 
 /// The watchdog of most articles: each activity of the loop signals a semaphore, for which a thread waits 50 ms at a time.
 package final class SemaphoreWatcher: Sendable {
-    package static let threadName = "semaphore-dog"
     private let semaphore = DispatchSemaphore(value: 0)
     private let activity = Atomic<UInt>(0)
     private let stalls = Atomic<Int>(0)
     private let isStopping = Atomic<Bool>(false)
     private let ended = DispatchSemaphore(value: 0)
+    private let thread = Atomic<Int32>(0)
 
     package init() {
-        let thread = Thread { self.watch() }
-        // Before it runs: Foundation hands a name to the kernel only when the thread starts.
-        thread.name = Self.threadName
-        thread.start()
+        Thread.detachNewThread { self.watch() }
+    }
+
+    /// The kernel's id of the thread; `nil` until it runs.
+    package var threadID: Int32? {
+        let known = thread.load(ordering: .relaxed)
+        return known == 0 ? nil : known
     }
 
     package func note(_ activity: CFRunLoopActivity) {
@@ -30,6 +33,9 @@ package final class SemaphoreWatcher: Sendable {
     }
 
     private func watch() {
+        // The link is to PID/task/TID (proc(5)).
+        let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+        thread.store(own?.split(separator: "/").last.flatMap { Int32($0) } ?? 0, ordering: .relaxed)
         let working = [CFRunLoopActivity.beforeSources, .afterWaiting].map { UInt($0.rawValue) }
         while !isStopping.load(ordering: .relaxed) {
             guard semaphore.wait(timeout: .now() + .milliseconds(50)) == .timedOut else { continue }

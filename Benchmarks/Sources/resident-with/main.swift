@@ -1,4 +1,4 @@
-// The same program with StallWatch. Prints its resident memory in kilobytes once the monitor runs, and after as many stalls as
+// The same program with StallWatch. Prints its resident memory once the monitor runs, and after as many stalls as
 // the further arguments say: `resident-with names|lines COUNT...`.
 
 import Foundation
@@ -35,7 +35,7 @@ try monitor.start()
 let timer = Timer(timeInterval: 0.01, repeats: true) { _ in }
 RunLoop.main.add(timer, forMode: .default)
 RunLoop.main.run(until: Date(timeIntervalSinceNow: 1))
-print("started:\(residentKilobytes())")
+printResident("started")
 
 var made = 0
 for goal in arguments.dropFirst().compactMap({ Int($0) }) {
@@ -48,8 +48,7 @@ for goal in arguments.dropFirst().compactMap({ Int($0) }) {
         RunLoop.main.run(until: Date(timeIntervalSinceNow: 0.002))
     }
     RunLoop.main.run(until: Date(timeIntervalSinceNow: 2))
-    print("after \(goal):\(residentKilobytes())")
-    print("most after \(goal):\(residentKilobytes("VmHWM"))")
+    printResident("after \(goal)")
 }
 monitor.stop()
 try FileManager.default.removeItem(at: directory)

@@ -1,4 +1,4 @@
-// A program with a run loop and without StallWatch: prints its resident memory in kilobytes.
+// A program with a run loop and without StallWatch: prints its resident memory.
 
 import Foundation
 import Measuring
@@ -6,4 +6,4 @@ import Measuring
 let timer = Timer(timeInterval: 0.01, repeats: true) { _ in }
 RunLoop.main.add(timer, forMode: .default)
 RunLoop.main.run(until: Date(timeIntervalSinceNow: 1))
-print("loop runs:\(residentKilobytes())")
+printResident("loop runs")

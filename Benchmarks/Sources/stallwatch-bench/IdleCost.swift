@@ -30,11 +30,14 @@ enum IdleCost {
         }
         // What starting takes is not measured.
         sleep(2)
-        let names = ["stallwatch-dog", "stallwatch-rep", SemaphoreWatcher.threadName]
-        let threads = try names.map { name in
-            guard let thread = ThreadUse.threads(named: name).first else { throw CannotMeasure("no thread \(name)") }
-            return thread
-        }
+        let found = [
+            ("StallWatch's watchdog", ThreadUse.thread(named: "stallwatch-dog")),
+            ("StallWatch's reporter", ThreadUse.thread(named: "stallwatch-rep")),
+            ("a semaphore signalled per activity", watcher.threadID),
+        ]
+        let names = found.map(\.0)
+        let threads = found.compactMap(\.1)
+        guard threads.count == names.count else { throw CannotMeasure("a watching thread is not there") }
         let before = threads.map(ThreadUse.init)
         Thread.sleep(forTimeInterval: seconds)
         let after = threads.map(ThreadUse.init)

@@ -57,10 +57,10 @@ struct ThreadUse {
         wakeUps = line.flatMap { Double($0.filter(\.isNumber)) } ?? 0
     }
 
-    /// The threads of this process with that name.
-    static func threads(named name: String) -> [Int32] {
+    /// The first thread of this process with that name.
+    static func thread(named name: String) -> Int32? {
         let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
-        return all.compactMap { Int32($0) }.filter { thread in
+        return all.compactMap { Int32($0) }.first { thread in
             (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)) == name + "\n"
         }
     }
