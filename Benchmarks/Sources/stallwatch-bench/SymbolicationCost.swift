@@ -101,8 +101,9 @@ enum SymbolicationCost {
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("Support/symbolication_host.swift").path
         let program = directory.appendingPathComponent(name).path
-        _ = try output(
-            of: "/usr/bin/env", ["swiftc", "-O", "-g", "-swift-version", "6", source, "-o", program] + options)
+        // With frame pointers, as the package manager builds: without them Runtime finds two frames of the stack.
+        let flags = ["-O", "-g", "-Xcc", "-fno-omit-frame-pointer", "-swift-version", "6"]
+        _ = try output(of: "/usr/bin/env", ["swiftc"] + flags + [source, "-o", program] + options)
         return program
     }
 
