@@ -71,8 +71,9 @@ sanitize-thread sanitize-address: sanitize-%:
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
 
 .PHONY: bench
-bench: install ## Measure what StallWatch costs beside the alternatives
+bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on a machine that does nothing else
 	$(SWIFT) build --package-path Benchmarks -c release
+	$(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress
 	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
 
 # Where the documentation is put.

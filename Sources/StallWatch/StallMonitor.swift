@@ -142,6 +142,7 @@ public final class StallMonitor: Sendable {
                 let reporterThread = try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
                 do throws(StallWatchError) {
                     let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [watchdog, reporter] in
+                        CUnwindEngine.makeThreadPrompt()
                         capturer.take().map(watchdog.run)
                         reporter.close()
                     }

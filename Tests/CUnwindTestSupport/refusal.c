@@ -17,10 +17,10 @@
 
 #include "CUnwindTestSupport.h"
 
-static int refuse_ptrace(uint32_t action) {
+static int refuse(uint32_t call, uint32_t action) {
   struct sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, action),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -28,6 +28,8 @@ static int refuse_ptrace(uint32_t action) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return -1;
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
 }
+
+static uint32_t refusal(bool kills) { return kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM; }
 
 static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   static cunwind_stack stack;
@@ -68,7 +70,7 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   pid_t child = fork();
   if (child == 0) {
     alarm(20);  // Whatever goes wrong, the test goes on.
-    if (refuse_ptrace(kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM) < 0) _exit(1);
+    if (refuse(SYS_ptrace, refusal(kills)) < 0) _exit(1);
     capture_without_ptrace(shared);
     _exit(0);
   }
@@ -78,4 +80,16 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   munmap(shared, sizeof *result);
   if (child > 0 && status != 0) errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   return child > 0 && status == 0;
+}
+
+int cunwind_test_prompt_under_filter(bool kills) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    if (refuse(SYS_sched_setattr, refusal(kills)) < 0) _exit(2);
+    _exit(cunwind_make_thread_prompt());
+  }
+  int status = -1;
+  if (child > 0) waitpid(child, &status, 0);
+  return status;
 }

@@ -1,50 +1,90 @@
 import Dispatch
+import Glibc
+import Measuring
 import StallWatch
 import Synchronization
 
-/// How long after a stall's turn went over the threshold its first sample is there.
+/// How long after a stall's turn went over the threshold its first sample is there, beside what the machine does to a thread
+/// that only sleeps until then.
 enum SampleLatency {
     static let stalls = 200
+    /// Of a process; meanwhile the symbols of every image are read, which keeps a processor busy.
+    static let firstStalls = 20
     static let threshold = Duration.milliseconds(20)
 
     static func table() throws -> Table {
+        let samples = try sampling()
+        let latencies = [
+            ("StallWatch's sample", Samples(samples.later)),
+            ("the same, of the first \(firstStalls) stalls of a process", Samples(samples.first)),
+            ("a thread that sleeps until then", Samples(sleeping())),
+        ]
+        return Table(
+            title: "From the threshold to the first captured sample, \(stalls) stalls on CPU, threshold 20 ms",
+            columns: ["what", "p50, ms", "p90, ms", "p99, ms", "most, ms", "p50 / threshold"],
+            rows: latencies.map { name, latency in
+                let values = [50, 90, 99, 100].map { latency.percentile($0).digits(2) }
+                return [name] + values + [(latency.median / 20).digits(4)]
+            }
+        )
+    }
+
+    /// The latencies of StallWatch, in milliseconds.
+    private static func sampling() throws -> (first: [Double], later: [Double]) {
         let probe = LoopProbe(label: "measured")
         var configuration = StallMonitor.Configuration(threshold: threshold, reports: .none)
         // All stalls are the same one, and each is a measurement.
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
+        let latencies = Mutex<[UInt64: Double]>([:])
+        configuration.onStallEnded = { report in
+            guard let first = report.samples.first, first.stack != nil else { return }
+            let late = first.atMilliseconds - report.thresholdMilliseconds + first.captureMicroseconds / 1000
+            latencies.withLock { $0[report.loop.turn] = late }
+        }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()
-        let latencies = Mutex<[Double]>([])
-        let ended = DispatchSemaphore(value: 0)
-        let reports = monitor.reports
-        Task {
-            for await report in reports {
-                guard let first = report.samples.first, first.stack != nil else { continue }
-                let late = first.atMilliseconds - report.thresholdMilliseconds + first.captureMicroseconds / 1000
-                latencies.withLock { $0.append(late) }
-            }
-            ended.signal()
-        }
-        for _ in 0..<stalls {
-            probe.beginTurn()
-            // On CPU, and long enough for the sample.
-            let end = now() + 30_000_000
-            while now() < end {}
-            probe.endTurn()
-        }
+        for _ in 0..<(firstStalls + stalls) { stall(probe) }
+        // Hands out every report before it returns.
         monitor.stop()
-        ended.wait()
-        let samples = latencies.withLock { $0 }
-        guard samples.count == stalls else {
-            throw CannotMeasure(description: "\(samples.count) of \(stalls) stalls were reported with a stack")
+        let all = latencies.withLock { $0 }
+        let later = all.filter { $0.key > firstStalls }
+        guard later.count == stalls else {
+            throw CannotMeasure("\(later.count) of \(stalls) stalls were reported with a stack")
         }
-        let latency = Samples(samples)
-        return Table(
-            title: "From the threshold to the first captured sample, \(stalls) stalls on CPU, threshold 20 ms",
-            columns: ["p50, ms", "p99, ms", "p50 / threshold"],
-            rows: [[latency.median.digits(2), latency.percentile(99).digits(2), (latency.median / 20).digits(4)]]
-        )
+        return (all.filter { $0.key <= firstStalls }.map(\.value), later.map(\.value))
+    }
+
+    /// On CPU, and long enough for the sample.
+    private static func stall(_ probe: LoopProbe) {
+        probe.beginTurn()
+        compute(until: now() + 30_000_000)
+        probe.endTurn()
+    }
+
+    private static func compute(until end: UInt64) {
+        while now() < end {}
+    }
+
+    /// How late a thread of its own wakes, in milliseconds, while this one is on CPU as in a stall.
+    private static func sleeping() -> [Double] {
+        let late = Mutex<[Double]>([])
+        for _ in 0..<stalls {
+            let due = now() + 20_000_000
+            let woken = DispatchSemaphore(value: 0)
+            startThread {
+                while now() < due {
+                    var time = timespec(tv_sec: Int(due / 1_000_000_000), tv_nsec: Int(due % 1_000_000_000))
+                    clock_nanosleep(CLOCK_MONOTONIC, Int32(TIMER_ABSTIME), &time, nil)
+                }
+                let woke = now()
+                late.withLock { $0.append(Double(woke - due) / 1e6) }
+                woken.signal()
+            }
+            compute(until: due + 10_000_000)
+            woken.wait()
+        }
+        return late.withLock { $0 }
     }
 }

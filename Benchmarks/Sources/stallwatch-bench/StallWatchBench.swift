@@ -1,15 +1,18 @@
-/// Measures what StallWatch costs beside the alternatives, and prints tables of ratios.
+import Measuring
+
+/// Measures what needs time to pass or other processes, beside the alternatives, and prints tables.
 ///
 /// Nothing else should run on the machine meanwhile. With arguments, only the measurements of these names are made.
 @main
 struct StallWatchBench {
     static let measurements: [(name: String, measure: @Sendable () throws -> Table)] = [
-        ("capture", CaptureCost.table),
-        ("depth", CaptureCost.tableByDepth),
-        ("exceptions", ExceptionCost.table),
-        ("turn", TurnCost.table),
-        ("probe", ProbeCost.table),
         ("latency", SampleLatency.table),
+        ("file", FileLatency.table),
+        ("debuggers", DebuggerCost.table),
+        ("idle", IdleCost.table),
+        ("busy", BusyCost.table),
+        ("heartbeat", HeartbeatCost.table),
+        ("resident", MemoryCost.table),
         ("symbolication", SymbolicationCost.table),
         ("memory", SymbolicationCost.memoryTable),
     ]
@@ -20,9 +23,4 @@ struct StallWatchBench {
             print(try measure().text)
         }
     }
-}
-
-/// What cannot be measured here, and why.
-struct CannotMeasure: Error, CustomStringConvertible {
-    let description: String
 }

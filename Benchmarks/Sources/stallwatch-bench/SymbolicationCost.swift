@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 import StallWatch
 
 /// What names and lines of one stack cost, beside `Backtrace.symbolicated()` of the toolchain's Runtime module.
@@ -100,8 +101,9 @@ enum SymbolicationCost {
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("Support/symbolication_host.swift").path
         let program = directory.appendingPathComponent(name).path
-        _ = try output(
-            of: "/usr/bin/env", ["swiftc", "-O", "-g", "-swift-version", "6", source, "-o", program] + options)
+        // With frame pointers, as the package manager builds: without them Runtime finds two frames of the stack.
+        let flags = ["-O", "-g", "-Xcc", "-fno-omit-frame-pointer", "-swift-version", "6"]
+        _ = try output(of: "/usr/bin/env", ["swiftc"] + flags + [source, "-o", program] + options)
         return program
     }
 
@@ -113,24 +115,5 @@ enum SymbolicationCost {
 
     private static func milliseconds(since began: UInt64) -> Double { Double(now() - began) / 1e6 }
 
-    private static func residentMegabytes(_ field: String) -> Double {
-        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-        let line = status.split(separator: "\n").first { $0.hasPrefix(field) }
-        return line.flatMap { Double($0.filter(\.isNumber)) }.map { $0 / 1000 } ?? 0
-    }
-
-    static func output(of program: String, _ arguments: [String]) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw CannotMeasure(description: "\(arguments.first ?? program) ended with \(process.terminationStatus)")
-        }
-        return text
-    }
+    private static func residentMegabytes(_ field: String) -> Double { Double(residentKilobytes(field)) / 1000 }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 import StallWatch
 
 /// What the program printed of its stack, its images and its times.
@@ -10,7 +11,7 @@ struct SymbolicationHost {
     private var addresses: [UInt64] = []
 
     init(_ program: String) throws {
-        for line in try SymbolicationCost.output(of: program, []).split(separator: "\n") {
+        for line in try output(of: program).split(separator: "\n") {
             let words = line.split(separator: " ").map(String.init)
             switch words[0] {
             case "cold": cold = (Double(words[1]) ?? 0) / 1e6
@@ -20,7 +21,7 @@ struct SymbolicationHost {
             // A path with blanks is not to be expected of a directory that the system made.
             case "image" where words.count == 4:
                 images.append((words[1], Self.number(words[2]), words[3] == "-" ? nil : words[3]))
-            default: throw CannotMeasure(description: "the program printed '\(line)'")
+            default: throw CannotMeasure("the program printed '\(line)'")
             }
         }
         images.sort { $0.base < $1.base }

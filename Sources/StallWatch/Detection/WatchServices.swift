@@ -93,10 +93,10 @@ final class HeldBackCounter: Sendable {
 
 /// Whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
 func isTraced(_ thread: Int32) -> Bool {
-    guard let status = readSmallFile("/proc/self/task/\(thread)/status"),
-        let line = status.split(separator: "\n").first(where: { $0.hasPrefix("TracerPid:") })
+    guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
+        status.skip(pastLinePrefix: "TracerPid:")
     else { return false }
-    return !line.hasSuffix("\t0")
+    return status.number() != 0
 }
 
 /// How often the thread has waited for something (`voluntary_ctxt_switches` in /proc/…/status, proc(5)).

@@ -157,6 +157,21 @@ typedef struct cunwind_test_refusal_result {
 /// False with errno: it could not be made.
 bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);
 
+/// Has a child process with such a filter for sched_setattr(2) call cunwind_make_thread_prompt(). Returns how it ended
+/// (wait(2)); its exit status is what the call returned.
+int cunwind_test_prompt_under_filter(bool kills);
+
+/// How a thread is scheduled: what the kernel says of it (sched_getattr(2)).
+typedef struct cunwind_test_scheduling {
+  uint32_t policy;
+  int32_t nice;
+  uint64_t slice_nanoseconds;
+} cunwind_test_scheduling;
+
+/// Runs a thread with the nice value `nice` and the policy SCHED_BATCH, which calls cunwind_make_thread_prompt().
+/// False: the call said no, or the kernel does not tell.
+bool cunwind_test_prompt(int nice, cunwind_test_scheduling *_Nonnull before, cunwind_test_scheduling *_Nonnull after);
+
 /// Whether this process may choose the id of a child, which cunwind_test_stop_reused_id() needs.
 bool cunwind_test_may_choose_ids(void);
 /// Captures by stop a thread that has ended, and whose id is another process' by now. Returns the cunwind_status, or -1.

@@ -1,34 +1,40 @@
 /// A table in Markdown.
-struct Table {
-    let title: String
-    let columns: [String]
-    var rows: [[String]] = []
+package struct Table {
+    package let title: String
+    package let columns: [String]
+    package var rows: [[String]]
 
-    var text: String {
+    package init(title: String, columns: [String], rows: [[String]] = []) {
+        self.title = title
+        self.columns = columns
+        self.rows = rows
+    }
+
+    package var text: String {
         let lines = [columns, ["---"] + columns.dropFirst().map { _ in "---:" }] + rows
         return "## \(title)\n\n" + lines.map { "| \($0.joined(separator: " | ")) |\n" }.joined()
     }
 }
 
 /// Measured values of one kind.
-struct Samples {
+package struct Samples {
     private let sorted: [Double]
 
-    init(_ values: some Sequence<Double>) {
+    package init(_ values: some Sequence<Double>) {
         sorted = values.sorted()
     }
 
-    var median: Double { percentile(50) }
+    package var median: Double { percentile(50) }
 
     /// The value that this percentage of all values is not over; 0 of none.
-    func percentile(_ percentage: Int) -> Double {
+    package func percentile(_ percentage: Int) -> Double {
         sorted.isEmpty ? 0 : sorted[min(sorted.count * percentage / 100, sorted.count - 1)]
     }
 }
 
 extension Double {
     /// With this many digits after the point.
-    func digits(_ count: Int) -> String {
+    package func digits(_ count: Int) -> String {
         var scale = 1.0
         for _ in 0..<count { scale *= 10 }
         let scaled = (magnitude * scale).rounded()

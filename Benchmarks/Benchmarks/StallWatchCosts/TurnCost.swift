@@ -1,43 +1,40 @@
 import CoreFoundation
-import Dispatch
 import Foundation
+import Measuring
 import StallWatch
-import Synchronization
 
 /// What a turn of a run loop costs, by who follows it.
 enum TurnCost {
-    static let rounds = 9
     static let turns = 20_000
+    static let nobody = "followed by nobody"
+    static let observers = "by two empty observers"
+    static let monitor = "by StallWatch"
+    static let semaphore = "by a semaphore signalled per activity"
 
-    static func table() throws -> Table {
-        let ways: [(String, (() -> Double) throws -> Double)] = [
-            ("nobody", { $0() }), ("two empty observers", withEmptyObservers), ("StallWatch", withMonitor),
-            ("a semaphore signalled per activity", withSemaphore),
-        ]
-        var costs = [[Double]](repeating: [], count: ways.count)
-        for _ in 0..<rounds {
-            for (index, way) in ways.enumerated() { costs[index].append(try way.1(turn)) }
-        }
-        let medians = costs.map { Samples($0).median }
-        var table = Table(
-            title: "A source0 turn of a run loop, median of \(rounds) × \(turns)",
-            columns: [
-                "followed by", "ns a turn", "/ two empty observers", "added over nobody, ns", "added / StallWatch's",
+    static var comparison: Comparison {
+        Comparison(
+            title: "A source0 turn of a run loop, mean of \(turns)", iterations: 15,
+            ways: [
+                .init(nobody, turn), .init(observers) { withEmptyObservers(turn) },
+                .init(monitor) { try withMonitor(turn) }, .init(semaphore) { withSemaphore(turn) },
+                .init(ProbeCost.reference, ProbeCost.twoClockReads),
+            ],
+            reference: observers,
+            further: [
+                (
+                    "StallWatch's own part (over two empty observers) / two clock_gettime",
+                    { costs in difference(costs, monitor, observers) / (costs[ProbeCost.reference] ?? 0) }
+                ),
+                (
+                    "added over nobody: a semaphore per activity / StallWatch",
+                    { costs in difference(costs, semaphore, nobody) / difference(costs, monitor, nobody) }
+                ),
             ]
         )
-        for (way, median) in zip(ways, medians) {
-            let added = median - medians[0]
-            table.rows.append([
-                way.0, median.digits(0), (median / medians[1]).digits(2), added.digits(0),
-                (added / (medians[2] - medians[0])).digits(2),
-            ])
-        }
-        let clock = ProbeCost.twoClockReads()
-        table.rows.append([
-            "StallWatch's own part (over two empty observers)", (medians[2] - medians[1]).digits(0), "", "",
-            "\(((medians[2] - medians[1]) / clock).digits(2)) × two clock_gettime",
-        ])
-        return table
+    }
+
+    private static func difference(_ costs: [String: Double], _ one: String, _ other: String) -> Double {
+        (costs[one] ?? 0) - (costs[other] ?? 0)
     }
 
     /// The activities between which StallWatch's two observers divide the turn.
@@ -113,37 +110,5 @@ private final class TurningSource {
     private func turn() {
         left -= 1
         if left > 0 { CFRunLoopSourceSignal(source) } else { CFRunLoopStop(CFRunLoopGetCurrent()) }
-    }
-}
-
-/// The other design's watchdog.
-private final class SemaphoreWatcher: Sendable {
-    private let semaphore = DispatchSemaphore(value: 0)
-    private let activity = Atomic<UInt>(0)
-    private let stalls = Atomic<Int>(0)
-    private let isStopping = Atomic<Bool>(false)
-    private let ended = DispatchSemaphore(value: 0)
-
-    init() {
-        Thread.detachNewThread { self.watch() }
-    }
-
-    func note(_ activity: CFRunLoopActivity) {
-        self.activity.store(UInt(activity.rawValue), ordering: .relaxed)
-        semaphore.signal()
-    }
-
-    func stop() {
-        isStopping.store(true, ordering: .relaxed)
-        ended.wait()
-    }
-
-    private func watch() {
-        let working = [CFRunLoopActivity.beforeSources, .afterWaiting].map { UInt($0.rawValue) }
-        while !isStopping.load(ordering: .relaxed) {
-            guard semaphore.wait(timeout: .now() + .milliseconds(50)) == .timedOut else { continue }
-            if working.contains(activity.load(ordering: .relaxed)) { stalls.add(1, ordering: .relaxed) }
-        }
-        ended.signal()
     }
 }

@@ -1,0 +1,11 @@
+import Benchmark
+
+/// What StallWatch costs beside the alternatives, as far as it can be repeated in one process.
+let benchmarks: @Sendable () -> Void = {
+    ProbeCost.comparison.register()
+    TurnCost.comparison.register()
+    CaptureCost.comparison.register()
+    for kibibytes in [4, 16, 256] { CaptureCost.comparison(kibibytes: kibibytes).register() }
+    ExceptionCost.comparison.register()
+    EncodingCost.comparison.register()
+}

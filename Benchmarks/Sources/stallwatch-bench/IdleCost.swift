@@ -1,0 +1,68 @@
+import CoreFoundation
+import Foundation
+import Measuring
+import StallWatch
+
+/// What the watching thread uses up while the watched loops only wait.
+enum IdleCost {
+    static let seconds = 60.0
+
+    static func table() throws -> Table {
+        try watchingThreads(
+            of: nil, seconds: seconds, title: "The watching thread while a run loop waits, \(Int(seconds)) s"
+        )
+    }
+
+    /// Two loops on threads of their own, one watched by StallWatch and one by a semaphore signalled per activity; both at the
+    /// same time.
+    static func watchingThreads(of interval: Double?, seconds: Double, title: String) throws -> Table {
+        let loops = (LoopThread(interval: interval), LoopThread(interval: interval))
+        let monitor = try StallMonitor(.init(reports: .none))
+        try monitor.watch(.runLoop(loops.0.runLoop, label: "measured"))
+        try monitor.start()
+        let watcher = SemaphoreWatcher()
+        loops.1.observe(watcher.note)
+        defer {
+            monitor.stop()
+            watcher.stop()
+            loops.0.stop()
+            loops.1.stop()
+        }
+        // What starting takes is not measured.
+        sleep(2)
+        let found = [
+            ("StallWatch's watchdog", ThreadUse.thread(named: "stallwatch-dog")),
+            ("StallWatch's reporter", ThreadUse.thread(named: "stallwatch-rep")),
+            ("a semaphore signalled per activity", watcher.threadID),
+        ]
+        let names = found.map(\.0)
+        let threads = found.compactMap(\.1)
+        guard threads.count == names.count else { throw CannotMeasure("a watching thread is not there") }
+        let before = threads.map(ThreadUse.init)
+        Thread.sleep(forTimeInterval: seconds)
+        let after = threads.map(ThreadUse.init)
+        let rows = names.indices.map { index in
+            let cpu = (after[index].nanosecondsOnCPU - before[index].nanosecondsOnCPU) / seconds / 1e9
+            return (names[index], after[index].wakeUps - before[index].wakeUps, cpu)
+        }
+        let other = rows[2].2
+        return Table(
+            title: title, columns: ["thread", "wake-ups", "% of a core", "/ the semaphore's"],
+            rows: rows.map { name, wakeUps, cpu in
+                [name, wakeUps.digits(0), (cpu * 100).digits(4), other > 0 ? (cpu / other).digits(4) : ""]
+            }
+        )
+    }
+}
+
+/// What the watching thread uses up while loops turn without stalls.
+enum BusyCost {
+    static let seconds = 30.0
+
+    static func table() throws -> Table {
+        try IdleCost.watchingThreads(
+            of: 0.001, seconds: seconds,
+            title: "The watching thread while a run loop turns 1,000 times a second, \(Int(seconds)) s"
+        )
+    }
+}

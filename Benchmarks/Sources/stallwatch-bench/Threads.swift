@@ -1,0 +1,67 @@
+import CoreFoundation
+import Dispatch
+import Foundation
+
+/// Starts a thread of its own.
+func startThread(_ body: @escaping @Sendable () -> Void) {
+    Thread.detachNewThread(body)
+}
+
+/// A thread that runs its run loop, with a timer in it or with nothing to do.
+final class LoopThread: Sendable {
+    // A CFRunLoop may be used from any thread (CFRunLoop.h); Foundation's object is only handed to a monitor.
+    nonisolated(unsafe) let runLoop: RunLoop
+    private nonisolated(unsafe) let core: CFRunLoop
+
+    /// `interval`: Seconds between two turns; `nil` for a loop that waits.
+    init(interval: Double?) {
+        let started = DispatchSemaphore(value: 0)
+        // Written before the semaphore is signalled, and read after it.
+        nonisolated(unsafe) var found: (RunLoop, CFRunLoop)?
+        startThread {
+            // A loop without any source does not wait but returns.
+            let timer = Timer(timeInterval: interval ?? 1e9, repeats: true) { _ in }
+            RunLoop.current.add(timer, forMode: .default)
+            found = CFRunLoopGetCurrent().map { (RunLoop.current, $0) }
+            started.signal()
+            CFRunLoopRun()
+        }
+        started.wait()
+        guard let found else { preconditionFailure("a thread has a run loop") }
+        (runLoop, core) = found
+    }
+
+    /// Adds an observer of all activities.
+    func observe(_ body: @escaping @Sendable (CFRunLoopActivity) -> Void) {
+        let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.allActivities.rawValue, true, 0) {
+            body($1)
+        }
+        CFRunLoopAddObserver(core, observer, kCFRunLoopDefaultMode)
+    }
+
+    func stop() { CFRunLoopStop(core) }
+}
+
+/// What a thread of this process has used up so far.
+struct ThreadUse {
+    var nanosecondsOnCPU = 0.0
+    var wakeUps = 0.0
+
+    /// Of the thread with this kernel id (proc(5): schedstat and status).
+    init(of thread: Int32) {
+        let directory = "/proc/self/task/\(thread)/"
+        let times = (try? String(contentsOfFile: directory + "schedstat", encoding: .utf8)) ?? ""
+        nanosecondsOnCPU = times.split(separator: " ").first.flatMap { Double($0) } ?? 0
+        let status = (try? String(contentsOfFile: directory + "status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches") }
+        wakeUps = line.flatMap { Double($0.filter(\.isNumber)) } ?? 0
+    }
+
+    /// The first thread of this process with that name.
+    static func thread(named name: String) -> Int32? {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+        return all.compactMap { Int32($0) }.first { thread in
+            (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)) == name + "\n"
+        }
+    }
+}
