@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 
 static int refuse_ptrace(uint32_t action) {
   struct sock_filter rules[] = {
@@ -67,13 +68,12 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   if (shared == MAP_FAILED) return false;
   pid_t child = fork();
   if (child == 0) {
-    alarm(20);  // Whatever goes wrong, the test goes on.
     if (refuse_ptrace(kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM) < 0) _exit(1);
     capture_without_ptrace(shared);
     _exit(0);
   }
   int status = -1;
-  if (child > 0) waitpid(child, &status, 0);
+  if (child > 0) cunwind_test_await_child(child, &status);
   memcpy(result, shared, sizeof *result);
   munmap(shared, sizeof *result);
   if (child > 0 && status != 0) errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;

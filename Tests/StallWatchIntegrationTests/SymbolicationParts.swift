@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -21,7 +22,7 @@ struct SymbolicationParts {
         try SymbolicationToolchain.run(
             "llvm-objcopy", ["--strip-all", "--add-gnu-debuglink=\(debugFile)", whole, stripped]
         )
-        var generator = SplitMix64(seed: 1)
+        var generator = SeededGenerator(seed: 1)
         sites = Array(try CallSites.all(in: whole).shuffled(using: &generator).prefix(60))
     }
 
