@@ -41,7 +41,9 @@ import Testing
         let result = try Command(
             program: try other ?? Command.product("stallwatch-demo"),
             arguments: scenarios.flatMap { ["--scenario", $0] }
-                + ["--quiet", "--output", directory.path("reports"), "--summary", summary]
+                + ["--quiet", "--output", directory.path("reports"), "--summary", summary],
+            // All scenarios of another build take longer than a program of a test does.
+            patience: 14 * 60
         ).run()
         #expect(result.status == 0, "\(result.text)")
         let rows = try JSONDecoder().decode([Row].self, from: Data(contentsOf: URL(fileURLWithPath: summary)))
