@@ -89,6 +89,7 @@ lint: ## Check the format, the rules and the documentation comments
 	$(SWIFT) format lint --strict --recursive --parallel $(SWIFT_SOURCES)
 	scripts/check-text.sh
 	scripts/check-snippets.py
+	scripts/check-promises.py
 	@scripts/install-dependencies.sh lint || echo 'The format of the C files is NOT checked: there is no clang-format.'
 	@if command -v $(CLANG_FORMAT) >/dev/null; then $(CLANG_FORMAT) --dry-run -Werror $(C_SOURCES); fi
 

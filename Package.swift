@@ -71,6 +71,8 @@ let package = Package(
         ),
         // Threads in every state that the capture engine has to get right, in C. Part of the tests.
         .target(name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport"),
+        // What test targets share.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         // A small app whose stalls tests can kill, starve of disk or abort.
         .executableTarget(
             name: "stallwatch-test-host", dependencies: ["StallWatch"], path: "Tests/Support/TestHost",
@@ -91,7 +93,7 @@ let package = Package(
         .testTarget(
             name: "StallWatchTests",
             dependencies: [
-                "StallWatch",
+                "StallWatch", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
@@ -106,7 +108,7 @@ let package = Package(
         .testTarget(
             name: "StallWatchIntegrationTests",
             dependencies: [
-                "CLinux", "StallWatch", "CUnwindTestSupport", "StallWatchCLI", "stallwatch-demo",
+                "CLinux", "StallWatch", "CUnwindTestSupport", "StallWatchCLI", "TestSupport", "stallwatch-demo",
                 "stallwatch-test-host", "stack-host",
             ],
             swiftSettings: settings
@@ -114,14 +116,15 @@ let package = Package(
         .testTarget(
             name: "StallWatchCLITests",
             dependencies: [
-                "StallWatch", "StallWatchCLI", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "StallWatch", "StallWatchCLI", "TestSupport",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Texts"],
             swiftSettings: settings
         ),
         .testTarget(
             name: "StallWatchDemoTests",
-            dependencies: ["CDemo", "StallWatch", "stallwatch-demo"],
+            dependencies: ["CDemo", "StallWatch", "TestSupport", "stallwatch-demo"],
             swiftSettings: settings
         ),
     ]

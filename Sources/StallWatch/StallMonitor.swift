@@ -35,7 +35,7 @@ public final class StallMonitor: Sendable {
         var stopped: UInt64?
     }
     private let state = Mutex(State())
-    private let watchdog: Watchdog
+    let watchdog: Watchdog
     private let reporter: Reporter
 
     /// Makes a monitor that watches nothing yet.
@@ -231,54 +231,6 @@ public final class StallMonitor: Sendable {
                 counts.failedWrites += 1
                 counts.lastWriteError = error
             }
-        }
-    }
-
-    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the
-    /// turns that last are measured anew.
-    ///
-    /// Nests. Costs two atomic operations.
-    public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
-        watchdog.pauses.begin()
-        defer { watchdog.pauses.end(at: monotonicNow()) }
-        return try body()
-    }
-
-    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit.
-    ///
-    /// It ends with ``IgnoreScope/end()``, or when the scope is dropped.
-    public func ignoreScope() -> IgnoreScope {
-        watchdog.pauses.begin()
-        return IgnoreScope(pauses: watchdog.pauses)
-    }
-
-    /// A stretch in which nothing is watched.
-    public struct IgnoreScope: ~Copyable, Sendable {
-        fileprivate let pauses: PauseState
-
-        /// Ends the stretch.
-        public consuming func end() {}
-
-        deinit {
-            pauses.end(at: monotonicNow())
-        }
-    }
-}
-
-/// Hands one value from the thread that makes it to the one that keeps it.
-///
-/// `@unchecked Sendable`: the value is put in before the object is shared, and the mutex lets only one caller take it.
-private final class SendOnce<Value>: @unchecked Sendable {
-    private let value: Mutex<Value?>
-
-    init(_ value: sending Value) {
-        self.value = Mutex(value)
-    }
-
-    func take() -> sending Value? {
-        value.withLock { value in
-            defer { value = nil }
-            return value
         }
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import StallWatch
 
 /// What the demo prints.
 enum StandardOutput {
@@ -17,21 +18,5 @@ enum StandardError {
     /// Where this fails, there is nowhere to say so.
     static func write(_ text: String) {
         _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
-    }
-}
-
-/// Writes everything.
-///
-/// Returns the error number of what failed, or `nil`.
-func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
-    bytes.withUnsafeBytes { buffer in
-        var left = buffer[...]
-        while !left.isEmpty {
-            let count = write(descriptor, UnsafeRawBufferPointer(rebasing: left).baseAddress, left.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return count < 0 ? errno : EIO }
-            left = left.dropFirst(count)
-        }
-        return nil
     }
 }

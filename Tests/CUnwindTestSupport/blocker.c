@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "blocking_calls.h"
+#include "bounded.h"
 
 struct cunwind_test_blocker {
   const cunwind_test_entry *entry;
@@ -105,8 +106,9 @@ pid_t cunwind_test_blocker_tid(const cunwind_test_blocker *blocker) { return blo
 
 cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *blocker) {
   __atomic_store_n(&blocker->fixture.is_stopping, 1, __ATOMIC_RELEASE);
-  pthread_join(blocker->thread, NULL);
-  if (blocker->feeder) pthread_join(blocker->feeder, NULL);
+  if (!cunwind_test_join(blocker->thread) || (blocker->feeder && !cunwind_test_join(blocker->feeder))) {
+    return (cunwind_test_blocker_result){.failed = 1, .error = ETIMEDOUT};
+  }
   cunwind_test_blocker_result result = blocker->result;
   cunwind_test_fixture_destroy(&blocker->fixture);
   free(blocker);

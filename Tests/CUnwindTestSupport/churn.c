@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bounded.h"
+
 static void allocate(cunwind_test_churner *self) {
   void *blocks[32];
   for (int index = 0; index < 32; index++) blocks[index] = malloc(16u << (index % 14));
@@ -127,6 +129,6 @@ void cunwind_test_churn_stop(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS
     __atomic_store_n(&churners[kind].is_stopping, 1, __ATOMIC_RELEASE);
   }
   for (int kind = 0; kind < CUNWIND_TEST_CHURNERS; kind++) {
-    if (churners[kind].thread) pthread_join(churners[kind].thread, NULL);
+    if (churners[kind].thread) churners[kind].is_stuck = !cunwind_test_join(churners[kind].thread);
   }
 }

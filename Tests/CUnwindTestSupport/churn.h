@@ -20,6 +20,7 @@ typedef struct cunwind_test_churner {
   bool loads_libraries;
   pid_t tid;
   uint32_t is_stopping;
+  bool is_stuck;
   uint64_t rounds;
   uint64_t lost_children;
   uint64_t lost_exceptions;
@@ -30,7 +31,7 @@ bool cunwind_test_throw_and_catch(void);
 
 /// Starts one of each kind. 0 or an errno.
 int cunwind_test_churn_start(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
-/// Ends and joins them.
+/// Ends and joins them; one that does not end is stuck.
 void cunwind_test_churn_stop(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
 
 #ifdef __cplusplus

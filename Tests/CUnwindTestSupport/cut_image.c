@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 
 /// A small library that is in every glibc system and that this program does not link.
 #define LIBRARY "libBrokenLocale.so.1"
@@ -62,11 +63,8 @@ static int list_cut_image(void) {
 int cunwind_test_cut_image(void) {
   // Such a library can't be closed any more either, so it is a child's.
   pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // Whatever goes wrong, the test goes on.
-    _exit(list_cut_image());
-  }
+  if (child == 0) _exit(list_cut_image());
   int status = -1;
-  if (child < 0 || waitpid(child, &status, 0) < 0) return -1;
+  if (child < 0 || cunwind_test_await_child(child, &status) != 0) return -1;
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 
 typedef struct scene {
   pid_t capturer;
@@ -149,13 +150,9 @@ cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds) {
     usleep(3000);
     kill(child, SIGCONT);
   }
-  // Bounded, should the child hang: it then counts as having made no round.
-  pid_t ended = 0;
-  for (int tries = 0; child > 0 && tries < 500 && (ended = waitpid(child, NULL, WNOHANG)) == 0; tries++) usleep(10000);
-  if (child > 0 && ended == 0) {
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
-  }
+  // A child that hangs counts as having made no round.
+  int status = 0;
+  if (child > 0) cunwind_test_await_child(child, &status);
   result = *shared;
   result.disturbances = stops;
   munmap(shared, sizeof *shared);

@@ -3,11 +3,11 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 
 static int count_threads(void) {
   DIR *directory = opendir("/proc/self/task");
@@ -26,13 +26,7 @@ int cunwind_test_fork(void (*work)(void)) {
     _exit(count_threads());
   }
   int status = 0;
-  // 10 s at most.
-  for (int tries = 0; tries < 1000; tries++) {
-    pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
-    usleep(10000);
-  }
-  kill(child, SIGKILL);
-  waitpid(child, &status, 0);
-  return -ETIMEDOUT;
+  int error = cunwind_test_await_child(child, &status);
+  if (error) return -error;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
 }

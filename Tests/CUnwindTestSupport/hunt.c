@@ -111,7 +111,7 @@ cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds) {
   restore_output(output);
   for (int kind = 0; kind < CUNWIND_TEST_CHURNERS; kind++) {
     result.rounds += churners[kind].rounds;
-    result.stuck += churners[kind].rounds == 0;
+    result.stuck += churners[kind].rounds == 0 || churners[kind].is_stuck;
     result.lost_children += churners[kind].lost_children;
     result.lost_exceptions += churners[kind].lost_exceptions;
   }

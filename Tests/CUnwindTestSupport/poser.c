@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 
 #define ALTERNATE_STACK_BYTES 65536
 
@@ -69,17 +70,21 @@ static void use_alternate_stack(void) {
   munmap(stack.ss_sp, ALTERNATE_STACK_BYTES);
 }
 
-static void sleep_in_vfork(cunwind_test_poser *poser) {
-  struct timespec span = {0, 400000000};
-  __atomic_store_n(&poser->is_posing, 1, __ATOMIC_RELEASE);
+void cunwind_test_sleep_in_vfork(uint32_t milliseconds) {
+  struct timespec span = {milliseconds / 1000, milliseconds % 1000 * 1000000l};
   pid_t child = vfork();
   if (child == 0) {
     // The child borrows this thread's stack and its errno: a system call and nothing else.
     syscall(SYS_nanosleep, &span, NULL);
     _exit(0);
   }
-  go_round(poser);
   waitpid(child, NULL, 0);
+}
+
+static void sleep_in_vfork(cunwind_test_poser *poser) {
+  __atomic_store_n(&poser->is_posing, 1, __ATOMIC_RELEASE);
+  cunwind_test_sleep_in_vfork(400);
+  go_round(poser);
 }
 
 static void call_null(cunwind_test_poser *poser) {
@@ -174,7 +179,11 @@ cunwind_test_poser *cunwind_test_poser_start(cunwind_test_posture posture, uint3
     errno = failed;
     return NULL;
   }
-  while (!__atomic_load_n(&poser->is_posing, __ATOMIC_ACQUIRE)) pause_briefly();
+  for (int count = 0; count < 30000 && !__atomic_load_n(&poser->is_posing, __ATOMIC_ACQUIRE); count++) pause_briefly();
+  if (!__atomic_load_n(&poser->is_posing, __ATOMIC_ACQUIRE)) {
+    errno = ETIMEDOUT;
+    return NULL;
+  }
   // vfork and poll come a moment after the thread has said so.
   for (int count = 0; count < 10; count++) pause_briefly();
   return poser;
@@ -188,7 +197,7 @@ uint64_t cunwind_test_poser_stop(cunwind_test_poser *poser) {
   for (int count = 0; count < 2000 && rounds_of(poser) == before; count++) pause_briefly();
   uint64_t rounds = rounds_of(poser) - before;
   __atomic_store_n(&poser->is_stopping, 1, __ATOMIC_RELEASE);
-  pthread_join(poser->thread, NULL);
+  if (!cunwind_test_join(poser->thread)) return 0;
   if (poser->posture == CUNWIND_TEST_IN_VFORK) rounds = rounds_of(poser);
   free(poser);
   return rounds;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 
 static int refuse(uint32_t call, uint32_t action) {
   struct sock_filter rules[] = {
@@ -69,13 +70,12 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   if (shared == MAP_FAILED) return false;
   pid_t child = fork();
   if (child == 0) {
-    alarm(20);  // Whatever goes wrong, the test goes on.
     if (refuse(SYS_ptrace, refusal(kills)) < 0) _exit(1);
     capture_without_ptrace(shared);
     _exit(0);
   }
   int status = -1;
-  if (child > 0) waitpid(child, &status, 0);
+  if (child > 0) cunwind_test_await_child(child, &status);
   memcpy(result, shared, sizeof *result);
   munmap(shared, sizeof *result);
   if (child > 0 && status != 0) errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
@@ -85,11 +85,10 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
 int cunwind_test_prompt_under_filter(bool kills) {
   pid_t child = fork();
   if (child == 0) {
-    alarm(20);
     if (refuse(SYS_sched_setattr, refusal(kills)) < 0) _exit(2);
     _exit(cunwind_make_thread_prompt());
   }
   int status = -1;
-  if (child > 0) waitpid(child, &status, 0);
+  if (child > 0) cunwind_test_await_child(child, &status);
   return status;
 }

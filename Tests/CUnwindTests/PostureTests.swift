@@ -71,6 +71,15 @@ import Testing
         #expect(cunwind_test_poser_stop(poser) > 0, "the thread did not go on")
     }
 
+    /// Where a signal has to be used, the app's own handler of it goes on getting its signals.
+    @Test func aSignalThatTheAppUsesGoesToItsHandler() {
+        let result = cunwind_test_shared_signal()
+        #expect(result.captures == 200)
+        #expect(result.sent == 200)
+        #expect(result.arrived == result.sent)
+        #expect(result.is_put_back)
+    }
+
     @Test func noSignalIsSentToAThreadThatBlocksIt() throws {
         let poser = try #require(cunwind_test_poser_start(CUNWIND_TEST_BLOCKING_SIGNALS, 3))
         let engine = try CaptureEngine(thread: cunwind_test_poser_tid(poser))

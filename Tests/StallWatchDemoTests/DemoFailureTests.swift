@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import StallWatch
+import TestSupport
 import Testing
 
 @testable import stallwatch_demo
@@ -15,9 +16,8 @@ import Testing
     }
 
     @Test func anOutputPathThatIsAFileCannotBeMade() throws {
-        let path = FileManager.default.temporaryDirectory.appending(path: "file-" + UUID().uuidString).path
-        try Data().write(to: URL(filePath: path))
-        defer { try? FileManager.default.removeItem(atPath: path) }
+        let directory = try TemporaryDirectory()
+        let path = try directory.write("file", "")
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(.init(reports: .directory(path))) }
         let failure = error.map { DemoFailure($0) }
         #expect(failure?.status == .cannotCreate)

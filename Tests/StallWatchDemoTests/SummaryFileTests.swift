@@ -1,5 +1,6 @@
 import Foundation
 import StallWatch
+import TestSupport
 import Testing
 
 @testable import stallwatch_demo
@@ -20,9 +21,8 @@ import Testing
 
     /// Runs `body` with the path of an empty directory of its own.
     private func withDirectory(_ body: (String) throws -> Void) throws {
-        let directory = FileManager.default.temporaryDirectory.appending(path: "summary-" + UUID().uuidString)
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
         try body(directory.path)
     }
 

@@ -2,6 +2,7 @@ import CLinux
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -88,7 +89,7 @@ enum AsyncBuild: String, CaseIterable, Sendable {
     private var path: String { "\(SymbolicationToolchain.scratch)/async-\(rawValue).so" }
 
     private func compile() throws -> String {
-        let source = testSupport.appendingPathComponent("AsyncScenarios/async_scenarios.swift").path
+        let source = Repository.support.appendingPathComponent("AsyncScenarios/async_scenarios.swift").path
         try SymbolicationToolchain.run(
             "swiftc",
             [

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -42,6 +43,6 @@ enum CallSites {
             let section = bytes.withUnsafeBytes { $0.loadUnaligned(as: Elf64_Shdr.self) }
             if section.sh_offset == offset, section.sh_type == 1 { return section.sh_addr }
         }
-        throw SymbolicationToolchain.Failure(description: "no section begins at \(offset)")
+        throw Command.Failure(description: "no section begins at \(offset)")
     }
 }

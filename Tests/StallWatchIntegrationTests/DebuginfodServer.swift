@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 /// Debian's debuginfod on the loopback address, with the files of one directory.
@@ -22,7 +23,7 @@ final class DebuginfodServer {
         ).process()
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try process.run(atMost: Process.patience)
     }
 
     /// Waits, 30 seconds at most, until it has found the debug file of that build ID.
@@ -40,8 +41,7 @@ final class DebuginfodServer {
 
     /// Lets it end, and waits for that.
     func end() {
-        // Not SIGTERM: it inherits the signal mask of a dispatch worker, which blocks that one.
-        kill(process.processIdentifier, SIGKILL)
+        process.kill()
         process.waitUntilExit()
     }
 }

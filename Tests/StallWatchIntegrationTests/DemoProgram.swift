@@ -1,20 +1,15 @@
 import Foundation
+import TestSupport
 
 @testable import stallwatch_demo
 
 /// The demo's executable, which the tests run as a child in its hidden shapes.
 enum DemoProgram {
-    /// It is built beside the tests.
-    static var path: String {
-        URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
-            .appending(path: "stallwatch-demo").path
-    }
-
     /// Starts a program of that shape whose reports go to `directory`.
     static func start(_ shape: HostShape, threshold: Duration, directory: String) throws -> ChildProcess {
         try ChildProcess(
             ["--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds))ms", "--output", directory],
-            executable: path
+            executable: Command.product("stallwatch-demo")
         )
     }
 }
@@ -44,8 +39,7 @@ extension ChildProcess {
 
 /// Runs `body` with the path of an empty directory of its own.
 func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
-    let directory = FileManager.default.temporaryDirectory.appending(path: "stalls-" + UUID().uuidString)
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
+    let directory = try TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
     return try await body(directory.path)
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Where the demo's functions are, as its source files have it.
 struct DemoSources {
@@ -13,7 +14,7 @@ struct DemoSources {
     private var places: [Place] = []
 
     init() throws {
-        let sources = testSupport.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
+        let sources = Repository.root.appendingPathComponent(
             "Sources")
         for folder in ["stallwatch-demo", "CDemo"] {
             let directory = sources.appendingPathComponent(folder)

@@ -1,5 +1,6 @@
 import Foundation
 import StallWatch
+import TestSupport
 import Testing
 
 /// The demo as it is run by hand: each stall is reported, timed and blamed right, and what is no stall is not reported.
@@ -8,12 +9,14 @@ import Testing
 /// build of the demo.
 @Suite(.serialized) struct DemoTests {
     /// Scenarios of a main run loop: the stalls of each kind of callout, and what must give no report; and those that have
-    /// no other test: runs that nobody observes, a stall that holds the dynamic linker's lock, another library's loop.
+    /// no other test: runs that nobody observes, a stall that holds the dynamic linker's lock, a thread that gets no CPU, a
+    /// pause that the app asked for, another library's loop.
     static let scenarios =
         [
             "cpu-spin", "inlined", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
             "idle", "healthy-storm", "short", "busy-timers",
             "nested-private-waits", "nested-private-works", "nested-private-stalls", "loader-lock", "under-load",
+            "starved", "paused",
         ] + eventLoopScenarios
 
     #if NIO
@@ -38,7 +41,9 @@ import Testing
         let result = try Command(
             program: try other ?? Command.product("stallwatch-demo"),
             arguments: scenarios.flatMap { ["--scenario", $0] }
-                + ["--quiet", "--output", directory.path("reports"), "--summary", summary]
+                + ["--quiet", "--output", directory.path("reports"), "--summary", summary],
+            // All scenarios of another build take longer than a program of a test does.
+            patience: 14 * 60
         ).run()
         #expect(result.status == 0, "\(result.text)")
         let rows = try JSONDecoder().decode([Row].self, from: Data(contentsOf: URL(fileURLWithPath: summary)))
@@ -50,8 +55,8 @@ import Testing
             #expect((row.report != nil) == row.expectsReport)
             if let report = row.report { try expectRightLine(in: report, row, sources) }
         }
-        let validation = try validateReports(directory.path("reports"))
-        #expect(validation.status == 0, "\(validation.output)")
+        let validation = try Repository.validateReports(directory.path("reports"))
+        #expect(validation.status == 0, "\(validation.text)")
     }
 
     /// What is blamed has the file and a line of the function that stalls, inlined or not.

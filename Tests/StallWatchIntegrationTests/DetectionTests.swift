@@ -1,3 +1,4 @@
+import CUnwindTestSupport
 import Foundation
 import Glibc
 import StallWatch
@@ -14,12 +15,13 @@ import Testing
         try await withDirectory { directory in
             let child = try DemoProgram.start(shape, threshold: Self.threshold, directory: directory)
             try await Task.sleep(for: .seconds(2))
-            let before = try #require(child.wakeUps(ofThread: "stallwatch-dog"))
+            let before = child.wakeUps(ofThread: "stallwatch-dog")
             try await Task.sleep(for: duration)
-            let after = try #require(child.wakeUps(ofThread: "stallwatch-dog"))
+            let after = child.wakeUps(ofThread: "stallwatch-dog")
+            // The child is gone before an expectation is not met.
             let result = try #require(try await child.result())
             #expect(result.files.isEmpty)
-            return after - before
+            return try #require(after) - #require(before)
         }
     }
 
@@ -52,5 +54,17 @@ import Testing
             #expect(result.files.isEmpty)
             #expect(result.heldBack[.processStopped] == stops)
         }
+    }
+
+    /// The rest of the program, and the watchdog in it, runs on meanwhile.
+    @Test func aThreadThatADebuggerHoldsIsCountedAndNotReported() throws {
+        let directory = try TemporaryDirectory()
+        let host = try TestHost(["stalls", directory.path, "500", "1", "800", "800"])
+        #expect(host.firstLine().hasPrefix("B "))
+        // From before the threshold on. What is left of the turn then is too short for a stall.
+        #expect(cunwind_test_hold(host.pid, 700))
+        let lines = host.finish()
+        #expect(lines.suffix(2) == ["D 1", "S 0"])
+        #expect(directory.reportNames.isEmpty)
     }
 }

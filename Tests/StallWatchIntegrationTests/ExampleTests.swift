@@ -1,12 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatch
 
 /// The examples build as packages of their own, and do what they say.
 @Suite(.serialized) struct ExampleTests {
-    private static let examples = testSupport.deletingLastPathComponent().deletingLastPathComponent()
-        .appendingPathComponent("Examples")
+    private static let examples = Repository.root.appendingPathComponent("Examples")
 
     private static var hasGLib: Bool {
         guard let program = Command.find("pkg-config") else { return false }

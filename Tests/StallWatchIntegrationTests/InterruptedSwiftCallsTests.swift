@@ -147,8 +147,8 @@ private final class Waiter: Sendable {
     /// Ends the thread after the wait that it is in.
     func stop() -> Result {
         shared.isStopping.store(true, ordering: .releasing)
-        shared.ended.wait()
-        return shared.result.withLock { $0 }
+        let hasEnded = shared.ended.wait(timeout: .now() + 60) == .success
+        return hasEnded ? shared.result.withLock { $0 } : Result(failed: 1)
     }
 
     @inline(never)

@@ -2,6 +2,7 @@ import CUnwindTestSupport
 import CoreFoundation
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallWatch

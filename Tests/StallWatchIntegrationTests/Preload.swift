@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// A small shared library of this package's tests, compiled on the spot, that changes a program from within.
@@ -15,7 +16,7 @@ enum Preload: String {
     /// Compiles the library into `directory` and returns its path.
     func make(in directory: TemporaryDirectory) throws -> String {
         let library = directory.path("\(rawValue).so")
-        let source = testSupport.appendingPathComponent("Preload/\(rawValue).c").path
+        let source = Repository.support.appendingPathComponent("Preload/\(rawValue).c").path
         try Command(
             program: try #require(Command.find("clang")),
             arguments: ["-shared", "-fPIC", "-Wall", "-Wextra", source, "-o", library]
@@ -23,7 +24,3 @@ enum Preload: String {
         return library
     }
 }
-
-/// What tests compile or run beside the package's own targets.
-let testSupport = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .appendingPathComponent("Support")

@@ -1,7 +1,9 @@
+import CUnwindTestSupport
 import Foundation
 import Glibc
 import StallWatch
 import Synchronization
+import TestSupport
 import Testing
 
 /// A whole monitor around a loop whose turns the test makes.
@@ -38,6 +40,27 @@ import Testing
         #expect(try scratch.reports().map(\.state) == [.ended, .ended], "the third is a repeat")
         #expect(monitor.statistics.stalls == 3)
         #expect(monitor.statistics.heldBack[.repeated] == 1)
+    }
+
+    /// The thread answers neither ptrace nor a signal, so that its stack can only be read.
+    @Test func aStallInUninterruptibleSleepIsReported() throws {
+        let monitor = try monitor()
+        try monitor.start()
+        let begun = monotonicNanoseconds()
+        loop.turn { cunwind_test_sleep_in_vfork(300) }
+        let taken = Double(monotonicNanoseconds() - begun) / 1_000_000
+        monitor.stop()
+        let report = try #require(try scratch.reports().first)
+        #expect(report.state == .ended)
+        #expect((300...taken).contains(report.durationMilliseconds), "\(report.durationMilliseconds) of \(taken) ms")
+        let samples = report.samples.filter { $0.isValid }
+        #expect(samples.count > 1)
+        for sample in samples {
+            #expect(sample.threadState == .uninterruptible)
+            #expect(sample.method == .read)
+            #expect(sample.isComplete)
+        }
+        #expect(report.culprit?.function == "cunwind_test_sleep_in_vfork")
     }
 
     @Test func aStallEscalatesOnceAndOnlyWhenItLasts() throws {

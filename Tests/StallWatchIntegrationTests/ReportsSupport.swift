@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import StallWatch
 import Synchronization
+import TestSupport
 import Testing
 
 extension TemporaryDirectory {
@@ -16,34 +17,42 @@ extension TemporaryDirectory {
     func reports() throws -> [StallReport] { try reportNames.map(report) }
 }
 
-/// A process of the test host.
-struct TestHost {
-    let process = Process()
+/// A process of the test host, which does not outlive this object.
+final class TestHost {
+    let process: Process
     private let output = Pipe()
+    /// What has been read.
+    private var text = Data()
 
     /// Starts it with those arguments, by way of the command `wrapper` if there is one.
     init(_ arguments: [String], wrapper: [String] = []) throws {
-        // The host is built beside the tests.
-        let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let host = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
-            "stallwatch-test-host")
-        process.executableURL = wrapper.isEmpty ? host : URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = wrapper.isEmpty ? arguments : wrapper + [host.path] + arguments
+        let words = wrapper + [try Command.product("stallwatch-test-host")] + arguments
+        process = Command(
+            program: "/usr/bin/env", arguments: words,
+            // The runtime's own report of a crash takes its time, and is none of the test's business.
+            environment: ["SWIFT_BACKTRACE": "enable=no"]
+        ).process()
         process.standardOutput = output
-        // The runtime's own report of a crash takes its time, and is none of the test's business.
-        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
-        try process.run()
+        try process.run(atMost: Process.patience)
     }
 
+    deinit { process.kill() }
+
     var pid: Int32 { process.processIdentifier }
+
+    /// Waits for the first line that it writes, whole: it writes a line at once.
+    func firstLine() -> String {
+        text += output.fileHandleForReading.availableData
+        return String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    }
 
     /// Waits for its end.
     ///
     /// Returns what it wrote, by lines.
     func finish() -> [String] {
-        let data = output.fileHandleForReading.readDataToEndOfFile()
+        text += output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+        return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 }
 
@@ -66,38 +75,9 @@ final class Collected<Value: Sendable>: Sendable {
     func add(_ value: Value) { values.withLock { $0.append(value) } }
 }
 
-/// Waits, 20 seconds at most, for what another thread does.
-///
-/// Returns whether it did.
-func eventually(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<4_000 {
-        if condition() { return true }
-        usleep(5_000)
-    }
-    return condition()
-}
-
 /// Nanoseconds of the monotonic clock.
 func monotonicNanoseconds() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-}
-
-/// Runs `scripts/validate-reports.py --strict` on a directory of reports.
-///
-/// Returns its status and what it says.
-func validateReports(_ path: String) throws -> (status: Int32, output: String) {
-    let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["python3", repository.path + "/scripts/validate-reports.py", "--strict", path]
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return (process.terminationStatus, output)
 }

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import StallWatch
 import Synchronization
+import TestSupport
 import Testing
 
 /// Reports outlive their process, whatever becomes of it.
@@ -47,8 +48,8 @@ import Testing
         #expect(reports.allSatisfy { $0.state == .abandoned || $0.state == .ended })
         #expect(reports.contains { $0.state == .abandoned })
         #expect(scratch.names == scratch.reportNames, "no temporary files")
-        let result = try validateReports(scratch.path)
-        #expect(result.status == 0, "\(result.output)")
+        let result = try Repository.validateReports(scratch.path)
+        #expect(result.status == 0, "\(result.text)")
     }
 
     private func killOnce(
@@ -100,8 +101,8 @@ import Testing
         #expect(
             Set(reports.compactMap(\.fingerprint)).count == 1, "the same function, in ten processes at random addresses"
         )
-        let result = try validateReports(scratch.path)
-        #expect(result.status == 0, "\(result.output)")
+        let result = try Repository.validateReports(scratch.path)
+        #expect(result.status == 0, "\(result.text)")
     }
 
     /// Skipped, and shown as such, where neither root nor user namespaces are to be had.

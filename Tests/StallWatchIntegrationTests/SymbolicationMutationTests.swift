@@ -1,8 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatch
-@testable import stallwatch_demo
 
 /// Damaged ELF files and debug information: whatever the bytes are, there is an answer, in bounded time.
 ///
@@ -28,7 +28,7 @@ struct SymbolicationMutationTests {
         defer { close(descriptor) }
         try #require(write(descriptor, whole, whole.count) == whole.count)
 
-        var generator = SplitMix64(seed: Self.seed)
+        var generator = SeededGenerator(seed: Self.seed)
         var answered = 0
         var slowest: UInt64 = 0
         for _ in 0..<Self.count {
@@ -69,7 +69,7 @@ struct SymbolicationMutationTests {
     }
 
     /// Interesting values as often as random ones.
-    private static func damage(_ byte: UInt8, using generator: inout SplitMix64) -> UInt8 {
+    private static func damage(_ byte: UInt8, using generator: inout SeededGenerator) -> UInt8 {
         switch Int.random(in: 0..<6, using: &generator) {
         case 0: 0
         case 1: 0xff

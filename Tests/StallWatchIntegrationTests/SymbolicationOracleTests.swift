@@ -1,8 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatch
-@testable import stallwatch_demo
 
 /// Names, lines and inlined functions, beside what the toolchain's llvm-symbolizer says of the same addresses.
 ///
@@ -36,7 +36,7 @@ struct SymbolicationOracleTests {
     }
 
     private func compare(_ path: String, count: Int, minimumInlined: Int) throws {
-        var generator = SplitMix64(seed: 2026)
+        var generator = SeededGenerator(seed: 2026)
         let sites = try CallSites.all(in: path).shuffled(using: &generator)
         let symbolicator = Symbolicator(.lines)
         let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
@@ -85,8 +85,8 @@ struct SymbolicationOracleTests {
             input: sites.map { "0x" + String($0, radix: 16) }.joined(separator: "\n") + "\n"
         )
         var answers: [UInt64: [Place]] = [:]
-        for line in output.split(separator: UInt8(ascii: "\n")) {
-            let answer = try JSONDecoder().decode(Answer.self, from: Data(line))
+        for line in output.split(separator: "\n") {
+            let answer = try JSONDecoder().decode(Answer.self, from: Data(line.utf8))
             let site = try #require(UInt64(answer.Address.dropFirst(2), radix: 16))
             answers[site] = answer.Symbol.map { symbol in
                 let isGenerated = symbol.FileName.hasSuffix("<compiler-generated>")

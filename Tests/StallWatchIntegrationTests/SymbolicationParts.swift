@@ -1,8 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatch
-@testable import stallwatch_demo
 
 /// The mixed executable, taken apart: what was stripped off it is in one file, what is left in another.
 struct SymbolicationParts {
@@ -22,7 +22,7 @@ struct SymbolicationParts {
         try SymbolicationToolchain.run(
             "llvm-objcopy", ["--strip-all", "--add-gnu-debuglink=\(debugFile)", whole, stripped]
         )
-        var generator = SplitMix64(seed: 1)
+        var generator = SeededGenerator(seed: 1)
         sites = Array(try CallSites.all(in: whole).shuffled(using: &generator).prefix(60))
     }
 

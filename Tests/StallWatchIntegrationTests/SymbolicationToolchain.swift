@@ -1,11 +1,8 @@
 import Foundation
+import TestSupport
 
 /// The Swift toolchain's own tools, and what it makes for these tests.
 enum SymbolicationToolchain {
-    struct Failure: Error, CustomStringConvertible {
-        var description: String
-    }
-
     /// The directory of the `swiftc` that is found first.
     static let directory: String? = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":")
         .map { "\($0)/swiftc" }
@@ -29,31 +26,10 @@ enum SymbolicationToolchain {
         return path
     }()
 
-    /// Runs a tool to its end.
+    /// Runs a tool to its end, and returns what it prints.
     @discardableResult
-    static func run(_ tool: String, _ arguments: [String], input: String? = nil) throws -> Data {
-        let process = Process()
-        process.executableURL = URL(
-            fileURLWithPath: tool.hasPrefix("/") ? tool : "\(directory ?? "")/\(tool)"
-        )
-        process.arguments = arguments
-        process.currentDirectoryURL = URL(fileURLWithPath: scratch)
-        // Files, not pipes: a pipe that is full would stop a tool that still has input to read.
-        let name = "\(scratch)/run-\(UUID().uuidString)"
-        defer {
-            for suffix in ["in", "out", "err"] { try? FileManager.default.removeItem(atPath: "\(name).\(suffix)") }
-        }
-        try Data((input ?? "").utf8).write(to: URL(fileURLWithPath: "\(name).in"))
-        for suffix in ["out", "err"] { _ = FileManager.default.createFile(atPath: "\(name).\(suffix)", contents: nil) }
-        process.standardInput = FileHandle(forReadingAtPath: "\(name).in")
-        process.standardOutput = FileHandle(forWritingAtPath: "\(name).out")
-        process.standardError = FileHandle(forWritingAtPath: "\(name).err")
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            let message = (try? String(contentsOfFile: "\(name).err", encoding: .utf8)) ?? ""
-            throw Failure(description: "\(tool) \(arguments.joined(separator: " ")): \(message)")
-        }
-        return try Data(contentsOf: URL(fileURLWithPath: "\(name).out"))
+    static func run(_ tool: String, _ arguments: [String], input: String = "") throws -> String {
+        let program = tool.hasPrefix("/") ? tool : "\(directory ?? "")/\(tool)"
+        return try Command(program: program, arguments: arguments, directory: scratch, input: input).succeed()
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What `stallwatch export` writes is read by programs that have nothing to do with StallWatch.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The page of `stallwatch html` in a real browser: headless Chromium, used by keyboard.

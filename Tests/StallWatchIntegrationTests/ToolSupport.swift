@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// The tool `stallwatch`, and real reports for it.
 enum Tool {
@@ -16,8 +17,7 @@ enum Tool {
 
     /// A program of `Tests/Support/Readers`.
     static func reader(_ name: String, _ arguments: [String]) throws -> Command.Output {
-        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        let path = tests.appendingPathComponent("Support/Readers/\(name)").path
+        let path = Repository.support.appendingPathComponent("Readers/\(name)").path
         return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
     }
 

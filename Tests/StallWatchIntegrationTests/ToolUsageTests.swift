@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What `tree`, `export` and `html` say of what is wrong with a command line, whole.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// What a monitor adds to a turn of the loop that it watches, in system calls and in allocations of the loop's thread.
@@ -19,7 +20,8 @@ import Testing
         try Command(
             program: try #require(Command.find("clang")),
             arguments: [
-                "-Wall", "-Wextra", testSupport.appendingPathComponent("Trace/count_calls.c").path, "-o", counter,
+                "-Wall", "-Wextra", Repository.support.appendingPathComponent("Trace/count_calls.c").path, "-o",
+                counter,
             ]
         ).succeed()
         let text = try Command(

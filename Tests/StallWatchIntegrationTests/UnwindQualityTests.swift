@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Every frame of deep stacks is what gdb finds in the same thread.
@@ -47,7 +48,7 @@ struct UnwindQualityTests {
     /// What gdb says of every thread of that process.
     static func backtraces(of process: Int32) throws -> (frames: [Int: [Frame]], ends: [Int: Substring]) {
         let gdb = try #require(Command.find("gdb"))
-        let script = testSupport.appendingPathComponent("Stacks/backtraces.py").path
+        let script = Repository.support.appendingPathComponent("Stacks/backtraces.py").path
         let text = try Command(
             program: gdb,
             arguments: ["-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", "\(process)", "-x", script]
@@ -83,7 +84,7 @@ enum Build: CaseIterable {
 
     /// The shared library with all stacks.
     func makeLibrary(in directory: TemporaryDirectory) throws -> String {
-        let sources = testSupport.appendingPathComponent("Stacks")
+        let sources = Repository.support.appendingPathComponent("Stacks")
         func source(_ name: String) -> String { sources.appendingPathComponent(name).path }
         let optimization = self == .debug ? "-O0" : "-O2"
         for (compiler, name) in [("clang", "ends.c"), ("clang", "stacks.c"), ("clang++", "stacks.cpp")] {
@@ -132,7 +133,7 @@ private final class Host {
         let output = Pipe()
         process.standardInput = input
         process.standardOutput = output
-        try process.run()
+        try process.run(atMost: Process.patience)
         var text = ""
         while !text.hasSuffix("ready\n") {
             let data = output.fileHandleForReading.availableData

@@ -1,13 +1,15 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatch
 
 /// The life of a monitor.
 ///
-/// The main run loop is watched and does not turn meanwhile, so nothing is reported.
-@Suite struct StallMonitorTests {
+/// The main run loop is watched and does not turn meanwhile, so nothing is reported. A stream that does not
+/// end is given up with the test.
+@Suite(.timeLimit(.minutes(10))) struct StallMonitorTests {
     private func makeMonitor() throws -> StallMonitor {
         try StallMonitor(.init(reports: .none))
     }
@@ -113,7 +115,7 @@ import Testing
 
     @Test func aReportDirectoryThatCannotBeMadeIsRefused() throws {
         let temporary = try TemporaryDirectory()
-        let file = try temporary.file("taken")
+        let file = try temporary.write("taken", "")
         #expect(code { _ = try StallMonitor(.init(reports: .directory(file))) } == .unwritableReports)
     }
 }

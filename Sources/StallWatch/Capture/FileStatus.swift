@@ -5,18 +5,24 @@ internal import CoreFoundation
 import Glibc
 
 /// What stat(2) says of a file.
-struct FileStatus {
+package struct FileStatus {
     /// In bytes.
-    let size: Int
-    let isRegular: Bool
-    let isDirectory: Bool
+    package let size: Int
+    /// Whether it is a regular file.
+    package let isRegular: Bool
+    /// Whether it is a directory.
+    package let isDirectory: Bool
+    /// The permission bits.
+    package let permissions: UInt32
+    /// When its contents, or the names in a directory, changed last: in nanoseconds since 1970.
+    package let changedAt: Int
     /// Device and inode: which file it is, whatever its name.
-    let identity: [UInt64]
+    package let identity: [UInt64]
 
     /// Follows symbolic links.
     ///
     /// `nil` if there is no such file; then `errno` says why.
-    init?(path: String) {
+    package init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
@@ -25,7 +31,7 @@ struct FileStatus {
     /// A file that is open.
     ///
     /// `nil` if it cannot be asked; then `errno` says why.
-    init?(descriptor: Int32) {
+    package init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
         self.init(status)
@@ -35,6 +41,8 @@ struct FileStatus {
         size = Int(status.st_size)
         isRegular = status.st_mode & S_IFMT == S_IFREG
         isDirectory = status.st_mode & S_IFMT == S_IFDIR
+        permissions = UInt32(status.st_mode & 0o7777)
+        changedAt = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
         identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
     }
 }

@@ -27,11 +27,11 @@ struct LoopWatch {
     /// When the turn that lasts now began.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
 
-    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, or its stall has used
-    /// up its samples and will ring at its end.
+    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, its stall has used up
+    /// its samples and will ring at its end, or its thread is gone.
     var mayPark: Bool {
         let began = turnBegan
-        return began == nil || began == detector.stall?.turnBegan
+        return began == nil || began == detector.stall?.turnBegan || began == detector.abandoned
     }
 
     /// Looks at the loop, does what has to be done, and returns when to look again (`.max`: when it calls).
@@ -146,10 +146,17 @@ extension LoopWatch {
             detector.abandon()
             return holdBack(stall.turnBegan, .threadEnded)
         }
-        sample.isValid = !isOver && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
+        // A queue may have been handed on to another thread.
+        let isThreadGone = sample.isThreadGone && loop.source.target(of: loop.recorder) == target
+        sample.isValid = !isOver && !isThreadGone && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
         // For a thread that is gone nobody waits: no reason to do anything about it.
         if escalates { record.isEscalated = !sample.isThreadGone }
         record.samples.append(sample)
+        if isThreadGone {
+            stallRecord = record
+            detector.abandon()
+            return end(stall, at: services.now())
+        }
         if case .thread(let thread) = target {
             let recorder = loop.recorder
             record.cause = diagnostician.sample(

@@ -22,8 +22,8 @@ struct StallDetector {
     private var lastTurnWasOn = false
     /// The turn whose age counts from later than its beginning, and from when.
     private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
-    /// The turn that is not looked at any more.
-    private var abandoned: UInt64?
+    /// When the turn began that is not looked at any more.
+    private(set) var abandoned: UInt64?
 
     init(threshold: UInt64, schedule: SampleSchedule = .standard) {
         self.threshold = threshold

@@ -21,7 +21,7 @@ enum WholeFile {
                 errno: errno
             )
         }
-        var failure = append(bytes, to: descriptor)
+        var failure = writeAll(bytes, to: descriptor) ?? 0
         if failure == 0 { failure = shown() }
         if failure == 0, fsync(descriptor) != 0 { failure = errno }
         // Errors of a delayed write may only show here (close(2)).
@@ -45,22 +45,6 @@ enum WholeFile {
             let reason = errno
             unlink(temporary)
             throw StallWatchError(.unwritableReports, "\(path) cannot be replaced", errno: reason)
-        }
-    }
-
-    /// Writes all of `bytes` to an open file.
-    ///
-    /// Returns 0 or an error number.
-    static func append(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
-        bytes.withUnsafeBytes { buffer in
-            var done = 0
-            while done < buffer.count, let base = buffer.baseAddress {
-                let count = Glibc.write(descriptor, base + done, buffer.count - done)
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { return count < 0 ? errno : EIO }
-                done += count
-            }
-            return 0
         }
     }
 
@@ -98,5 +82,21 @@ enum WholeFile {
             }
         }
         return failed ? nil : bytes
+    }
+}
+
+/// Writes all of `bytes` to what is open as `descriptor`.
+///
+/// Returns the error number of what failed, or `nil`.
+package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
+    bytes.withUnsafeBytes { buffer in
+        var left = buffer[...]
+        while !left.isEmpty {
+            let count = write(descriptor, UnsafeRawBufferPointer(rebasing: left).baseAddress, left.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return count < 0 ? errno : EIO }
+            left = left.dropFirst(count)
+        }
+        return nil
     }
 }

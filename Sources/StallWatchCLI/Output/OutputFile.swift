@@ -1,4 +1,5 @@
 import Glibc
+import StallWatch
 
 /// A file that appears as a whole or not at all.
 ///

@@ -10,7 +10,7 @@ struct DirectoryWatch {
     private struct Seen {
         var changedAt: Int
         var size: Int
-        var inode: UInt64
+        var identity: [UInt64]
     }
 
     /// File systems note times in steps of the kernel's clock tick, 10 ms at most: for that long after a look the
@@ -43,10 +43,10 @@ struct DirectoryWatch {
         var present: [String: Seen] = [:]
         for name in names() where ReportFiles.isReport(name) {
             guard let file = FileStatus(path: path + "/" + name), file.isRegular else { continue }
-            let now = Seen(changedAt: file.changedAt, size: file.size, inode: file.inode)
+            let now = Seen(changedAt: file.changedAt, size: file.size, identity: file.identity)
             present[name] = now
             if let before = seen[name], before.changedAt == now.changedAt, before.size == now.size,
-                before.inode == now.inode
+                before.identity == now.identity
             {
                 continue
             }

@@ -45,7 +45,7 @@ typedef struct cunwind_test_blocker_result {
 /// (sleep(3): one second). NULL: could not be made, errno says why.
 cunwind_test_blocker *_Nullable cunwind_test_blocker_start(size_t index, uint32_t milliseconds);
 pid_t cunwind_test_blocker_tid(const cunwind_test_blocker *_Nonnull blocker);
-/// Ends it after the call it is in, and frees it.
+/// Ends it after the call it is in, and frees it. One that does not end has `failed` with ETIMEDOUT.
 cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *_Nonnull blocker);
 
 /// Sends a thread of this process a signal whose handler does nothing, with SA_RESTART: what other monitors do.
@@ -86,6 +86,12 @@ uint64_t cunwind_test_poser_stop(cunwind_test_poser *_Nonnull poser);
 /// Lets any process trace this one. Under Yama's scope 1 only ancestors may, and a debugger that a test runs is a sibling.
 /// Async-signal-safe: yes.
 void cunwind_test_allow_tracing(void);
+/// Stops a child's first thread for `milliseconds`, as a debugger does at a breakpoint; its other threads run on. False with
+/// errno: it was not stopped.
+bool cunwind_test_hold(pid_t tid, uint32_t milliseconds);
+
+/// Keeps the calling thread in vfork(2), uninterruptible, until a child has slept for `milliseconds`.
+void cunwind_test_sleep_in_vfork(uint32_t milliseconds);
 
 // ---- Drivers that try to break the engine ---------------------------------------------------------------------------
 
@@ -111,7 +117,7 @@ typedef struct cunwind_test_hunt_result {
   int last_status, last_error;
   uint64_t incomplete;       ///< Did not reach the thread's start; not counting the thread that loads libraries.
   uint64_t rounds;           ///< Rounds of all the threads together.
-  uint64_t stuck;            ///< Threads that made no round.
+  uint64_t stuck;            ///< Threads that made no round, or did not end.
   uint64_t lost_children;    ///< fork(2)ed children whose exit status did not arrive.
   uint64_t lost_exceptions;  ///< C++ exceptions that did not arrive, or left a destructor out.
   uint64_t zombies;          ///< Children of this process that nobody reaped, helpers included.
@@ -172,6 +178,16 @@ typedef struct cunwind_test_scheduling {
 /// False: the call said no, or the kernel does not tell.
 bool cunwind_test_prompt(int nice, cunwind_test_scheduling *_Nonnull before, cunwind_test_scheduling *_Nonnull after);
 
+/// What became of a signal that the app and the engine both use.
+typedef struct cunwind_test_shared_signal_result {
+  uint64_t captures;       ///< By signal, with a stack.
+  uint64_t sent, arrived;  ///< Signals of the app's own, and how many its handler got.
+  bool is_put_back;        ///< The app's action was the signal's again afterwards.
+} cunwind_test_shared_signal_result;
+
+/// Captures a thread by a signal that the app has a handler for, 200 times, among 200 signals for that handler.
+cunwind_test_shared_signal_result cunwind_test_shared_signal(void);
+
 /// Whether this process may choose the id of a child, which cunwind_test_stop_reused_id() needs.
 bool cunwind_test_may_choose_ids(void);
 /// Captures by stop a thread that has ended, and whose id is another process' by now. Returns the cunwind_status, or -1.
@@ -190,7 +206,7 @@ uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 int cunwind_test_late_helper(bool looks_again);
 
 /// Forks, and has the child call `work` and end at once. Returns how many threads the child had then, or a negative error
-/// number: ETIMEDOUT when it did not end in 10 s, ECHILD when it died.
+/// number: ETIMEDOUT when it did not end in 30 s, ECHILD when it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -11,7 +12,7 @@ import Testing
 
     @Test(arguments: readers + [["validate"], ["stats"], ["tail"]])
     func aPathThatIsNotThere(command: [String]) throws {
-        let result = try Tool.run(command + ["nowhere"], in: try Scratch())
+        let result = try Tool.run(command + ["nowhere"], in: try TemporaryDirectory())
         #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
         #expect(result.output == "")
         #expect(result.status == 66)
@@ -19,7 +20,7 @@ import Testing
 
     @Test(arguments: readers + [["validate"]])
     func aDirectoryWithoutReports(command: [String]) throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write("package.json", "{}")
         let result = try Tool.run(command + ["."], in: scratch)
         #expect(
@@ -35,7 +36,7 @@ import Testing
 
     @Test(arguments: readers)
     func aBrokenFileAmongGoodOnesIsNamedAndPassedOver(command: [String]) throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2)])
         try scratch.write("stall-broken.json", String(ReportFixture().json.prefix(100)))
         try scratch.write("stall-rubbish.json", (0..<200).map { UInt8($0) })
@@ -54,7 +55,7 @@ import Testing
 
     @Test(arguments: readers)
     func nothingButBrokenFiles(command: [String]) throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write("stall-1.json", "{")
         let result = try Tool.run(command + ["."], in: scratch)
         #expect(result.errors.hasSuffix("1 report was skipped, 0 read.\nError: There is no report that can be read.\n"))
@@ -63,7 +64,7 @@ import Testing
     }
 
     @Test func whyAReportIsPassedOver() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let good = ReportFixture().json
         for (name, text, reason) in [
             (
@@ -100,7 +101,7 @@ import Testing
     @Test func whatMayNotBeReadIsNamed() throws {
         // Root may read everything.
         guard geteuid() != 0 else { return }
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "open/")
         try scratch.write([ReportFixture(number: 2)], in: "closed/")
         chmod(scratch.path + "/closed", 0)
@@ -116,7 +117,8 @@ import Testing
     /// Every complaint about the command line, whole.
     @Test func wrongUsage() throws {
         let expected = try String(
-            contentsOf: repository.appendingPathComponent("Tests/StallWatchCLITests/Texts/usage.txt"), encoding: .utf8
+            contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/usage.txt"),
+            encoding: .utf8
         )
         var text = ""
         for line in expected.split(separator: "\n") where line.hasPrefix("$ stallwatch ") {
@@ -130,15 +132,15 @@ import Testing
     /// As under `| head -c 0`.
     @Test(arguments: [["top"], ["show"], ["validate"], ["symbolicate"], ["top", "--json"]])
     func aReaderThatGoesAwayIsNoError(command: [String]) throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write((1...50).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0 + 10)") })
         let pipe = Pipe()
         let errors = Pipe()
-        let process = Tool.process(command + [scratch.path])
+        let process = try Tool.command(command + [scratch.path]).process()
         process.standardOutput = pipe
         process.standardError = errors
         try pipe.fileHandleForReading.close()
-        try process.run()
+        try process.run(atMost: Process.patience)
         try pipe.fileHandleForWriting.close()
         try errors.fileHandleForWriting.close()
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
@@ -149,13 +151,13 @@ import Testing
     }
 
     @Test func aFullDiskIsSaidSo() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
-        let process = Tool.process(["top", scratch.path])
+        let process = try Tool.command(["top", scratch.path]).process()
         let errors = Pipe()
         process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
         process.standardError = errors
-        try process.run()
+        try process.run(atMost: Process.patience)
         try errors.fileHandleForWriting.close()
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
@@ -165,7 +167,7 @@ import Testing
 
     /// What a report says is not obeyed by the terminal.
     @Test func controlCharactersAreNotPrinted() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(function: "\\u001b[2Jclear", cause: "\\u009b31m")])
         for command in ["top", "show"] {
             let result = try Tool.run([command, scratch.path])

@@ -1,12 +1,13 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
 
 @Suite struct DiffTests {
     /// Twelve hours of monitoring each, by their processes: from seven in the morning.
-    private func folders() throws -> Scratch {
-        let scratch = try Scratch()
+    private func folders() throws -> TemporaryDirectory {
+        let scratch = try TemporaryDirectory()
         var number = 0
         func add(_ folder: String, _ fingerprint: String, _ count: Int, _ milliseconds: Double) throws {
             for _ in 0..<count {
@@ -74,7 +75,7 @@ import Testing
 
     @Test func ratesAreOfMonitoredTime() throws {
         // Ten times as many in ten times the time is the same.
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "base/")
         try scratch.write((2..<12).map { ReportFixture(number: $0) }, in: "new/")
         func verdict(_ arguments: String...) throws -> String? {
@@ -99,7 +100,7 @@ import Testing
     }
 
     @Test func aProgramThatNeverStalledIsASideToo() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "new/")
         try scratch.write(
             "base/statistics.json", #"{"heldBack": {}, "loops": [{"label": "main", "watchedSeconds": 60}]}"#)

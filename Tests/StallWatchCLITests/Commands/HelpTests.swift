@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -12,7 +13,7 @@ import Testing
 
     private func expected(_ name: String) throws -> String {
         try String(
-            contentsOf: repository.appendingPathComponent("Tests/StallWatchCLITests/Texts/help-\(name).txt"),
+            contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/help-\(name).txt"),
             encoding: .utf8
         )
     }

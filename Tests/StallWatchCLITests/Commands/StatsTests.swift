@@ -1,5 +1,6 @@
 import Foundation
 import StallWatch
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -28,7 +29,7 @@ import Testing
         """
 
     @Test func filesAreAddedUpByLoop() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write("a/first.json", first)
         try scratch.write("a/other.json", "{\"colour\": 1}")
         try scratch.write("second", second)
@@ -51,7 +52,7 @@ import Testing
     }
 
     @Test func jsonHasTheSame() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = try scratch.write("first.json", first)
         let result = try Tool.run(["stats", "--json", path])
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
@@ -65,7 +66,7 @@ import Testing
 
     /// What a monitor writes today.
     @Test func aMonitorsOwnFileIsRead() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/statistics.json"
         var configuration = StallMonitor.Configuration(reports: .directory(scratch.path + "/stalls"))
         configuration.statisticsPath = path
@@ -80,7 +81,7 @@ import Testing
 
     @Test(arguments: ["", "[]", "{}", "{\"loops\": []}", "{\"loops\": [], \"heldBack\": {\"x\": -1}}", "\u{0}\u{1}"])
     func whatIsNoStatisticsIsRefused(text: String) throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write("file", text)
         let result = try Tool.run(["stats", "file"], in: scratch)
         #expect(result.errors == "Error: file: these are not the statistics of a monitor.\n")
@@ -88,7 +89,7 @@ import Testing
     }
 
     @Test func aDirectoryWithoutStatistics() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
         let result = try Tool.run(["stats", "."], in: scratch)
         #expect(

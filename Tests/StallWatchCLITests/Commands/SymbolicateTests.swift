@@ -1,12 +1,13 @@
 import Foundation
 import StallWatch
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
 
 @Suite struct SymbolicateTests {
     /// A report whose one frame lies in the tool itself, which this test has built.
-    private func report(in scratch: Scratch) throws -> (path: String, report: ReportFixture) {
+    private func report(in scratch: TemporaryDirectory) throws -> (path: String, report: ReportFixture) {
         let fixture = ReportFixture(number: 1)
         let text = fixture.json
             .replacingOccurrences(of: "\"path\": \"/opt/notes/bin/notes\"", with: "\"path\": \"/gone/notes\"")
@@ -14,7 +15,7 @@ import Testing
     }
 
     @Test func whatCannotBeFoundIsListed() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let (path, fixture) = try report(in: scratch)
         let result = try Tool.run(["symbolicate", path])
         let named = try StallReport(jsonData: Array(result.output.utf8))
@@ -28,7 +29,7 @@ import Testing
     }
 
     @Test func severalReportsComeOneALine() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write((1...3).map { ReportFixture(number: $0) })
         let result = try Tool.run(["symbolicate", scratch.path])
         #expect(result.output.split(separator: "\n").count == 3)
@@ -38,7 +39,7 @@ import Testing
     }
 
     @Test func reportsAreWrittenElsewhereOrReplaced() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let (path, fixture) = try report(in: scratch)
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
         let elsewhere = try Tool.run(["symbolicate", ".", "--output", "named", "--json"], in: scratch)
@@ -59,7 +60,7 @@ import Testing
     }
 
     @Test func linesCannotBeReplacedInPlace() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write("stalls.ndjson", ReportFixture().line)
         let result = try Tool.run(["symbolicate", "stalls.ndjson", "--in-place"], in: scratch)
         #expect(
@@ -68,7 +69,7 @@ import Testing
     }
 
     @Test func aDirectoryThatCannotBeMadeIsNamed() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
         let result = try Tool.run(["symbolicate", ".", "--output", "a/b"], in: scratch)
         #expect(result.errors == "Error: a/b cannot be written: No such file or directory\n")

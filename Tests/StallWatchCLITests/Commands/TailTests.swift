@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import StallWatch
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -8,18 +9,20 @@ import Testing
 @Suite struct TailTests {
     /// `tail` running on a directory, with what it has printed so far.
     private final class Following {
-        let process: Process
-        private let scratch: Scratch
+        private let process: Process
+        private let scratch: TemporaryDirectory
         private let output: String
 
-        init(_ scratch: Scratch, _ arguments: [String] = []) throws {
+        init(_ scratch: TemporaryDirectory, _ arguments: [String] = []) throws {
             self.scratch = scratch
             output = scratch.path + "/output"
-            process = Tool.process(["tail", scratch.path + "/stalls"] + arguments)
+            process = try Tool.command(["tail", scratch.path + "/stalls"] + arguments).process()
             process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: scratch.write("output", "")))
             process.standardError = FileHandle.nullDevice
-            try process.run()
+            try process.run(atMost: Process.patience)
         }
+
+        deinit { process.kill() }
 
         var text: String { (try? String(contentsOfFile: output, encoding: .utf8)) ?? "" }
 
@@ -38,7 +41,7 @@ import Testing
     }
 
     @Test func stallsAreToldWhileTheyLastAndWhenTheyAreOver() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write(
             [ReportFixture(number: 1), ReportFixture(number: 2, state: "ongoing", milliseconds: 250)], in: "stalls/")
         let following = try Following(scratch)
@@ -61,7 +64,7 @@ import Testing
     }
 
     @Test func eventsAsJSON() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, loop: "storage")], in: "stalls/")
         let following = try Following(scratch, ["--json", "--all", "--loop", "storage"])
         let line = try #require(following.lines(1).first)
@@ -77,11 +80,10 @@ import Testing
         func line(_ path: String) throws -> String {
             try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
         }
-        let scratch = try Scratch()
-        let sleeper = Process()
-        sleeper.executableURL = URL(fileURLWithPath: "/bin/sleep")
-        sleeper.arguments = ["60"]
-        try sleeper.run()
+        let scratch = try TemporaryDirectory()
+        let sleeper = Command(program: "/bin/sleep", arguments: ["60"]).process()
+        try sleeper.run(atMost: Process.patience)
+        defer { sleeper.kill() }
         let fields = try line("/proc/\(sleeper.processIdentifier)/stat").split(separator: " ")
         let report = ReportFixture(
             number: 2, state: "ongoing", milliseconds: 250, pid: sleeper.processIdentifier,
@@ -91,8 +93,7 @@ import Testing
         try scratch.write([report], in: "stalls/")
         let following = try Following(scratch)
         #expect(following.lines(1).count == 1)
-        // The test's thread has SIGTERM blocked, and what it starts takes that over.
-        kill(sleeper.processIdentifier, SIGKILL)
+        sleeper.kill()
         sleeper.waitUntilExit()
         #expect(following.lines(2).last?.contains("ended with its process, after 250 ms") == true)
         #expect(following.end() == 0)
@@ -100,12 +101,12 @@ import Testing
     }
 
     @Test func itEndsWhenNobodyReads() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "stalls/")
-        let process = Tool.process(["tail", scratch.path + "/stalls"])
+        let process = try Tool.command(["tail", scratch.path + "/stalls"]).process()
         let pipe = Pipe()
         process.standardOutput = pipe
-        try process.run()
+        try process.run(atMost: Process.patience)
         try pipe.fileHandleForWriting.close()
         try pipe.fileHandleForReading.close()
         withExtendedLifetime(scratch) { process.waitUntilExit() }
@@ -113,7 +114,7 @@ import Testing
     }
 
     @Test func aFileIsNoDirectory() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write("file", "")
         let result = try Tool.run(["tail", "file"], in: scratch)
         #expect(result.errors == "Error: file cannot be read: Not a directory\n")

@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
 
 @Suite struct TopTests {
-    private func folder() throws -> Scratch {
-        let scratch = try Scratch()
+    private func folder() throws -> TemporaryDirectory {
+        let scratch = try TemporaryDirectory()
         try scratch.write([
             ReportFixture(number: 1, milliseconds: 300),
             ReportFixture(number: 2, startedAt: "2026-11-21T09:00:00.000000Z", milliseconds: 500, repeats: 3),
@@ -81,7 +82,7 @@ import Testing
 
     /// The same reports, in every form that they can come in.
     @Test func reportsComeInManyForms() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let reports = (1...20).map { ReportFixture(number: $0, milliseconds: Double($0) * 100) }
         try scratch.write(reports, in: "directory/below/it/")
         try scratch.write("lines/stalls.ndjson.1", reports.prefix(12).map(\.line).joined())
@@ -94,11 +95,11 @@ import Testing
         let documents = reports.map(\.json).joined()
         let lines = reports.map(\.line).joined()
         for (arguments, input) in [
-            (["lines"], nil), (["lines/stalls.ndjson", "lines/stalls.ndjson.1"], nil), (["-"], documents),
+            (["lines"], ""), (["lines/stalls.ndjson", "lines/stalls.ndjson.1"], ""), (["-"], documents),
             (["-"], lines),
             (["-"], documents.replacingOccurrences(of: "\n  ", with: "\n")),
-            (reports.map { "directory/below/it/" + $0.fileName }, nil), (["/dev/stdin"], documents),
-        ] as [([String], String?)] {
+            (reports.map { "directory/below/it/" + $0.fileName }, ""), (["/dev/stdin"], documents),
+        ] as [([String], String)] {
             let result = try Tool.run(["top", "--json"] + arguments, input: input, in: scratch)
             #expect(withoutPlaces(result.output) == withoutPlaces(whole), "\(arguments)")
             #expect(result.errors == "")
@@ -130,14 +131,11 @@ import Testing
         ] as [([String: String], Bool)])
     func coloursAreForTerminals(environment: [String: String], hasColours: Bool) throws {
         let scratch = try folder()
-        let process = Tool.process(["top", scratch.path], environment: environment)
-        process.arguments = ["-c", "import pty, sys; pty.spawn(sys.argv[1:])", Tool.path] + (process.arguments ?? [])
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
-        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        withExtendedLifetime(scratch) { process.waitUntilExit() }
+        var command = try Tool.command(["top", scratch.path], environment: environment)
+        command.arguments =
+            ["-c", "import pty, sys; pty.spawn(sys.argv[1:])", command.program] + command.arguments
+        command.program = "/usr/bin/python3"
+        let output = try command.run().output
         #expect(output.contains("index()"))
         #expect(output.contains("\u{1b}[1m") == hasColours)
     }

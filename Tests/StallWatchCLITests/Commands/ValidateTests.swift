@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
 
 @Suite struct ValidateTests {
     @Test func everyFaultIsToldWithItsPath() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)])
         try scratch.write(
             "stall-faulty.json",
@@ -45,7 +46,7 @@ import Testing
     }
 
     @Test func jsonHasTheSame() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let lines = [ReportFixture(number: 1).line, ReportFixture(number: 2, milliseconds: -1).line].joined()
         try scratch.write("stalls.ndjson", lines)
         let result = try Tool.run(["validate", "--json", "stalls.ndjson"], in: scratch)
@@ -61,7 +62,7 @@ import Testing
     }
 
     @Test func goodReportsAreValid() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         try scratch.write((1...5).map { ReportFixture(number: $0) })
         let result = try Tool.run(["validate", scratch.path])
         #expect(result.output == "5 valid, 0 faulty\n")
@@ -70,7 +71,7 @@ import Testing
 
     /// The published schema is the one that is built in, and nothing in it is passed over.
     @Test func theSchemaIsUnderstood() throws {
-        let published = try Data(contentsOf: repository.appendingPathComponent("Schemas/stall-report.schema.json"))
+        let published = try Data(contentsOf: Repository.root.appendingPathComponent("Schemas/stall-report.schema.json"))
         #expect([UInt8](published) == PackageResources.stall_report_schema_json)
         _ = try ReportSchema.checker()
         for keyword in ["maxLength", "oneOf", "format"] {
@@ -81,7 +82,7 @@ import Testing
 
     /// The checker finds what Python's jsonschema finds, at the same places, in reports that are changed at random.
     @Test func pythonsJSONSchemaAgrees() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let checker = try ReportSchema.checker()
         var generator = SeededGenerator(seed: 8)
         let good = try JSONValue(json: ReportFixture().bytes)
@@ -99,20 +100,11 @@ import Testing
         }
         try #require(faulty > documents / 3 && faulty < documents)
 
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", repository.path + "/scripts/validate-reports.py", scratch.path]
-        let errors = Pipe()
-        let output = Pipe()
-        process.standardError = errors
-        process.standardOutput = output
-        try process.run()
-        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        let summary = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        try #require(summary == "\(documents - faulty) valid, \(faulty) faulty\n", "\(text.prefix(500))")
+        let result = try Repository.validateReports(scratch.path, isStrict: false)
+        try #require(
+            result.output == "\(documents - faulty) valid, \(faulty) faulty\n", "\(result.errors.prefix(500))")
         let theirs = Set(
-            text.split(separator: "\n").compactMap { line in
+            result.errors.split(separator: "\n").compactMap { line in
                 line.firstRange(of: ": ").flatMap { name in
                     line[name.upperBound...].firstRange(of: ": ").map { String(line[..<$0.lowerBound]) }
                 }

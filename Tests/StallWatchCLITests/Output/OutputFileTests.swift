@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -8,7 +9,7 @@ import Testing
     private struct Failure: Error {}
 
     @Test func aFileAppearsAsAWhole() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = scratch.path + "/file"
         try OutputFile(path: path).write { put in
             try put(Array("one ".utf8))
@@ -20,7 +21,7 @@ import Testing
     }
 
     @Test func whatFailsLeavesTheOldFile() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = try scratch.write("file", "old")
         #expect(throws: Failure.self) {
             try OutputFile(path: path).write { put in
@@ -33,7 +34,7 @@ import Testing
     }
 
     @Test func aLinksTargetIsReplacedAndKeepsItsPermissions() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let path = try scratch.write("file", "old")
         #expect(chmod(path, 0o604) == 0)
         #expect(symlink("file", scratch.path + "/link") == 0)
@@ -44,7 +45,7 @@ import Testing
     }
 
     @Test func whatIsNoFileIsRefused() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         #expect(
             throws: CommandFailure(
                 .cannotCreate, "\(scratch.path) is not a regular file: name another one for the output.")
@@ -65,13 +66,13 @@ import Testing
     ///
     /// SIGTERM goes the way of Ctrl-C, which a shell has its background jobs ignore.
     @Test func anInterruptedToolLeavesNothingHalf() throws {
-        let scratch = try Scratch()
+        let scratch = try TemporaryDirectory()
         let lines = (0..<3_000).map { ReportFixture(number: $0).line }.joined()
         let input = try scratch.write("stalls.ndjson", lines)
-        let process = Tool.process(["symbolicate", input, "--output", scratch.path + "/named"])
+        let process = try Tool.command(["symbolicate", input, "--output", scratch.path + "/named"]).process()
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try process.run(atMost: Process.patience)
         let named = scratch.path + "/named"
         func count() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: named))?.count ?? 0 }
         while count() < 20, process.isRunning { usleep(1_000) }

@@ -1,5 +1,6 @@
 import Foundation
 import StallWatch
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -11,7 +12,7 @@ import Testing
         let checker = try ReportSchema.checker()
         for seed in part * 125..<(part + 1) * 125 {
             var generator = SeededGenerator(seed: UInt64(seed))
-            let scratch = try Scratch()
+            let scratch = try TemporaryDirectory()
             for number in 0..<2 {
                 let report = ReportFixture(number: number)
                 try scratch.write("stall-\(number).json", Self.damage(report.bytes, &generator))

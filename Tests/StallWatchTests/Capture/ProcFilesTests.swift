@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -10,16 +11,16 @@ import Testing
     }
 
     @Test func aFileIsReadWhole() throws {
-        let file = try directory.file("file", Array("one\ntwo\n".utf8))
+        let file = try directory.write("file", Array("one\ntwo\n".utf8))
         #expect(readSmallFile(file) == "one\ntwo\n")
     }
 
     @Test func anEmptyFileIsNoFailure() throws {
-        #expect(readSmallFile(try directory.file("empty")) == "")
+        #expect(readSmallFile(try directory.write("empty", "")) == "")
     }
 
     @Test func aLargeFileIsCut() throws {
-        let file = try directory.file("large", repeatElement(UInt8(ascii: "x"), count: 1 << 20))
+        let file = try directory.write("large", repeatElement(UInt8(ascii: "x"), count: 1 << 20))
         let count = try #require(readSmallFile(file)).utf8.count
         #expect((65_536..<131_072).contains(count))
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -35,7 +36,9 @@ import Testing
     /// A thread that reads an empty pipe; what it waits in, once it does.
     private func whileReadingAPipe<Result>(_ use: (ThreadFiles) throws -> Result) throws -> Result {
         var ends: [Int32] = [-1, -1]
-        pipe(&ends)
+        // The read ends with the last copy of the other end, of which no child of another test may have one.
+        try #require(pipe(&ends) == 0)
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(ends[0]) }
         let (readEnd, writeEnd) = (ends[0], ends[1])
         return try withThread(

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -126,14 +127,13 @@ import Testing
     }
 
     @Test func aProcessIsNamedWhileItIsThere() throws {
-        let child = Process()
-        child.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        child.arguments = ["sleep", "60"]
-        try child.run()
+        let child = Command(program: "/usr/bin/env", arguments: ["sleep", "60"]).process()
+        try child.run(atMost: Process.patience)
+        defer { child.kill() }
         let pid = child.processIdentifier
         #expect(eventually { (try? target("wait4", argument(pid))) == "process \(pid) \"sleep\"" })
         #expect(try target("waitid", 1, argument(pid)) == "process \(pid) \"sleep\"")
-        child.terminate()
+        child.kill()
         child.waitUntilExit()
         #expect(try target("wait4", argument(pid)) == "process \(pid)")
         #expect(try target("wait4", argument(-1)) == "any child")

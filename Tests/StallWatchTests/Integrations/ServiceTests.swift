@@ -2,11 +2,13 @@
     import Glibc
     import Logging
     import ServiceLifecycle
+    import TestSupport
     import Testing
 
     @testable import StallWatch
 
-    @Suite struct ServiceTests {
+    /// A group that does not end is cancelled with the test.
+    @Suite(.timeLimit(.minutes(10))) struct ServiceTests {
         @Test func aServiceGroupStartsTheMonitorAndFinishesTheOpenReport() async throws {
             let scratch = try TemporaryDirectory()
             let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(scratch.path)))
@@ -25,13 +27,15 @@
                 isOver.wait()
                 probe.endTurn()
             }
+            defer {
+                isOver.post()
+                thread.join()
+            }
             #expect(await Self.eventuallyAsync { (try? scratch.reports().first?.state) == .ongoing })
             await group.triggerGracefulShutdown()
             try await running
             #expect(try scratch.reports().map(\.state) == [.abandoned])
             #expect(throws: StallWatchError.self) { try monitor.start() }
-            isOver.post()
-            thread.join()
         }
 
         private static func eventuallyAsync(_ condition: () -> Bool) async -> Bool {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -47,7 +48,7 @@ import Testing
     }
 
     @Test func aFileInTheDirectorysPlaceIsNamed() throws {
-        let file = try temporary.file("taken")
+        let file = try temporary.write("taken", "")
         #expect(expectUnwritable(file)?.message.contains("\(file) is a file") == true)
         #expect(expectUnwritable(file + "/below")?.message.contains("\(file) is a file") == true)
         #expect(expectUnwritable(file + "/")?.message.contains("\(file) is a file") == true)

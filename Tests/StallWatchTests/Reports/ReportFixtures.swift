@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -86,30 +87,25 @@ extension TemporaryDirectory {
     }
 }
 
+/// A reporter has not come to its end.
+private struct StuckReporter: Error {}
+
 /// Runs a reporter's threads while `body` submits, and returns when everything has been handed out.
+///
+/// A reporter that does not come to its end within two minutes is left behind.
 func withReporter(
     _ sinks: [ReportSink], settings: Reporter.Settings = .fixture(), _ body: (Reporter) throws -> Void
 ) throws -> StallMonitor.Statistics {
     let reporter = try Reporter(settings: settings, sinks: sinks)
     try reporter.startSinks()
     let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
-    defer {
-        reporter.close()
-        thread.join()
-    }
-    try body(reporter)
+    let result = Result { try body(reporter) }
     reporter.close()
-    while !reporter.isFinished { usleep(1_000) }
-    return reporter.counts.current
-}
-
-/// Waits, 20 seconds at most, for what another thread does.
-///
-/// Returns whether it did.
-func eventually(_ condition: () -> Bool) -> Bool {
-    for _ in 0..<4_000 {
-        if condition() { return true }
-        usleep(5_000)
+    guard eventually(within: 120, { reporter.isFinished }) else {
+        thread.detach()
+        throw StuckReporter()
     }
-    return condition()
+    thread.join()
+    try result.get()
+    return reporter.counts.current
 }

@@ -1,28 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import StallWatch
 
 /// The published schema against what is written, checked by another implementation: Python's jsonschema.
 @Suite struct ReportSchemaTests {
-    private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent()
-
-    /// Runs `scripts/validate-reports.py --strict`; returns its status and what it says.
-    private func validate(_ path: String) throws -> (status: Int32, output: String) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["python3", Self.repository.path + "/scripts/validate-reports.py", "--strict", path]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.run()
-        let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        return (process.terminationStatus, output)
-    }
-
     @Test func reportsInEveryStateAreValid() throws {
         let scratch = try TemporaryDirectory()
         let settings = Reporter.Settings.fixture()
@@ -39,8 +22,8 @@ import Testing
         try ReportDirectory(path: scratch.path).write(builder.unnamedReport(of: .fixture(function: 9, state: .ongoing)))
         #expect(try scratch.reports().count == 6)
         for path in [scratch.path, scratch.path + "/all.ndjson"] {
-            let result = try validate(path)
-            #expect(result.status == 0, "\(result.output)")
+            let result = try Repository.validateReports(path)
+            #expect(result.status == 0, "\(result.text)")
         }
     }
 
@@ -49,13 +32,13 @@ import Testing
         let scratch = try TemporaryDirectory()
         let file = scratch.path + "/stall-full.json"
         try WholeFile.write(Array(fullReport.utf8), to: file)
-        let result = try validate(file)
-        #expect(result.status == 0, "\(result.output)")
+        let result = try Repository.validateReports(file)
+        #expect(result.status == 0, "\(result.text)")
         let report = try StallReport(jsonData: Array(fullReport.utf8))
         let before = try JSONSerialization.jsonObject(with: Data(fullReport.utf8)) as? NSDictionary
         let after = try JSONSerialization.jsonObject(with: Data(report.jsonData())) as? NSDictionary
         #expect(before == after)
-        #expect(try keys(ofSchema: Self.repository.path + "/Schemas/stall-report.schema.json") == keys(before))
+        #expect(try keys(ofSchema: Repository.root.path + "/Schemas/stall-report.schema.json") == keys(before))
     }
 
     @Test func theValidatorFindsFaults() throws {
@@ -68,7 +51,7 @@ import Testing
         for (right, wrong) in faults {
             try #require(fullReport.contains(right))
             try WholeFile.replace(file, with: Array(fullReport.replacingOccurrences(of: right, with: wrong).utf8))
-            #expect(try validate(file).status == 1, "\(wrong)")
+            #expect(try Repository.validateReports(file).status == 1, "\(wrong)")
         }
     }
 

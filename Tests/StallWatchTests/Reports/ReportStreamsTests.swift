@@ -2,7 +2,8 @@ import Testing
 
 @testable import StallWatch
 
-@Suite struct ReportStreamsTests {
+/// A stream that does not end is given up with the test.
+@Suite(.timeLimit(.minutes(10))) struct ReportStreamsTests {
     private let streams = ReportStreams()
     private let report: StallReport
 

@@ -1,12 +1,15 @@
 import Foundation
 import InMemoryLogging
 import Logging
+import TestSupport
 import Testing
 
 @testable import StallWatch
 
 /// The reporter's work runs on the test's own thread: what is submitted before it runs waits in the mailbox.
-@Suite struct ReporterTests {
+///
+/// A stream that does not end is given up with the test.
+@Suite(.timeLimit(.minutes(10))) struct ReporterTests {
     private let handler = InMemoryLogHandler()
 
     private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter {
@@ -71,6 +74,10 @@ import Testing
         let stream = reporter.streams.stream()
         try reporter.startSinks()
         let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+        defer {
+            reporter.close()
+            thread.join()
+        }
         for function in 0..<20 { reporter.submit(.fixture(function: function)) }
         var iterator = stream.makeAsyncIterator()
         for _ in 0..<20 {
@@ -78,8 +85,6 @@ import Testing
             let file = try #require(WholeFile.read(scratch.path + "/" + report.fileName, limit: 1 << 20))
             #expect(try StallReport(jsonData: file) == report)
         }
-        reporter.close()
-        thread.join()
     }
 
     @Test func theMailboxIsBoundedAndWhatIsLostIsCounted() async throws {

@@ -2,6 +2,7 @@ import Glibc
 import InMemoryLogging
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallWatch

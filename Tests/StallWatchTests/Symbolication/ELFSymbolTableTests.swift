@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -11,7 +12,7 @@ import Testing
     }
 
     private func table(_ bytes: [UInt8]) throws -> ELFSymbolTable {
-        try ELFSymbolTable(path: try directory.file("image", bytes))
+        try ELFSymbolTable(path: try directory.write("image", bytes))
     }
 
     private func names(_ table: ELFSymbolTable, _ addresses: UInt64...) -> [String?] {
@@ -131,7 +132,7 @@ import Testing
     func anotherKindOfFileIsAnError(place: Int, byte: Int32) throws {
         var bytes = SmallELF(symbols: [.init(name: "main", address: 0x1000)]).bytes
         bytes[place] = UInt8(byte)
-        expectUnreadable(try directory.file("image", bytes))
+        expectUnreadable(try directory.write("image", bytes))
     }
 
     // MARK: Damaged files
@@ -139,18 +140,18 @@ import Testing
     @Test(arguments: [4, 5, 0xffff, .max] as [UInt32])
     func aSymbolTableThatNamesNoStringTableIsAnError(link: UInt32) throws {
         let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], link: link)
-        expectUnreadable(try directory.file("image", elf.bytes))
+        expectUnreadable(try directory.write("image", elf.bytes))
     }
 
     @Test func moreSectionsThanThereAreIsAnError() throws {
         let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], sectionCount: 0xffff)
-        expectUnreadable(try directory.file("image", elf.bytes))
+        expectUnreadable(try directory.write("image", elf.bytes))
     }
 
     @Test func aFileThatIsCutAnywhereIsAnError() throws {
         let bytes = SmallELF(symbols: [.init(name: "main", address: 0x1000)]).bytes
         for length in 0..<bytes.count {
-            let path = try directory.file("image", bytes.prefix(length))
+            let path = try directory.write("image", bytes.prefix(length))
             #expect(throws: StallWatchError.self, "cut to \(length) of \(bytes.count)") {
                 _ = try ELFSymbolTable(path: path)
             }
@@ -162,7 +163,7 @@ import Testing
         defer { close(descriptor) }
         var beginning = [UInt8](repeating: 0, count: 10_000)
         try #require(read(descriptor, &beginning, beginning.count) == beginning.count)
-        expectUnreadable(try directory.file("image", beginning))
+        expectUnreadable(try directory.write("image", beginning))
     }
 
     /// Whatever a damaged file says: an error, or some names, and no crash.
@@ -195,66 +196,5 @@ import Testing
             }
         }
         #expect((200..<1_800).contains(refused), "the damage is neither harmless nor always fatal")
-    }
-}
-
-// MARK: - This executable
-
-/// Not exported, and not called through any other function.
-@inline(never) private func functionThatIsNotExported(_ value: Int32) -> Int32 {
-    value &+ 1
-}
-
-@Suite struct SymbolTableSymbolicatorTests {
-    private let symbolicator = Symbolicator(.names)
-
-    private func symbol(at offset: UInt64, in image: LoadedImage) -> String? {
-        symbolicator.symbol(
-            at: offset,
-            in: ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.isExecutable)
-        )
-    }
-
-    /// The image that `pointer` lies in, and the pointer's virtual address in the image's file.
-    private func place(of pointer: UnsafeRawPointer) throws -> (image: LoadedImage, offset: UInt64) {
-        let address = UInt64(UInt(bitPattern: pointer))
-        let image = try #require(try CUnwindEngine().images().image(at: address))
-        return (image, address - image.base)
-    }
-
-    /// Its own table names a private function, which dladdr(3) does not.
-    @Test func aPrivateFunctionOfThisExecutableIsNamed() throws {
-        let function: @convention(c) (Int32) -> Int32 = functionThatIsNotExported
-        let (image, offset) = try place(of: unsafeBitCast(function, to: UnsafeRawPointer.self))
-        #expect(image.isExecutable)
-        let found = try #require(symbol(at: offset, in: image))
-        #expect(found.contains("functionThatIsNotExported"))
-        #expect(Demangler.functionName(found).contains("functionThatIsNotExported"))
-    }
-
-    @Test func aFunctionOfALibraryIsNamed() throws {
-        let (image, offset) = try place(of: try #require(dlsym(nil, "CFRunLoopGetMain")))
-        #expect(!image.isExecutable)
-        #expect(symbol(at: offset, in: image) == "CFRunLoopGetMain")
-        #expect(symbol(at: .max, in: image) == nil)
-    }
-
-    @Test func anImageWithoutAFileHasNoNames() {
-        let image = LoadedImage.stub(path: "linux-vdso.so.1", addresses: 0..<1)
-        #expect(symbol(at: 0x100, in: image) == nil)
-        #expect(symbol(at: 0x100, in: image) == nil)
-    }
-
-    @Test func moreImagesThanAreKeptAreReadAgain() throws {
-        let directory = try TemporaryDirectory()
-        let images = try (0..<Symbolicator.maximumOpenImages + 10).map { index in
-            let elf = SmallELF(symbols: [.init(name: "function\(index)", address: 0x1000)])
-            return LoadedImage.stub(path: try directory.file("\(index).so", elf.bytes), addresses: 0..<1)
-        }
-        for _ in 0..<2 {
-            for (index, image) in images.enumerated() {
-                #expect(symbol(at: 0x1000, in: image) == "function\(index)")
-            }
-        }
     }
 }

@@ -15,9 +15,10 @@ Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong arg
 
 import argparse
 import json
-import os
 import pathlib
 import sys
+
+from checks import Fault, begin_again, equal, expect
 
 try:
     from selenium import webdriver
@@ -26,25 +27,7 @@ try:
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.wait import WebDriverWait
 except ImportError as missing:
-    # Debian's packages are for Debian's Python, which need not be the first one on PATH.
-    if pathlib.Path("/usr/bin/python3").exists() and "STALLWATCH_PYTHON" not in os.environ:
-        os.environ["STALLWATCH_PYTHON"] = "tried"
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    print(f"{missing}: run `make test`, which installs it", file=sys.stderr)
-    sys.exit(69)
-
-
-class Fault(Exception):
-    """What is wrong with the page."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Fault(what)
-
-
-def equal(found, wanted, what):
-    expect(found == wanted, f"{what} is {found!r}, not {wanted!r}")
+    begin_again(missing)
 
 
 def start(is_dark):

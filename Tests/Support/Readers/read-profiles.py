@@ -24,6 +24,8 @@ import pathlib
 import re
 import sys
 
+from checks import Fault, begin_again, equal, expect
+
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 # Where scripts/install-python-packages.sh puts what Debian does not have.
 sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
@@ -33,25 +35,7 @@ try:
     import jsonschema
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 except ImportError as missing:
-    # Debian's packages are for Debian's Python, which need not be the first one on PATH.
-    if pathlib.Path("/usr/bin/python3").exists() and "STALLWATCH_PYTHON" not in os.environ:
-        os.environ["STALLWATCH_PYTHON"] = "tried"
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-    print(f"{missing}: run `make test`, which installs it", file=sys.stderr)
-    sys.exit(69)
-
-
-class Fault(Exception):
-    """What is wrong with a file."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Fault(what)
-
-
-def equal(found, wanted, what):
-    expect(found == wanted, f"{what} is {found!r}, not {wanted!r}")
+    begin_again(missing)
 
 
 def check_collapsed(path, total, function, function_total):

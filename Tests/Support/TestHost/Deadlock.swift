@@ -11,7 +11,12 @@ enum Deadlock {
         try monitor.start()
         let (first, second) = (NSLock(), NSLock())
         let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        startThread("bystander") { pause() }
+        let isThere = DispatchSemaphore(value: 0)
+        startThread("bystander") {
+            isThere.signal()
+            pause()
+        }
+        isThere.wait()
         startThread("other-side") {
             second.lock()
             hasSecond.signal()

@@ -31,6 +31,8 @@ import StallWatch
     }
 
     /// Stalls `COUNT` times for random durations, each `B <monotonic ns>` … `E <monotonic ns>`.
+    ///
+    /// Then tells how many were held back because of a debugger, if any were, and how many were reported.
     private static func stalls(_ arguments: [String]) throws {
         let numbers = arguments.dropFirst(3).compactMap(Int.init)
         guard numbers.count == 4 else { exit(64) }
@@ -43,6 +45,8 @@ import StallWatch
             stallOnce(milliseconds: Int.random(in: numbers[2]...numbers[3]))
         }
         monitor.stop()
+        let debugged = monitor.statistics.heldBack[.debugger]
+        if debugged > 0 { tell("D \(debugged)") }
         tell("S \(monitor.statistics.stalls)")
     }
 

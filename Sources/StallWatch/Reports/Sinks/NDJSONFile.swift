@@ -49,9 +49,9 @@ final class NDJSONFile: Sink {
         var last: UInt8 = UInt8(ascii: "\n")
         if size > 0 { _ = pread(descriptor, &last, 1, off_t(size - 1)) }
         let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
-        let error = WholeFile.append(bytes, to: descriptor)
-        guard error == 0, fsync(descriptor) == 0 else {
-            let reason = error == 0 ? errno : error
+        let error = writeAll(bytes, to: descriptor)
+        guard error == nil, fsync(descriptor) == 0 else {
+            let reason = error ?? errno
             // Half a line would be taken for a damaged report.
             ftruncate(descriptor, off_t(size))
             throw failure(reason)

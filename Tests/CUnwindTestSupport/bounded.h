@@ -1,0 +1,17 @@
+// Waits that end, so that a test whose thread or child is left stopped fails and does not hang.
+
+#ifndef CUNWIND_BOUNDED_H
+#define CUNWIND_BOUNDED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/// Waits for a thread's end, 30 s at most. False: it goes on, and what it uses has to stay.
+bool cunwind_test_join(pthread_t thread);
+
+/// Waits for a child's end, 30 s at most, and stores its status (waitpid(2)). Returns 0, ETIMEDOUT when it had to be killed,
+/// or the error number of waitpid(2).
+int cunwind_test_await_child(pid_t child, int *status);
+
+#endif

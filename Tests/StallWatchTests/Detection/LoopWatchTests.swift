@@ -1,0 +1,117 @@
+import Synchronization
+import Testing
+
+@testable import StallWatch
+
+/// A stall whose thread ends before its turn does.
+@Suite struct LoopWatchTests {
+    private static let threshold: UInt64 = 100_000_000
+    private static let begin: UInt64 = 1_000_000_000
+    /// Numbers that no thread has (proc(5), pid_max).
+    private static let thread = Int32.max
+    private static let otherThread = Int32.max - 1
+
+    /// A loop whose thread the test chooses.
+    private final class Source: LoopSource {
+        let kind = StallReport.LoopKind.runLoop
+        let thread = Atomic<Int32>(LoopWatchTests.thread)
+
+        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
+    }
+
+    /// Captures threads that live.
+    private final class Capturer: StackCapturing {
+        /// What happens when a thread that has ended is captured; `nil` while it lives.
+        var threadHasEnded: (() -> Void)?
+        let methods = [CapturedStack.Method.read]
+
+        func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+            guard let threadHasEnded else { return .stub([0x1000]) }
+            threadHasEnded()
+            throw CaptureError(description: "the thread has ended", isThreadGone: true)
+        }
+
+        func images() -> ImageList { ImageList() }
+    }
+
+    /// What the watch has said, and what time it is.
+    private final class World: Sendable {
+        let time = Atomic<UInt64>(LoopWatchTests.begin)
+        let records = Mutex<[StallRecord]>([])
+        let heldBack = HeldBackCounter()
+
+        var states: [StallReport.State] { records.withLock { $0.map(\.state) } }
+    }
+
+    private let world = World()
+    private let source = Source()
+    private let capturer = Capturer()
+    private let services: WatchServices
+    private let loop: LoopMonitor
+    private var watch: LoopWatch
+
+    init() {
+        let world = world
+        services = WatchServices(
+            capturer: capturer, now: { world.time.load(ordering: .relaxed) },
+            submit: { record in world.records.withLock { $0.append(record) } }, heldBack: world.heldBack,
+            rules: WatchRules()
+        )
+        loop = LoopMonitor(
+            label: "mortal", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
+        )
+        watch = LoopWatch(loop, services)
+        loop.recorder.beginTurn(at: Self.begin)
+    }
+
+    /// Looks at the loop at that time, and returns when to look again.
+    private mutating func look(at time: UInt64) -> UInt64 {
+        world.time.store(time, ordering: .relaxed)
+        return watch.look(at: time, countingFrom: 0, heldBack: .processStopped)
+    }
+
+    @Test mutating func aStallEndsWithItsThread() throws {
+        let next = look(at: Self.begin + Self.threshold)
+        #expect(world.states == [.ongoing])
+        capturer.threadHasEnded = {}
+        let last = look(at: next)
+        #expect(world.states == [.ongoing, .ended])
+        let record = try #require(world.records.withLock { $0.last })
+        #expect(record.duration == next - Self.begin)
+        #expect(record.samples.map(\.isValid) == [true, false])
+        #expect(record.samples.last?.isThreadGone == true)
+        #expect(look(at: last) == .max)
+        #expect(watch.mayPark, "nothing is left to look at")
+        watch.leave(at: last + 1)
+        #expect(world.states == [.ongoing, .ended], "it is told once")
+    }
+
+    /// As a worker of a dispatch queue that has handed the queue on.
+    @Test mutating func aStallGoesOnWithAnotherThread() {
+        let next = look(at: Self.begin + Self.threshold)
+        capturer.threadHasEnded = { [source] in source.thread.store(Self.otherThread, ordering: .relaxed) }
+        #expect(look(at: next) < .max)
+        #expect(world.states == [.ongoing, .ongoing])
+    }
+
+    @Test mutating func aThreadThatIsGoneAtTheThresholdIsCountedAndLeftAlone() {
+        capturer.threadHasEnded = {}
+        let next = look(at: Self.begin + Self.threshold)
+        #expect(world.states.isEmpty)
+        #expect(world.heldBack.current[.threadEnded] == 1)
+        #expect(look(at: next) == .max)
+        #expect(watch.mayPark, "a watchdog that may not park looks again at once, and again")
+        #expect(world.heldBack.current[.threadEnded] == 1)
+    }
+
+    @Test mutating func aTurnThatNeverEndsIsWatchedAgainWhenTheNextOneBegins() {
+        capturer.threadHasEnded = {}
+        _ = look(at: Self.begin + Self.threshold)
+        capturer.threadHasEnded = nil
+        let begin = Self.begin + 3 * Self.threshold
+        loop.recorder.beginTurn(at: begin)
+        #expect(!watch.mayPark)
+        _ = look(at: begin + Self.threshold)
+        #expect(world.states == [.ongoing])
+    }
+}
