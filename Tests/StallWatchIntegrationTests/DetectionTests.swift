@@ -2,6 +2,7 @@ import CUnwindTestSupport
 import Foundation
 import Glibc
 import StallWatch
+import TestSupport
 import Testing
 
 @testable import stallwatch_demo

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import stallwatch_demo
@@ -38,7 +39,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let result = try soak("25s", in: directory).run()
         #expect(result.status == 0, "\(result.text)")
-        let lines = result.text.split(separator: "\n")
+        let lines = result.output.split(separator: "\n")
         #expect(lines.first?.hasSuffix("--seed 7") == true)
         #expect(lines.last?.hasPrefix("soak ok. Seed 7, ") == true, "\(result.text)")
 

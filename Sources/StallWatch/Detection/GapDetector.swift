@@ -1,15 +1,15 @@
 /// Notices that time has passed in which nothing in the process could run.
 ///
-/// A pure value. A thread that sleeps until a deadline and wakes up late was either waiting for a CPU, which its own
-/// run-queue time says (so were the loops, and that is worth reporting), or nobody was running at all.
+/// A pure value. A thread that sleeps until a deadline and wakes up late was either at work until after it, or waiting for a
+/// CPU (so were the loops, and that is worth reporting), or nobody was running at all.
 struct GapDetector: Equatable {
     /// The clocks at one moment, in nanoseconds.
     struct Reading: Equatable {
         var monotonic: UInt64
         /// The monotonic clock plus the time that the machine has been suspended.
         var boot: UInt64
-        /// How long the watchdog has waited for a CPU so far.
-        var runQueue: UInt64
+        /// How long the watchdog has been on a CPU, waited for one, or for a thread to be captured, so far.
+        var occupied: UInt64
     }
 
     /// Lateness and suspensions up to this are normal, in nanoseconds: timer slack, a page fault, an interrupt.
@@ -20,8 +20,8 @@ struct GapDetector: Equatable {
 
     /// The watchdog goes to sleep until `deadline`, or without one (`.max`).
     ///
-    /// - Parameter reading: The clocks when it last woke up. What it waited for a CPU while it was at work since then
-    ///   excuses as much lateness, which is a millisecond where a gap has to be 50.
+    /// - Parameter reading: The clocks when it last woke up. All of its work since then excuses as much lateness, also what
+    ///   was done before the deadline: where nothing is captured, some 100 us, and a gap has to be 50 ms.
     mutating func sleep(at reading: Reading, until deadline: UInt64) {
         last = reading
         self.deadline = deadline
@@ -42,7 +42,7 @@ struct GapDetector: Equatable {
         let due = deadline != .max ? deadline : firstBegin.flatMap { $0 >= last.monotonic ? $0 : nil } ?? .max
         guard due != .max, reading.monotonic > due else { return nil }
         let late = reading.monotonic - due
-        let waited = reading.runQueue &- last.runQueue
-        return late > Self.tolerance && late - min(waited, late) > Self.tolerance ? .processStopped : nil
+        let occupied = reading.occupied &- last.occupied
+        return late > Self.tolerance && late - min(occupied, late) > Self.tolerance ? .processStopped : nil
     }
 }

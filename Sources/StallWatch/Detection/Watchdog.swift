@@ -54,6 +54,7 @@ final class Watchdog: Sendable {
 
     /// The thread's work, until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
+        let capturer = TimedCapturer(capturer, now: now)
         let services = WatchServices(
             capturer: capturer, now: now, submit: submit, heldBack: heldBack, rules: rules
         )
@@ -70,7 +71,7 @@ final class Watchdog: Sendable {
                 version = state.0
                 follow(state.2, &watches, services)
             }
-            let awake = clocks.read()
+            let awake = clocks.read(capturing: capturer.timeTaken)
             if let reason = gaps.wake(at: awake, firstBegin: watches.compactMap(\.turnBegan).min()) {
                 counting = (now(), reason)
                 heldBack.add(reason)

@@ -8,13 +8,16 @@ final class WatchdogClocks {
 
     /// The clocks now.
     ///
-    /// Where the kernel keeps no run-queue times (CONFIG_SCHED_INFO), the thread has never waited for a CPU.
-    func read() -> GapDetector.Reading {
-        var runQueue: UInt64 = 0
+    /// Where the kernel keeps no such times (CONFIG_SCHED_INFO), the thread has never had, or waited for, a CPU.
+    ///
+    /// - Parameter capturing: How long captures have taken so far, in nanoseconds. Their time on a CPU counts twice, which
+    ///   is next to nothing: a capture that takes long waits.
+    func read(capturing: UInt64) -> GapDetector.Reading {
+        var occupied = capturing
         if let count = schedstat?.read(into: &buffer), count > 0 {
             var numbers = ByteCursor(buffer, count: count)
-            if numbers.number() != nil { runQueue = numbers.number() ?? 0 }
+            occupied += (numbers.number() ?? 0) + (numbers.number() ?? 0)
         }
-        return GapDetector.Reading(monotonic: monotonicNow(), boot: bootTimeNow(), runQueue: runQueue)
+        return GapDetector.Reading(monotonic: monotonicNow(), boot: bootTimeNow(), occupied: occupied)
     }
 }

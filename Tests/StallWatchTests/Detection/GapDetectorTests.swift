@@ -8,7 +8,7 @@ import Testing
 
     /// The clocks at `monotonic`, after the machine was suspended and the watchdog kept from the CPU for so long.
     private func clocks(_ monotonic: UInt64, suspended: UInt64 = 0, waited: UInt64 = 0) -> GapDetector.Reading {
-        GapDetector.Reading(monotonic: monotonic, boot: monotonic + suspended, runQueue: waited)
+        GapDetector.Reading(monotonic: monotonic, boot: monotonic + suspended, occupied: waited)
     }
 
     @Test mutating func theFirstWakeUpIsNoGap() {

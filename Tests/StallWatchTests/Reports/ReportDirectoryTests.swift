@@ -1,3 +1,4 @@
+import CoreFoundation
 import Glibc
 import TestSupport
 import Testing
