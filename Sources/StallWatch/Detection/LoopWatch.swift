@@ -94,7 +94,8 @@ extension LoopWatch {
         let isOver = loop.recorder.markStalled(stall.turnBegan) != nil
         let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
         let first = services.sample(target, age: services.now() &- stall.start)
-        if !isOver, mayHaveWaited(stall, target, first, waits: waits) {
+        let isOverNow = isOver || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
+        if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, target, first, waits: waits) {
             loop.recorder.clearStalled()
             return detector.measureAnew(from: time)
         }
@@ -119,6 +120,12 @@ extension LoopWatch {
         // Counted after the capture: to be stopped for it is a wait, too.
         unobservedRun = (stall.turnBegan, self.waits(of: target))
         return true
+    }
+
+    /// The same of a turn that has ended since it was looked at: the stack is that of something else.
+    private func hadWaited(_ stall: StallDetector.Stall, waits: UInt64?) -> Bool {
+        guard let unobservedRun, unobservedRun.turnBegan == stall.turnBegan else { return false }
+        return waits == nil || waits != unobservedRun.waits
     }
 
     private func waits(of target: CaptureTarget) -> UInt64? {

@@ -1,0 +1,93 @@
+import Synchronization
+import Testing
+
+@testable import StallWatch
+
+/// A turn that runs its loop in a mode without observers: the loop may wait for its own events there.
+@Suite struct UnobservedRunTests {
+    private static let threshold: UInt64 = 100_000_000
+    private static let begin: UInt64 = 1_000_000_000
+
+    /// A loop whose thread, of which nobody can say how often it has waited, is in such a run.
+    private final class Source: LoopSource {
+        let kind = StallReport.LoopKind.runLoop
+        let isInRun = Atomic<Bool>(true)
+
+        // A number that no thread has (proc(5), pid_max).
+        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
+        func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool {
+            isInRun.load(ordering: .relaxed)
+        }
+    }
+
+    private final class Capturer: StackCapturing {
+        /// What happens while the thread is captured.
+        var meanwhile: () -> Void = {}
+        let methods = [CapturedStack.Method.read]
+
+        func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+            meanwhile()
+            return .stub([0x1000])
+        }
+
+        func images() -> ImageList { ImageList() }
+    }
+
+    private final class World: Sendable {
+        let time = Atomic<UInt64>(UnobservedRunTests.begin)
+        let records = Mutex<[StallRecord]>([])
+    }
+
+    private let world = World()
+    private let source = Source()
+    private let capturer = Capturer()
+    private let services: WatchServices
+    private let loop: LoopMonitor
+    private var watch: LoopWatch
+
+    init() {
+        let world = world
+        services = WatchServices(
+            capturer: capturer, now: { world.time.load(ordering: .relaxed) },
+            submit: { record in world.records.withLock { $0.append(record) } }, heldBack: HeldBackCounter(),
+            rules: WatchRules()
+        )
+        loop = LoopMonitor(
+            label: "nested", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()),
+            source: source
+        )
+        watch = LoopWatch(loop, services)
+        loop.recorder.beginTurn(at: Self.begin)
+    }
+
+    private mutating func look(after thresholds: UInt64) {
+        let time = Self.begin + thresholds * Self.threshold
+        world.time.store(time, ordering: .relaxed)
+        _ = watch.look(at: time, countingFrom: 0, heldBack: .processStopped)
+    }
+
+    @Test mutating func whileItMayWaitItIsNoStall() {
+        for count in 1...4 as ClosedRange<UInt64> { look(after: count) }
+        #expect(world.records.withLock { $0.isEmpty })
+    }
+
+    @Test mutating func aTurnThatEndsInTheMomentOfALookIsNoStallEither() {
+        look(after: 1)
+        let recorder = loop.recorder
+        capturer.meanwhile = { [source] in
+            recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1)
+            source.isInRun.store(false, ordering: .relaxed)
+        }
+        look(after: 2)
+        #expect(world.records.withLock { $0.isEmpty })
+        look(after: 3)
+        #expect(world.records.withLock { $0.isEmpty })
+    }
+
+    @Test mutating func oneThatWasNotSeenInSuchARunIsAStallThatIsOver() {
+        let recorder = loop.recorder
+        capturer.meanwhile = { recorder.endTurn(at: Self.begin + Self.threshold + 1) }
+        look(after: 1)
+        #expect(world.records.withLock { $0.count } == 1)
+    }
+}
