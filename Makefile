@@ -55,10 +55,11 @@ test: ## Build and run all tests
 #   of its own that blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
 SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
-# - Under AddressSanitizer aCapturedThreadNeverNotices: it aligns frames, so that nothing tells how far a function's frame is
-#   from the stack pointer. A read of a thread in a call that is never restarted is incomplete then, and says so.
+# - Under AddressSanitizer aCapturedThreadNeverNotices and aThreadInUninterruptibleSleep...: it aligns frames, so that nothing
+#   tells how far a function's frame is from the stack pointer. A read of a thread that may not be stopped is incomplete then,
+#   and says so.
 NOT_UNDER_thread := PostureTests|withoutPtraceTheSignalTakesOver|everySignalArrives|noFolderCrashesTheTool
-NOT_UNDER_address := aCapturedThreadNeverNotices
+NOT_UNDER_address := aCapturedThreadNeverNotices|aThreadInUninterruptibleSleep
 # What libraries keep until the end, such as the argument parser's tables, is no leak of ours; MonitorLifeTests look for those.
 export ASAN_OPTIONS := detect_leaks=0
 # A child of fork(2) that starts threads is what one test is about.

@@ -126,11 +126,11 @@ import Testing
     @Test mutating func aLateLookTakesOneSampleAndPutsOffTheNext() throws {
         let late = detector.look(turn(1, began: 1_000), at: 9_000)
         #expect(late.actions.count == 1)
-        #expect(late.nextLook == 1_000 + 12_000)
+        #expect(late.nextLook == 13_000)
 
         let later = detector.look(turn(1, began: 1_000), at: 101_000)
         #expect(later.actions.count == 1)
-        #expect(later.nextLook == 1_000 + 150_000)
+        #expect(later.nextLook == 151_000)
         #expect(detector.stall?.samples == 2)
     }
 
