@@ -1,4 +1,0 @@
-import SymbolicatedStack
-
-// A small program: what the package manager makes of this and what it needs.
-printSymbolicatedStack()
