@@ -93,16 +93,18 @@ final class HeldBackCounter: Sendable {
 
 /// Whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
 func isTraced(_ thread: Int32) -> Bool {
-    guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
-        status.skip(pastLinePrefix: "TracerPid:")
-    else { return false }
-    return status.number() != 0
+    (statusNumber(of: thread, "TracerPid:") ?? 0) != 0
 }
 
 /// How often the thread has waited for something (`voluntary_ctxt_switches` in /proc/…/status, proc(5)).
 func voluntarySwitches(of thread: Int32) -> UInt64? {
+    statusNumber(of: thread, "voluntary_ctxt_switches:")
+}
+
+/// The number in the line of /proc/…/status that begins with `prefix`; `nil` if there is none, or no such thread.
+private func statusNumber(of thread: Int32, _ prefix: StaticString) -> UInt64? {
     guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
-        status.skip(pastLinePrefix: "voluntary_ctxt_switches:")
+        status.skip(pastLinePrefix: prefix)
     else { return nil }
     return status.number()
 }

@@ -84,7 +84,8 @@ extension TimeSplit {
                 return
             }
             let amount = to[keyPath: value] - min(from[keyPath: value], to[keyPath: value])
-            let outside = Self.busy(from, to) - min(inside, Self.busy(from, to))
+            let busy = Self.busy(from, to)
+            let outside = busy - min(inside, busy)
             let least = min(amount - min(outside, amount), inside)
             let most = max(min(amount, inside), least)
             let spentOutside = min(UInt64(rateOutside * Double(outside)), amount)
@@ -94,8 +95,8 @@ extension TimeSplit {
 
         /// The time between two readings in which the loop did not wait for events.
         private static func busy(_ from: ThreadReading, _ to: ThreadReading) -> UInt64 {
-            let waited = to.loopWaited - min(from.loopWaited, to.loopWaited)
-            return to.time - from.time - min(waited, to.time - from.time)
+            let (time, waited) = (to.time - from.time, to.loopWaited - min(from.loopWaited, to.loopWaited))
+            return time - min(waited, time)
         }
 
         /// The share of the time between two readings, as far as the loop did not wait, 0 to 1.

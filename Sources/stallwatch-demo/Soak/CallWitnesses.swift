@@ -83,9 +83,9 @@ final class CallWitnesses: Sendable {
     /// One call.
     private func observe(_ kind: Int32, _ probe: LoopProbe) {
         probe.beginTurn()
-        let begin = Self.now()
+        let begin = DispatchTime.now().uptimeNanoseconds
         let error = demo_wait_interruptibly(kind, Self.wait)
-        let elapsed = Self.now() - begin
+        let elapsed = Int(DispatchTime.now().uptimeNanoseconds - begin)
         probe.endTurn()
         let isEarly = elapsed + Self.earliness(of: probe.label) < Int(Self.wait) * 1_000_000
         count.withLock { count in
@@ -113,12 +113,6 @@ final class CallWitnesses: Sendable {
             count.heldBack = heldBack
             return count
         }
-    }
-
-    private static func now() -> Int {
-        var now = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &now)
-        return now.tv_sec * 1_000_000_000 + now.tv_nsec
     }
 }
 

@@ -34,16 +34,7 @@ import Testing
         func images() -> ImageList { ImageList() }
     }
 
-    /// What the watch has said, and what time it is.
-    private final class World: Sendable {
-        let time = Atomic<UInt64>(LoopWatchTests.begin)
-        let records = Mutex<[StallRecord]>([])
-        let heldBack = HeldBackCounter()
-
-        var states: [StallReport.State] { records.withLock { $0.map(\.state) } }
-    }
-
-    private let world = World()
+    private let world = WatchedWorld(at: Self.begin)
     private let source = Source()
     private let capturer = Capturer()
     private let services: WatchServices
@@ -51,12 +42,7 @@ import Testing
     private var watch: LoopWatch
 
     init() {
-        let world = world
-        services = WatchServices(
-            capturer: capturer, now: { world.time.load(ordering: .relaxed) },
-            submit: { record in world.records.withLock { $0.append(record) } }, heldBack: world.heldBack,
-            rules: WatchRules()
-        )
+        services = world.services(capturer)
         loop = LoopMonitor(
             label: "mortal", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
         )
@@ -66,8 +52,7 @@ import Testing
 
     /// Looks at the loop at that time, and returns when to look again.
     private mutating func look(at time: UInt64) -> UInt64 {
-        world.time.store(time, ordering: .relaxed)
-        return watch.look(at: time, countingFrom: 0, heldBack: .processStopped)
+        watch.look(at: time, in: world)
     }
 
     @Test mutating func aStallEndsWithItsThread() throws {

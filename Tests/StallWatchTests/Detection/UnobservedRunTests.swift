@@ -33,12 +33,7 @@ import Testing
         func images() -> ImageList { ImageList() }
     }
 
-    private final class World: Sendable {
-        let time = Atomic<UInt64>(UnobservedRunTests.begin)
-        let records = Mutex<[StallRecord]>([])
-    }
-
-    private let world = World()
+    private let world = WatchedWorld(at: Self.begin)
     private let source = Source()
     private let capturer = Capturer()
     private let services: WatchServices
@@ -46,12 +41,7 @@ import Testing
     private var watch: LoopWatch
 
     init() {
-        let world = world
-        services = WatchServices(
-            capturer: capturer, now: { world.time.load(ordering: .relaxed) },
-            submit: { record in world.records.withLock { $0.append(record) } }, heldBack: HeldBackCounter(),
-            rules: WatchRules()
-        )
+        services = world.services(capturer)
         loop = LoopMonitor(
             label: "nested", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()),
             source: source
@@ -61,9 +51,7 @@ import Testing
     }
 
     private mutating func look(after thresholds: UInt64) {
-        let time = Self.begin + thresholds * Self.threshold
-        world.time.store(time, ordering: .relaxed)
-        _ = watch.look(at: time, countingFrom: 0, heldBack: .processStopped)
+        watch.look(at: Self.begin + thresholds * Self.threshold, in: world)
     }
 
     @Test mutating func whileItMayWaitItIsNoStall() {

@@ -1,4 +1,3 @@
-import CoreFoundation
 import Glibc
 import TestSupport
 import Testing
@@ -12,10 +11,8 @@ import Testing
         temporary = try TemporaryDirectory()
     }
 
-    private func mode(of path: String) throws -> mode_t {
-        var status = stat()
-        try #require(stat(path, &status) == 0)
-        return status.st_mode & 0o7777
+    private func mode(of path: String) throws -> UInt32 {
+        try #require(FileStatus(path: path)).permissions
     }
 
     private func expectUnwritable(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) -> StallWatchError?

@@ -1,0 +1,33 @@
+import Synchronization
+
+@testable import StallWatch
+
+/// What a watch for a loop works with: a clock that the test sets, and what was said of the loop.
+final class WatchedWorld: Sendable {
+    let time: Atomic<UInt64>
+    let records = Mutex<[StallRecord]>([])
+    let heldBack = HeldBackCounter()
+
+    init(at time: UInt64) {
+        self.time = Atomic(time)
+    }
+
+    /// The states of all that was said, in order.
+    var states: [StallReport.State] { records.withLock { $0.map(\.state) } }
+
+    func services(_ capturer: any StackCapturing) -> WatchServices {
+        WatchServices(
+            capturer: capturer, now: { self.time.load(ordering: .relaxed) },
+            submit: { record in self.records.withLock { $0.append(record) } }, heldBack: heldBack, rules: WatchRules()
+        )
+    }
+}
+
+extension LoopWatch {
+    /// Looks at the loop when it is that time in `world`, and returns when to look again.
+    @discardableResult
+    mutating func look(at time: UInt64, in world: WatchedWorld) -> UInt64 {
+        world.time.store(time, ordering: .relaxed)
+        return look(at: time, countingFrom: 0, heldBack: .processStopped)
+    }
+}
