@@ -35,7 +35,7 @@ soak: install ## All scenarios at random for ten minutes (SOAK=8h), beside forks
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
 UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
 # A test that hangs is a failure, too: each half takes a few minutes, and is ended after 20.
-BOUNDED := timeout --signal=INT --kill-after=10s 20m
+BOUNDED := scripts/repeat-failures.sh timeout --signal=INT --kill-after=10s 20m
 
 .PHONY: test
 test: ## Build and run all tests
@@ -43,6 +43,7 @@ test: ## Build and run all tests
 	@scripts/install-python-packages.sh
 	Tests/ScriptTests/install-dependencies-tests.sh
 	Tests/ScriptTests/install-python-packages-tests.sh
+	Tests/ScriptTests/repeat-failures-tests.sh
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'

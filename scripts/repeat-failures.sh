@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Usage: scripts/repeat-failures.sh COMMAND [ARGUMENT...]
+#
+# Runs a test command and, if it fails, says again at the end what failed: the end of a long log is what people and
+# CI systems look at first. The exit status is the command's.
+set -uo pipefail
+
+log=$(mktemp)
+trap 'rm -f -- "$log"' EXIT
+
+"$@" 2>&1 | tee -- "$log"
+status=${PIPESTATUS[0]}
+if ((status != 0)); then
+    echo "== Failed with exit status $status. Issues, and what was said of them:"
+    # Swift Testing marks an issue with ✘ and its details with ↳; the summaries of cases and suites are left out.
+    awk '/^✘/ { print; details = 1; next } /^↳/ && details { print; next } { details = 0 }' "$log" |
+        grep -v -E '^✘ (Suite|Test case|Test .* failed after)' | head -n 200
+fi
+exit "$status"
