@@ -14,6 +14,7 @@ let package = Package(
         .package(name: "StallWatch", path: ".."),
         // Without its traits: they preload libraries that count allocations, which is not what is measured here.
         .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
     targets: [
         .target(name: "CCaptureCost", dependencies: [.product(name: "StallWatch", package: "StallWatch")]),
@@ -27,6 +28,20 @@ let package = Package(
         .executableTarget(
             name: "resident-with",
             dependencies: ["Measuring", .product(name: "StallWatch", package: "StallWatch")],
+            swiftSettings: settings
+        ),
+        // A stack of its own, symbolicated by the Runtime module, in a small program and in a large one.
+        .target(name: "SymbolicatedStack", swiftSettings: settings),
+        .executableTarget(name: "symbolicated-small", dependencies: ["SymbolicatedStack"], swiftSettings: settings),
+        .executableTarget(
+            name: "symbolicated-large",
+            dependencies: [
+                "SymbolicatedStack",
+                .product(name: "Benchmark", package: "benchmark"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "StallWatch", package: "StallWatch"),
+            ],
             swiftSettings: settings
         ),
         // What can be repeated as often as one likes: `swift package benchmark`.

@@ -4,16 +4,13 @@ import StallWatch
 
 /// What names and lines of one stack cost, beside `Backtrace.symbolicated()` of the toolchain's Runtime module.
 ///
-/// A program of its own (Support/symbolication_host.swift) takes a stack and has it symbolicated by Runtime; the same frames
+/// A program of its own (Sources/SymbolicatedStack) takes a stack and has it symbolicated by Runtime; the same frames
 /// of the same files are then symbolicated here.
 enum SymbolicationCost {
     static let rounds = 5
     static let warmReports = 100
 
     static func table() throws -> Table {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-bench-\(getpid())")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
         var table = Table(
             title: "Names and lines of a whole stack, median of \(rounds) runs",
             columns: [
@@ -22,9 +19,9 @@ enum SymbolicationCost {
             ]
         )
         // Loads libdw, which happens once in a process: the table's first row would have it alone.
-        let loaded = try measure(compile("loading", [], in: directory))
-        for (name, options) in [("small", []), ("with the standard library", ["-static-stdlib"])] {
-            let program = try compile(name.replacing(" ", with: "-"), options, in: directory)
+        let loaded = try measure(sibling("symbolicated-small"))
+        for name in ["small", "large"] {
+            let program = try sibling("symbolicated-" + name)
             let size = try FileManager.default.attributesOfItem(atPath: program)[.size] as? Int ?? 0
             let costs = try (0..<rounds).map { _ in try measure(program) }
             func median(_ path: KeyPath<Cost, Double>) -> Double { Samples(costs.map { $0[keyPath: path] }).median }
@@ -44,10 +41,7 @@ enum SymbolicationCost {
 
     /// What the memory of debug information comes to, and what is left of it.
     static func memoryTable() throws -> Table {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-bench-\(getpid())")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        let program = try compile("memory", ["-static-stdlib"], in: directory)
+        let program = try sibling("symbolicated-large")
         let report = try SymbolicationHost(program).report()
         _ = report.symbolicated(with: StallReport.DebugSources())
         giveBackFreeMemory()
@@ -61,7 +55,7 @@ enum SymbolicationCost {
         rows.append(["after malloc_trim(3)", (residentMegabytes("VmRSS") - before).digits(1)])
         rows.append(["the most that the process ever had", (residentMegabytes("VmHWM") - before).digits(1)])
         return Table(
-            title: "Resident memory beyond that after the first report, 20 MB executable", columns: ["when", "MB"],
+            title: "Resident memory beyond that after the first report, large executable", columns: ["when", "MB"],
             rows: rows
         )
     }
@@ -95,16 +89,6 @@ enum SymbolicationCost {
             runtimeKnown: host.known, runtimeCold: host.cold, runtimeWarm: host.warm, cold: cold,
             warm: (all - one) / Double(warmReports)
         )
-    }
-
-    private static func compile(_ name: String, _ options: [String], in directory: URL) throws -> String {
-        let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("Support/symbolication_host.swift").path
-        let program = directory.appendingPathComponent(name).path
-        // With frame pointers, as the package manager builds: without them Runtime finds two frames of the stack.
-        let flags = ["-O", "-g", "-Xcc", "-fno-omit-frame-pointer", "-swift-version", "6"]
-        _ = try output(of: "/usr/bin/env", ["swiftc"] + flags + [source, "-o", program] + options)
-        return program
     }
 
     /// malloc_trim(3), which Swift's module of the C library does not have.

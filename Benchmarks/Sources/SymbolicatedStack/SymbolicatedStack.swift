@@ -1,14 +1,17 @@
-// What the Runtime module's Backtrace.symbolicated() costs in this program, and the stack that it was asked for.
-//
-// Compiled by stallwatch-bench as a small executable and as one of 20 MB. Prints `cold NS`, `warm NS`, `known N` (frames with
-// a line), a line `image PATH BASE BUILD-ID` for each image, and `frame ADDRESS` for each frame, innermost first.
-
-import FoundationEssentials
 import Runtime
 
-@inline(never) func sink<T>(_ value: T) { withUnsafePointer(to: value) { _ = UInt(bitPattern: $0) } }
+/// Prints what the Runtime module's `Backtrace.symbolicated()` costs in this program, and the stack that it was asked for.
+///
+/// As lines: `cold NS`, `warm NS`, `known N` (frames with a line), `image PATH BASE BUILD-ID` for each image, and
+/// `frame ADDRESS` for each frame, innermost first.
+public func printSymbolicatedStack() {
+    var box = Box<Int>()
+    box.add(CommandLine.arguments.count, 12)
+}
 
-struct Box<Element: Hashable & Comparable> {
+@inline(never) private func sink<T>(_ value: T) { withUnsafePointer(to: value) { _ = UInt(bitPattern: $0) } }
+
+private struct Box<Element: Hashable & Comparable> {
     var items: [Element: Int] = [:]
     var list: [Element] = []
 
@@ -28,13 +31,13 @@ struct Box<Element: Hashable & Comparable> {
     }
 }
 
-func nanoseconds(_ body: () throws -> Void) rethrows -> Int64 {
+private func nanoseconds(_ body: () throws -> Void) rethrows -> Int64 {
     let clock = ContinuousClock()
     let (seconds, attoseconds) = try clock.measure(body).components
     return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
 }
 
-func measure() {
+private func measure() {
     guard let backtrace = try? Backtrace.capture(limit: 64) else { return }
     let images = backtrace.images ?? ImageMap.capture()
     for image in images {
@@ -48,11 +51,6 @@ func measure() {
     print("known \(known)")
 }
 
-func lines(of backtrace: SymbolicatedBacktrace?) -> Int {
+private func lines(of backtrace: SymbolicatedBacktrace?) -> Int {
     backtrace?.frames.count { $0.symbol?.sourceLocation.map { $0.line > 0 } ?? false } ?? 0
 }
-
-// Keeps all of FoundationEssentials in an executable that has it linked in.
-sink(try? String(decoding: JSONEncoder().encode([Data(), Data([1])]), as: UTF8.self))
-var box = Box<Int>()
-box.add(CommandLine.arguments.count, 12)
