@@ -87,7 +87,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CUnwindTests",
-            dependencies: ["CUnwind", "CUnwindTestSupport"],
+            dependencies: ["CUnwind", "CUnwindTestSupport", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -3,16 +3,23 @@ import StallWatch
 import TestSupport
 import Testing
 
+@testable import stallwatch_demo
+
 /// The demo as it is run by hand: each stall is reported, timed and blamed right, and what is no stall is not reported.
 ///
 /// `STALLWATCH_DEMO=.build/release/stallwatch-demo swift test --filter DemoTests` asks the same of all scenarios of another
 /// build of the demo.
-@Suite(.serialized) struct DemoTests {
+@Suite(.serialized, .repeatedWhileCPUIsStolen) struct DemoTests {
+    /// Another build of the demo, of which all scenarios run.
+    private static let otherDemo = ProcessInfo.processInfo.environment["STALLWATCH_DEMO"]
+
     /// Scenarios of a main run loop: the stalls of each kind of callout, and what must give no report; and those that have
     /// no other test: runs that nobody observes, a stall that holds the dynamic linker's lock, a thread that gets no CPU, a
     /// pause that the app asked for, another library's loop.
     static let scenarios =
-        [
+        otherDemo != nil
+        ? Scenario.all.map(\.name)
+        : [
             "cpu-spin", "inlined", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
             "idle", "healthy-storm", "short", "busy-timers",
             "nested-private-waits", "nested-private-works", "nested-private-stalls", "loader-lock", "under-load",
@@ -25,6 +32,8 @@ import Testing
         private static let eventLoopScenarios: [String] = []
     #endif
 
+    private static let sources = Result { try DemoSources() }
+
     private struct Row: Decodable {
         var scenario: String
         var verdict: String
@@ -33,28 +42,24 @@ import Testing
         var report: String?
     }
 
-    @Test(.timeLimit(.minutes(15))) func everyVerdictIsRight() throws {
+    @Test(arguments: scenarios) func theVerdictIsRight(scenario: String) throws {
         let directory = try TemporaryDirectory()
         let summary = directory.path("summary.json")
-        let other = ProcessInfo.processInfo.environment["STALLWATCH_DEMO"]
-        let scenarios = other == nil ? Self.scenarios : []
         let result = try Command(
-            program: try other ?? Command.product("stallwatch-demo"),
-            arguments: scenarios.flatMap { ["--scenario", $0] }
-                + ["--quiet", "--output", directory.path("reports"), "--summary", summary],
-            // All scenarios of another build take longer than a program of a test does.
-            patience: 14 * 60
+            program: try Self.otherDemo ?? Command.product("stallwatch-demo"),
+            arguments: [
+                "--scenario", scenario, "--quiet", "--output", directory.path("reports"), "--summary", summary,
+            ]
         ).run()
         #expect(result.status == 0, "\(result.text)")
         let rows = try JSONDecoder().decode([Row].self, from: Data(contentsOf: URL(fileURLWithPath: summary)))
-        if other == nil { #expect(rows.map(\.scenario).sorted() == scenarios.sorted()) }
-        #expect(
-            rows.filter { !["ok", "not-available"].contains($0.verdict) }.map { "\($0.scenario): \($0.verdict)" } == [])
-        let sources = try DemoSources()
-        for row in rows where row.verdict == "ok" {
-            #expect((row.report != nil) == row.expectsReport)
-            if let report = row.report { try expectRightLine(in: report, row, sources) }
-        }
+        #expect(rows.map(\.scenario) == [scenario])
+        let row = try #require(rows.first)
+        #expect(["ok", "not-available"].contains(row.verdict), "\(row.verdict)")
+        guard row.verdict == "ok" else { return }
+        #expect((row.report != nil) == row.expectsReport)
+        guard let report = row.report else { return }
+        try expectRightLine(in: report, row, Self.sources.get())
         let validation = try Repository.validateReports(directory.path("reports"))
         #expect(validation.status == 0, "\(validation.text)")
     }

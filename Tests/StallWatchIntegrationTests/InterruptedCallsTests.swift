@@ -1,5 +1,6 @@
 import CUnwindTestSupport
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -8,7 +9,7 @@ import Testing
 /// whole stack every time.
 ///
 /// The same calls under a plain signal show that the test can fail.
-@Suite(.serialized) struct InterruptedCallsTests {
+@Suite(.serialized, .repeatedWhileCPUIsStolen) struct InterruptedCallsTests {
     static let captures = 200
     /// How long each call blocks.
     ///

@@ -2,6 +2,7 @@ import CLinux
 import Dispatch
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -12,7 +13,7 @@ import Testing
 /// none ended early), so it is not here but in ``InterruptedCallsTests`` that a signal shows. What this is about: that the
 /// stack of such a thread is whole, through libraries whose functions often have no unwind information, and that the
 /// wait gives what it should.
-@Suite(.serialized) struct InterruptedSwiftCallsTests {
+@Suite(.serialized, .repeatedWhileCPUIsStolen) struct InterruptedSwiftCallsTests {
     static let captures = 200
 
     @Test(arguments: SwiftWait.allCases)

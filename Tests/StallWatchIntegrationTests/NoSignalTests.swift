@@ -8,7 +8,7 @@ import Testing
 ///
 /// strace(1) cannot be asked whether signals are sent: a process that it traces cannot be stopped by anyone else, and so
 /// captures by signal. Here a seccomp filter in the process itself makes the first signal that it sends its last act.
-@Suite(.serialized) struct NoSignalTests {
+@Suite(.serialized, .repeatedWhileCPUIsStolen) struct NoSignalTests {
     @Test func noSignalIsSentToCaptureAThread() throws {
         let run = try DemoRun(["FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A whole monitor around a loop whose turns the test makes.
-@Suite(.serialized) struct ReportsMonitorTests {
+@Suite(.serialized, .repeatedWhileCPUIsStolen) struct ReportsMonitorTests {
     private let scratch: TemporaryDirectory
     private let loop = ProbedLoop()
 

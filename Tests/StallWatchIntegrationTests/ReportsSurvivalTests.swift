@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Reports outlive their process, whatever becomes of it.
-@Suite(.serialized) struct ReportsSurvivalTests {
+@Suite(.serialized, .repeatedWhileCPUIsStolen) struct ReportsSurvivalTests {
     private static let threshold = 20
 
     /// A stall that the host told of, in monotonic nanoseconds.

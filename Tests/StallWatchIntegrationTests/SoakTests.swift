@@ -6,7 +6,7 @@ import Testing
 @testable import stallwatch_demo
 
 /// A short soak, which has to be over by itself, and one that is asked to end.
-@Suite(.serialized) struct SoakTests {
+@Suite(.serialized, .repeatedWhileCPUIsStolen) struct SoakTests {
     /// Short ones, on the main loop, a thread's, a queue's and a probe's.
     private static let scenarios = ["usleep", "cpu-spin", "fifo", "run-until-loop", "queue", "probe", "gap-unwatched"]
 
