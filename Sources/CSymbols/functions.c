@@ -41,7 +41,7 @@ static bool advance(const csymbols_libdw *libdw, Dwarf_Die *entry) {
   return true;
 }
 
-static csymbols_status walk(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *parent, unsigned depth,
+static csymbols_status walk(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *parent, bool nested, unsigned depth,
                             csymbols_clock *clock) {
   const csymbols_libdw *libdw = image->libdw;
   Dwarf_Die entry;
@@ -51,21 +51,26 @@ static csymbols_status walk(csymbols_image *image, csymbols_unit *unit, Dwarf_Di
     int tag = libdw->dwarf_tag(&entry);
     if (!may_hold_functions(tag)) continue;
     csymbols_status status = tag == DW_TAG_subprogram ? add_function(image, unit, &entry, clock) : CSYMBOLS_OK;
-    if (status == CSYMBOLS_OK && libdw->dwarf_haschildren(&entry) > 0)
-      status = walk(image, unit, &entry, depth + 1, clock);
+    bool enters = nested || tag != DW_TAG_subprogram;
+    if (status == CSYMBOLS_OK && enters && libdw->dwarf_haschildren(&entry) > 0)
+      status = walk(image, unit, &entry, nested, depth + 1, clock);
     if (status != CSYMBOLS_OK) return status;
   } while (advance(libdw, &entry));
   return CSYMBOLS_OK;
 }
 
-csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock) {
-  if (unit->progress == CSYMBOLS_BUILT) return CSYMBOLS_OK;
+csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, bool nested,
+                                         csymbols_clock *clock) {
+  if (unit->progress == CSYMBOLS_BUILT && (unit->has_nested || !nested)) return CSYMBOLS_OK;
   if (unit->progress == CSYMBOLS_FAILED) return unit->failure;
+  csymbols_drop_ranges(image, &unit->functions);
+  unit->progress = CSYMBOLS_UNTRIED;
   Dwarf_Die root = unit->root;
-  csymbols_status status = walk(image, unit, &root, 0, clock);
+  csymbols_status status = walk(image, unit, &root, nested, 0, clock);
   if (status == CSYMBOLS_OK) {
     csymbols_ranges_sort(&unit->functions);
     unit->progress = CSYMBOLS_BUILT;
+    unit->has_nested = nested;
     return status;
   }
   csymbols_drop_ranges(image, &unit->functions);

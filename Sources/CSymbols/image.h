@@ -19,6 +19,7 @@ typedef struct csymbols_unit {
   Dwarf_Die root;
   csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
   csymbols_progress progress;
+  bool has_nested;          ///< Built with the functions that lie in others.
   csymbols_status failure;  ///< Why there are no functions.
   bool is_split;
   csymbols_progress lines_progress;  ///< Built: its line table may be parsed, and is counted.
@@ -69,8 +70,9 @@ void csymbols_copy_free(csymbols_copy *copy);
 /// Lists the units and their ranges, or goes on with it. CSYMBOLS_OK, _OUT_OF_TIME, _TOO_LARGE, _NO_MEMORY.
 csymbols_status csymbols_units_build(csymbols_image *image, csymbols_clock *clock);
 
-/// Lists the functions of a unit. CSYMBOLS_OK, _OUT_OF_TIME (and nothing is kept), _TOO_LARGE, _NO_MEMORY.
-csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock);
+/// Lists the functions of a unit, with those that lie in others if `nested`. CSYMBOLS_OK, _OUT_OF_TIME (and nothing is kept),
+/// _TOO_LARGE, _NO_MEMORY.
+csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, bool nested, csymbols_clock *clock);
 
 /// The entries of functions inlined into `function` at `address`, outermost first; returns how many.
 size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,

@@ -60,8 +60,13 @@ struct SymbolicationBadInputTests {
             // What was copied before is still there; what is read now ends where the file does.
             #expect(lines.locations(at: site, deadline: .max).locations.last?.line != nil)
             _ = names.symbol(at: site)
-            #expect(throws: DebugInformation.Shortfall.unreadable) {
-                _ = try DebugInformation(file: file, maximumBytes: 64 << 20)
+            // Of the last byte alone nothing is missed: it is of the section headers, which have been read.
+            if keep == whole.count - 1 {
+                #expect(throws: Never.self) { try DebugInformation(file: file, maximumBytes: 64 << 20) }
+            } else {
+                #expect(throws: DebugInformation.Shortfall.unreadable) {
+                    try DebugInformation(file: file, maximumBytes: 64 << 20)
+                }
             }
         }
     }

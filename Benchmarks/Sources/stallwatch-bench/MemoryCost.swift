@@ -8,7 +8,7 @@ enum MemoryCost {
         let names = try resident("resident-with", ["names", "1000"])
         let lines = try resident("resident-with", ["lines", "1000"])
         let days = try resident("resident-with", ["names", "2880", "5760"])
-        guard let base = without["loop runs"] else { throw CannotMeasure("resident-without told nothing") }
+        guard let base = without["started"] else { throw CannotMeasure("resident-without told nothing") }
         func added(_ what: String, _ values: [String: [Double]], _ when: String) -> [String] {
             [what] + zip(values[when] ?? [], base).map { (($0 - $1) / 1000).digits(1) }
         }

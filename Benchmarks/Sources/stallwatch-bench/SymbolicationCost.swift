@@ -7,33 +7,34 @@ import StallWatch
 /// A program of its own (Sources/SymbolicatedStack) takes a stack and has it symbolicated by Runtime; the same frames
 /// of the same files are then symbolicated here.
 enum SymbolicationCost {
-    static let rounds = 5
+    /// Runs of each program; the large one takes Runtime some seconds.
+    static let programs = [("small", rounds: 101), ("large", rounds: 5)]
     static let warmReports = 100
 
     static func table() throws -> Table {
         var table = Table(
-            title: "Names and lines of a whole stack, median of \(rounds) runs",
+            title: "Names and lines of a whole stack, medians",
             columns: [
-                "executable", "MB", "frames", "with lines, Runtime", "with lines, StallWatch", "Runtime cold, ms",
+                "executable", "runs", "MB", "frames", "with lines, Runtime", "with lines, StallWatch", "Runtime cold, ms",
                 "StallWatch cold, ms", "cold ratio", "Runtime warm, ms", "StallWatch warm, ms",
             ]
         )
         // Loads libdw, which happens once in a process: the table's first row would have it alone.
         let loaded = try measure(sibling("symbolicated-small"))
-        for name in ["small", "large"] {
+        for (name, rounds) in programs {
             let program = try sibling("symbolicated-" + name)
             let size = try FileManager.default.attributesOfItem(atPath: program)[.size] as? Int ?? 0
             let costs = try (0..<rounds).map { _ in try measure(program) }
             func median(_ path: KeyPath<Cost, Double>) -> Double { Samples(costs.map { $0[keyPath: path] }).median }
             let (theirs, ours) = (median(\.runtimeCold), median(\.cold))
             table.rows.append([
-                name, (Double(size) / 1e6).digits(1), "\(costs[0].frames)", "\(costs[0].runtimeKnown)",
+                name, "\(rounds)", (Double(size) / 1e6).digits(1), "\(costs[0].frames)", "\(costs[0].runtimeKnown)",
                 "\(costs[0].known)", theirs.digits(1), ours.digits(2), (theirs / ours).digits(1),
                 median(\.runtimeWarm).digits(1), median(\.warm).digits(3),
             ])
         }
         table.rows.append([
-            "the first of the process, with libdw's loading", "", "\(loaded.frames)", "", "", "",
+            "the first of the process, with libdw's loading", "1", "", "\(loaded.frames)", "", "", "",
             loaded.cold.digits(2), "", "", "",
         ])
         return table

@@ -27,9 +27,11 @@ struct SymbolicationHost {
         images.sort { $0.base < $1.base }
     }
 
-    /// The stack as a report without names.
+    /// The stack as a report without names, in which, as in every report, what is on the stack several times is one frame.
     func report() throws -> StallReport {
-        let frames: [[String: Any]] = addresses.map { address in
+        var numbers: [UInt64: Int] = [:]
+        for address in addresses where numbers[address] == nil { numbers[address] = numbers.count }
+        let frames: [[String: Any]] = numbers.sorted { $0.value < $1.value }.map { address, _ in
             guard let index = images.lastIndex(where: { $0.base <= address }) else {
                 return ["offset": Self.text(address), "isInApp": false, "kind": "code"]
             }
@@ -61,7 +63,7 @@ struct SymbolicationHost {
                     "captureMicroseconds": 0,
                 ]
             ],
-            "stacks": [Array(frames.indices)], "frames": frames, "images": list,
+            "stacks": [addresses.compactMap { numbers[$0] }], "frames": frames, "images": list,
             "monitor": ["version": "0", "watchdogLateMilliseconds": 0, "heldBack": [String: Any]()],
         ]
         return try StallReport(jsonData: Array(JSONSerialization.data(withJSONObject: report)))

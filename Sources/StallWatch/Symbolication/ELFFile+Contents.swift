@@ -19,15 +19,22 @@ extension ELFFile {
         let index = Int(try header().e_shstrndx)
         guard sections.indices.contains(index) else { return [:] }
         let names = try bytes(of: sections[index], atMost: Self.maximumSectionNamesBytes)
-        var named: [String: Section] = [:]
+        var named = [String: Section](minimumCapacity: sections.count)
         for section in sections where section.type != UInt32(SHT_NULL) && section.type != UInt32(SHT_NOBITS) {
-            let start = Int(section.name)
-            guard start < names.count else { continue }
-            let name = names[start...].prefix(Self.maximumSectionNameBytes).prefix { $0 != 0 }
-            let text = String(decoding: name, as: UTF8.self)
-            if named[text] == nil { named[text] = section }
+            guard let name = Self.name(at: Int(section.name), in: names) else { continue }
+            if named[name] == nil { named[name] = section }
         }
         return named
+    }
+
+    private static func name(at start: Int, in names: [UInt8]) -> String? {
+        guard start < names.count else { return nil }
+        return names.withUnsafeBytes { bytes in
+            let longest = UnsafeRawBufferPointer(rebasing: bytes[start...].prefix(maximumSectionNameBytes))
+            // Not empty, because `start` is inside, and read no further than its end.
+            let length = longest.baseAddress.map { strnlen($0, longest.count) } ?? 0
+            return String(decoding: longest.prefix(length), as: UTF8.self)
+        }
     }
 
     /// The build ID in lower-case hexadecimal, or `nil` if the file has none.
@@ -64,8 +71,8 @@ extension ELFFile {
                 notes[name..<name + nameBytes].elementsEqual(gnu),
                 (1...maximumBuildIDBytes).contains(descriptionBytes)
             {
-                return notes[description..<description + descriptionBytes]
-                    .map { hexadecimal(UInt64($0), width: 2) }.joined()
+                let digits = notes[description..<description + descriptionBytes].flatMap { [$0 >> 4, $0 & 0xf] }
+                return String(decoding: digits.map { $0 + UInt8(ascii: $0 < 10 ? "0" : "W") }, as: UTF8.self)
             }
             place = description + ((descriptionBytes + 3) & ~3)
         }

@@ -12,6 +12,7 @@ final class ELFFile {
     /// Open for as long as this object lives.
     let descriptor: Int32
     let path: String
+    private var knownSections: [Section]?
 
     /// Opens the file.
     init(path: String) throws(StallWatchError) {
@@ -34,8 +35,15 @@ final class ELFFile {
         close(descriptor)
     }
 
-    /// The section headers.
+    /// The section headers, as they were when they were first asked for.
     func sections() throws(StallWatchError) -> [Section] {
+        if let knownSections { return knownSections }
+        let sections = try readSections()
+        knownSections = sections
+        return sections
+    }
+
+    private func readSections() throws(StallWatchError) -> [Section] {
         let header = try header()
         guard header.e_shnum > 0, Int(header.e_shentsize) == MemoryLayout<Elf64_Shdr>.size else { return [] }
         let bytes = try bytes(

@@ -1,13 +1,35 @@
-/// Which frames are the app's own.
+/// Which images are the app's own: the executable, and what lies outside the directories where systems and toolchains put
+/// theirs.
 ///
-/// An image is the app's if it is the executable, or lies outside the directories where systems and toolchains put theirs.
 /// A frame in such an image is still not the app's if it is code of a library that was compiled into it: a function of a
-/// toolchain's Swift module (a specialised or inlined `Array.append`), of the C++ standard library, or of a system header.
+/// toolchain's Swift module (a specialised or inlined `Array.append`), of the C++ standard library, or of a system header;
+/// see ``KnownFunctions``.
 struct InAppRule {
     /// Directories whose images are never the app's.
     static let systemDirectories = [
         "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",
     ]
+
+    private let excludedDirectories: [String]
+
+    /// - Parameters:
+    ///   - settings: What the app says.
+    ///   - imagePaths: The paths of the process's images, of which one tells where the toolchain's libraries are.
+    init(_ settings: StallMonitor.InApp, imagePaths: some Sequence<String>) {
+        let toolchain = imagePaths.filter { $0.hasSuffix("/libswiftCore.so") }.map { directory(of: $0) }
+        excludedDirectories = Self.systemDirectories + toolchain + settings.excludedDirectories
+    }
+
+    /// Whether the image at `path` is the app's.
+    func isInApp(imageAt path: String, isExecutable: Bool) -> Bool {
+        if isExecutable { return true }
+        guard path.hasPrefix("/") else { return false }
+        return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
+    }
+}
+
+/// Whose function it is, by its mangled name.
+enum FunctionOwner {
     /// The toolchain's modules, and our own.
     static let libraryModules: Set<String> = [
         "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "_Differentiation", "_Volatile", "Cxx",
@@ -17,36 +39,6 @@ struct InAppRule {
         "CoreFoundation", "Glibc", "Musl", "__C", "__C_Synthesized", "XCTest", "Testing", "StallWatch",
     ]
 
-    private let excludedDirectories: [String]
-    private let modules: Set<String>
-
-    /// - Parameters:
-    ///   - settings: What the app says.
-    ///   - imagePaths: The paths of the process's images, of which one tells where the toolchain's libraries are.
-    init(_ settings: StallMonitor.InApp, imagePaths: some Sequence<String>) {
-        let toolchain = imagePaths.filter { $0.hasSuffix("/libswiftCore.so") }.map { directory(of: $0) }
-        excludedDirectories = Self.systemDirectories + toolchain + settings.excludedDirectories
-        modules = Self.libraryModules.union(settings.excludedModules)
-    }
-
-    /// Whether the image at `path` is the app's.
-    func isInApp(imageAt path: String, isExecutable: Bool) -> Bool {
-        if isExecutable { return true }
-        guard path.hasPrefix("/") else { return false }
-        return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
-    }
-
-    /// Whether code in an image of the app's is the app's own.
-    func isInApp(_ location: CodeLocation) -> Bool {
-        if let file = location.file, file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") { return false }
-        guard let symbol = location.symbol else { return true }
-        if let module = FunctionOwner.swiftModule(of: symbol) { return !modules.contains(module) }
-        return !FunctionOwner.isStandardCxx(symbol)
-    }
-}
-
-/// Whose function it is, by its mangled name.
-enum FunctionOwner {
     /// The module that a Swift function was written in, or `nil` for a function of another language.
     ///
     /// Thunks between functions' types belong to the standard library.
@@ -54,7 +46,7 @@ enum FunctionOwner {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return nil }
         let owner = contextModule(of: symbol.utf8.dropFirst(2))
         // `extension Array` in the app begins with Array's module all the same; only the long form tells.
-        guard InAppRule.libraryModules.contains(owner), let name = Demangler.longName(symbol),
+        guard libraryModules.contains(owner), let name = Demangler.longName(symbol),
             let extended = extendingModule(in: name)
         else { return owner }
         return extended
@@ -78,8 +70,11 @@ enum FunctionOwner {
     /// `notes` in "(extension in notes):Swift.Array.sum() -> Swift.Int", also behind "generic specialization <…> of ".
     private static func extendingModule(in name: String) -> String? {
         let marker = "(extension in "
-        guard let parenthesis = name.firstIndex(of: "("), name[parenthesis...].hasPrefix(marker) else { return nil }
-        return String(name[parenthesis...].dropFirst(marker.count).prefix { $0 != ")" })
+        let bytes = name.utf8
+        guard let parenthesis = bytes.firstIndex(of: UInt8(ascii: "(")), name[parenthesis...].hasPrefix(marker) else {
+            return nil
+        }
+        return String(bytes[parenthesis...].dropFirst(marker.utf8.count).prefix { $0 != UInt8(ascii: ")") })
     }
 }
 

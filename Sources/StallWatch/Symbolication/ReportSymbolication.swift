@@ -4,7 +4,7 @@
 /// for which nothing better is found stays as it is.
 struct ReportSymbolication {
     let symbolicator: any Symbolicating
-    let inApp: StallMonitor.InApp
+    let functions: KnownFunctions
     /// The path of this process's executable, if the report is this process's.
     let ownExecutable: String?
     /// How long a report may wait for its names and lines, in nanoseconds.
@@ -20,7 +20,7 @@ struct ReportSymbolication {
     /// For the reports of this process.
     static func inProcess(_ settings: StallMonitor.Symbolication, inApp: StallMonitor.InApp) -> ReportSymbolication {
         ReportSymbolication(
-            symbolicator: Symbolicator(settings), inApp: inApp, ownExecutable: readLink("/proc/self/exe"),
+            symbolicator: Symbolicator(settings), functions: KnownFunctions(inApp), ownExecutable: readLink("/proc/self/exe"),
             timeLimit: nanoseconds(settings.timeLimit), patience: inProcessPatience
         )
     }
@@ -62,16 +62,17 @@ struct ReportSymbolication {
         private let symbolication: ReportSymbolication
         private let report: StallReport
         private let deadline: UInt64
-        private let rule: InAppRule
         private(set) var frames: [StallReport.Frame] = []
         private(set) var isFinished = true
         private var indices: [StallReport.Frame: Int] = [:]
+        /// What each of the report's frames has become, or `nil` for one that stays as it was: a frame is on many stacks, and
+        /// often on one.
+        private var found: [Int: [Int]?] = [:]
 
         init(_ symbolication: ReportSymbolication, _ report: StallReport, deadline: UInt64) {
             self.symbolication = symbolication
             self.report = report
             self.deadline = deadline
-            rule = InAppRule(symbolication.inApp, imagePaths: report.images.lazy.map(\.path))
         }
 
         /// The stack with each frame looked up, as indices into ``frames``.
@@ -85,10 +86,18 @@ struct ReportSymbolication {
                     inlined.append(frame)
                     continue
                 }
-                result += (lookUp(frame) ?? inlined + [frame]).map { keep($0) }
+                let known = found[index] ?? lookUp(frame).map { add($0) }
+                found[index] = .some(known)
+                result += known ?? (inlined + [frame]).map { keep($0) }
                 inlined.removeAll()
             }
             return result + inlined.map { keep($0) }
+        }
+
+        /// Adds frames of an address that no other frame has.
+        private mutating func add(_ locations: [StallReport.Frame]) -> [Int] {
+            frames += locations
+            return Array(frames.count - locations.count..<frames.count)
         }
 
         private mutating func keep(_ frame: StallReport.Frame) -> Int {
@@ -114,14 +123,13 @@ struct ReportSymbolication {
             let isUnknown = frame.symbol == nil && frame.function == nil
             guard hasLine || (hasName && frame.file == nil) || isUnknown else { return nil }
             return answer.locations.map { location in
-                let function = location.symbol.map(Demangler.functionName)
-                let isPlumbing = Plumbing.contains(function: function, symbol: location.symbol)
+                let function = location.symbol.map { symbolication.functions[$0] }
                 return StallReport.Frame(
-                    image: number, offset: frame.offset, function: function, symbol: location.symbol,
+                    image: number, offset: frame.offset, function: function?.name, symbol: location.symbol,
                     file: location.file, line: location.line, column: location.column,
                     isInlined: location.isInlined ? true : nil,
-                    isInApp: (image.isInApp ?? frame.isInApp) && rule.isInApp(location),
-                    isPlumbing: isPlumbing ? true : nil, reason: answer.reason, kind: frame.kind,
+                    isInApp: (image.isInApp ?? frame.isInApp) && symbolication.functions.isInApp(location),
+                    isPlumbing: function?.isPlumbing == true ? true : nil, reason: answer.reason, kind: frame.kind,
                     isTaskStart: frame.isTaskStart
                 )
             }

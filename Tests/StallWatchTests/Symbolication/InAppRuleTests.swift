@@ -42,32 +42,6 @@ import Testing
     }
 }
 
-@Suite struct InAppFunctionTests {
-    private let rule = InAppRule(StallMonitor.InApp(excludedModules: ["NIOCore"]), imagePaths: [])
-
-    @Test(arguments: [
-        "$s5notes9NoteStoreC4saveyyAA4NoteVF",  // notes.NoteStore.save
-        "$sSa5notesE3sumyyF",  // an extension of Array in notes
-        "main", "c_function", "_ZN6shapes4areaEv", nil,
-    ])
-    func theAppsFunctionsAreInApp(symbol: String?) {
-        #expect(rule.isInApp(CodeLocation(symbol: symbol, file: "/src/notes/a.swift")))
-    }
-
-    @Test(arguments: [
-        "$sSa6appendyyxnF",  // Array.append
-        "$ss15ContiguousArrayV6appendyyxnF", "$s10Foundation4DataV5countSivg", "$sIeg_IegyT_TR", "$s7NIOCore3runyyF",
-        "_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZSt4sortIPiEvT_S1_",
-    ])
-    func aLibrarysFunctionsAreNotEvenInTheAppsImage(symbol: String) {
-        #expect(!rule.isInApp(CodeLocation(symbol: symbol, file: "/src/notes/a.swift")))
-    }
-
-    @Test func aSystemHeadersFunctionsAreNot() {
-        #expect(!rule.isInApp(CodeLocation(symbol: "atoi", file: "/usr/include/stdlib.h")))
-    }
-}
-
 @Suite struct CulpritRuleTests {
     private func frame(_ function: String?, isInApp: Bool = true, isPlumbing: Bool? = nil) -> StallReport.Frame {
         StallReport.Frame(offset: "0x1", function: function, isInApp: isInApp, isPlumbing: isPlumbing, kind: .code)
