@@ -72,7 +72,8 @@ csymbols_status csymbols_units_build(csymbols_image *image, csymbols_clock *cloc
 
 /// Lists the functions of a unit, with those that lie in others if `nested`. CSYMBOLS_OK, _OUT_OF_TIME (and nothing is kept),
 /// _TOO_LARGE, _NO_MEMORY.
-csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, bool nested, csymbols_clock *clock);
+csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, bool nested,
+                                         csymbols_clock *clock);
 
 /// The entries of functions inlined into `function` at `address`, outermost first; returns how many.
 size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,

@@ -12,10 +12,17 @@
 
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy) {
   memset(copy, 0, sizeof *copy);
-  void *bytes =
-      mmap(NULL, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void *bytes = mmap(NULL, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   copy->bytes = bytes == MAP_FAILED ? NULL : bytes;
   return copy->bytes != NULL;
+}
+
+bool cunwind_stack_copy_touch(cunwind_stack_copy *copy) {
+  if (copy->is_touched) return true;
+  // In the place of the pages that are there, none of which holds anything yet.
+  copy->is_touched = mmap(copy->bytes, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) != MAP_FAILED;
+  return copy->is_touched;
 }
 
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy) {

@@ -22,6 +22,7 @@ typedef struct cunwind_stack_copy {
   uint64_t outer_low;     ///< Address of the outer piece.
   uint64_t outer_length;  ///< 0: the stack did fit, and there is no outer piece.
   bool has_gap;           ///< The outer piece is the end of the same stack.
+  bool is_touched;        ///< Its pages are there.
 } cunwind_stack_copy;
 
 /// Where a thread's stack was found to be: what is outside `low`...`high` is not known.
@@ -34,9 +35,13 @@ typedef struct cunwind_stack_bounds {
 
 #pragma GCC visibility push(hidden)
 
-/// Makes the buffer, touched, so that no page fault happens while a thread is stopped. False with errno.
+/// Makes the buffer, which takes up no memory yet: most programs never stall. False with errno.
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
+
+/// Has the buffer's pages made, once, so that no page fault happens while a thread is stopped or in a signal handler: to be
+/// called before, when the buffer holds nothing. About 0.1 ms the first time. False with errno.
+bool cunwind_stack_copy_touch(cunwind_stack_copy *copy);
 
 /// Copies the stack from `stack_pointer` (less the red zone) up to its end by `bounds`. What is not mapped is left out.
 /// Async-signal-safe: yes, and fit for the helper process.

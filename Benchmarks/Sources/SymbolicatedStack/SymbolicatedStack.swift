@@ -9,7 +9,9 @@ public func printSymbolicatedStack() {
     box.add(CommandLine.arguments.count, 12)
 }
 
-/// Added to after each call, so that none is in tail position and loses its frame. One thread uses it.
+/// Added to after each call, so that none is in tail position and loses its frame.
+///
+/// One thread uses it.
 nonisolated(unsafe) private var checksum = 0
 
 private struct Box<Element: Hashable & Comparable> {

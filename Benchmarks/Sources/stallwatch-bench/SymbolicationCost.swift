@@ -15,7 +15,8 @@ enum SymbolicationCost {
         var table = Table(
             title: "Names and lines of a whole stack, medians",
             columns: [
-                "executable", "runs", "MB", "frames", "with lines, Runtime", "with lines, StallWatch", "Runtime cold, ms",
+                "executable", "runs", "MB", "frames", "with lines, Runtime", "with lines, StallWatch",
+                "Runtime cold, ms",
                 "StallWatch cold, ms", "cold ratio", "Runtime warm, ms", "StallWatch warm, ms",
             ]
         )

@@ -20,7 +20,8 @@ struct ReportSymbolication {
     /// For the reports of this process.
     static func inProcess(_ settings: StallMonitor.Symbolication, inApp: StallMonitor.InApp) -> ReportSymbolication {
         ReportSymbolication(
-            symbolicator: Symbolicator(settings), functions: KnownFunctions(inApp), ownExecutable: readLink("/proc/self/exe"),
+            symbolicator: Symbolicator(settings), functions: KnownFunctions(inApp),
+            ownExecutable: readLink("/proc/self/exe"),
             timeLimit: nanoseconds(settings.timeLimit), patience: inProcessPatience
         )
     }
