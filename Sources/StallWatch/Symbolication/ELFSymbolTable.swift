@@ -120,18 +120,17 @@ struct ELFSymbolTable {
     /// The addresses of the defined functions, each with its symbol's number.
     private static func functionAddresses(in table: [UInt8]) -> [AddressIndex.Entry] {
         table.withUnsafeBytes { bytes in
-            let functions = (0..<bytes.count / ELFFile.symbolBytes).lazy.compactMap { number -> AddressIndex.Entry? in
+            let count = bytes.count / ELFFile.symbolBytes
+            var entries: [AddressIndex.Entry] = []
+            entries.reserveCapacity(count)
+            for number in 0..<count {
                 // Inside the buffer: number × size + size is at most its count.
                 let symbol = bytes.loadUnaligned(fromByteOffset: number * ELFFile.symbolBytes, as: Elf64_Sym.self)
                 let type = symbol.st_info & 0xf
                 guard type == UInt8(STT_FUNC) || type == UInt8(STT_GNU_IFUNC), symbol.st_shndx != 0, symbol.st_name != 0
-                else { return nil }
-                return AddressIndex.Entry(address: symbol.st_value, number: UInt32(number))
+                else { continue }
+                entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
             }
-            // Counted first: what an array that grows gives back stays with the process.
-            var entries: [AddressIndex.Entry] = []
-            entries.reserveCapacity(functions.count { _ in true })
-            entries.append(contentsOf: functions)
             return entries
         }
     }
