@@ -43,8 +43,8 @@ enum CaptureCost {
         var whole = held
         let frames = capture_cost(way, bytes, count, &held, &whole)
         guard frames >= 0 else { throw CannotMeasure("\(name): a capture failed") }
-        // A thread that is read is blocked already: it is not held.
-        return [way == CAPTURE_READ ? [] : held.map(Double.init), whole.map(Double.init)]
+        // A thread that is read is blocked already: it is not held. (`Double.init` alone would be the one of a bit pattern.)
+        return [way == CAPTURE_READ ? [] : held.map { Double($0) }, whole.map { Double($0) }]
     }
 }
 
