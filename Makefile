@@ -58,9 +58,9 @@ SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLi
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
 # - Under AddressSanitizer aCapturedThreadNeverNotices and aThreadInUninterruptibleSleep...: it aligns frames, so that nothing
 #   tells how far a function's frame is from the stack pointer. A read of a thread that may not be stopped is incomplete then,
-#   and says so.
+#   and says so. And damagedFiles...: it keeps memory that was given back, so that a bound on memory says nothing.
 NOT_UNDER_thread := PostureTests|withoutPtraceTheSignalTakesOver|everySignalArrives|noFolderCrashesTheTool
-NOT_UNDER_address := aCapturedThreadNeverNotices|aThreadInUninterruptibleSleep
+NOT_UNDER_address := aCapturedThreadNeverNotices|aThreadInUninterruptibleSleep|damagedFilesAreErrors
 # What libraries keep until the end, such as the argument parser's tables, is no leak of ours; MonitorLifeTests look for those.
 export ASAN_OPTIONS := detect_leaks=0
 # A child of fork(2) that starts threads is what one test is about.
