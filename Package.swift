@@ -87,7 +87,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CUnwindTests",
-            dependencies: ["CUnwind", "CUnwindTestSupport", "TestSupport"],
+            dependencies: ["CUnwind", "CUnwindTestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -1,11 +1,10 @@
 import CUnwindTestSupport
-import TestSupport
 import Testing
 
 /// Captures by stop while something else happens to the helper, the thread or the process.
 ///
 /// Whatever it is, the thread runs on.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct DisturbanceTests {
+@Suite(.serialized) struct DisturbanceTests {
     static let milliseconds: UInt32 = 3000
 
     @Test func aKilledHelperLeavesNothingStopped() {

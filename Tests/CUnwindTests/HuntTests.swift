@@ -1,11 +1,10 @@
 import CUnwind
 import CUnwindTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Captures threads as fast as possible while they do everything that takes locks.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct HuntTests {
+@Suite(.serialized) struct HuntTests {
     /// A shorter hunt, while one works on it, takes `STALLWATCH_HUNT_SECONDS=5`.
     static let seconds = ProcessInfo.processInfo.environment["STALLWATCH_HUNT_SECONDS"].flatMap(UInt32.init) ?? 60
 

@@ -1,11 +1,10 @@
 import CUnwind
 import CUnwindTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// A thread in any state is captured whole, and goes on as if nothing had been.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct PostureTests {
+@Suite(.serialized) struct PostureTests {
     /// A posture, how deep in it, and the ways that give a whole stack then.
     struct Case: CustomTestStringConvertible, Sendable {
         var name: String

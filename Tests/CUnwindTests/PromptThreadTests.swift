@@ -1,10 +1,9 @@
 import CUnwindTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The watchdog's thread asks to run as soon as it wakes.
-@Suite(.repeatedWhileCPUIsStolen) struct PromptThreadTests {
+@Suite struct PromptThreadTests {
     private static var hasSlices: Bool {
         let version = ProcessInfo.processInfo.operatingSystemVersion
         return (version.majorVersion, version.minorVersion) >= (6, 12)

@@ -1,11 +1,10 @@
 import CUnwind
 import CUnwindTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Where the kernel does not let threads be stopped, or the thread is not ours any more.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct RefusalTests {
+@Suite(.serialized) struct RefusalTests {
     /// A filter that kills is the default of service managers; the helper it would kill shares the app's memory.
     @Test(arguments: [false, true])
     func withoutPtraceTheSignalTakesOver(kills: Bool) throws {

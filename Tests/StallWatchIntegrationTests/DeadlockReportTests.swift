@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A deadlock never ends, so its report must be there and whole before somebody ends the process.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct DeadlockReportTests {
+@Suite(.serialized) struct DeadlockReportTests {
     private static let threshold = 100
 
     @Test func itIsOnDiskWithinASecondWithEveryThreadsStack() throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import stallwatch_demo
 
 /// What the watchdog does, and does not do, in a process of its own.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct DetectionTests {
+@Suite(.serialized) struct DetectionTests {
     static let threshold = Duration.milliseconds(250)
 
     /// How often the watchdog of a program of that shape wakes up in `duration`, once the program has settled.

@@ -5,7 +5,7 @@ import Testing
 @testable import StallWatch
 
 /// The examples build as packages of their own, and do what they say.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct ExampleTests {
+@Suite(.serialized) struct ExampleTests {
     private static let examples = Repository.root.appendingPathComponent("Examples")
 
     private static var hasGLib: Bool {

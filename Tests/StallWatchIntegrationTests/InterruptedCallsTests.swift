@@ -9,7 +9,7 @@ import Testing
 /// whole stack every time.
 ///
 /// The same calls under a plain signal show that the test can fail.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct InterruptedCallsTests {
+@Suite(.serialized) struct InterruptedCallsTests {
     static let captures = 200
     /// How long each call blocks.
     ///
@@ -18,6 +18,7 @@ import Testing
 
     @Test(arguments: 0..<cunwind_test_call_count())
     func aCapturedThreadNeverNotices(index: Int) throws {
+        let stolen = StolenTime()
         let call = cunwind_test_call_at(index)
         let name = String(cString: call.name)
         let capture = ThreadCapture(engine: try CUnwindEngine())
@@ -41,7 +42,10 @@ import Testing
         let result = cunwind_test_blocker_stop(blocker)
         print("\(name): \(result.iterations) calls, \(taken) captures \(methods)")
         #expect(result.interrupted == 0, "\(name): \(result.interrupted) of \(result.iterations) calls gave EINTR")
-        #expect(result.early == 0, "\(name): \(result.early) of \(result.iterations) calls returned early")
+        // The kernel's own timeouts count ticks, some of which come late and at once when the host comes back.
+        stolen.excuses {
+            #expect(result.early == 0, "\(name): \(result.early) of \(result.iterations) calls returned early")
+        }
         #expect(result.failed == 0, "\(name): error \(result.error)")
         // A thread that moves on during each of several looks has no stack to show; that is rare.
         #expect(taken >= Self.captures * 9 / 10)

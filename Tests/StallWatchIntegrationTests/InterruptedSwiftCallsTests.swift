@@ -2,7 +2,6 @@ import CLinux
 import Dispatch
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -13,7 +12,7 @@ import Testing
 /// none ended early), so it is not here but in ``InterruptedCallsTests`` that a signal shows. What this is about: that the
 /// stack of such a thread is whole, through libraries whose functions often have no unwind information, and that the
 /// wait gives what it should.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct InterruptedSwiftCallsTests {
+@Suite(.serialized) struct InterruptedSwiftCallsTests {
     static let captures = 200
 
     @Test(arguments: SwiftWait.allCases)

@@ -9,7 +9,7 @@ import Testing
 @testable import stallwatch_demo
 
 /// A monitor's whole life on a thread's run loop: nothing is left behind, whatever order things end in.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct MonitorLifeTests {
+@Suite(.serialized) struct MonitorLifeTests {
     private func monitor(threshold: Duration = .milliseconds(100)) throws -> StallMonitor {
         try StallMonitor(.init(threshold: threshold, reports: .none))
     }

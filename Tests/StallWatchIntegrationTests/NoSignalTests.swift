@@ -8,8 +8,8 @@ import Testing
 ///
 /// strace(1) cannot be asked whether signals are sent: a process that it traces cannot be stopped by anyone else, and so
 /// captures by signal. Here a seccomp filter in the process itself makes the first signal that it sends its last act.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct NoSignalTests {
-    @Test func noSignalIsSentToCaptureAThread() throws {
+@Suite(.serialized) struct NoSignalTests {
+    @Test(.repeatedWhileCPUIsStolen) func noSignalIsSentToCaptureAThread() throws {
         let run = try DemoRun(["FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.stop])
@@ -18,7 +18,7 @@ import Testing
     }
 
     /// Where ptrace(2) is refused, a signal takes the place of the stop, and reports say so.
-    @Test func aRefusedStopIsReplacedByASignal() throws {
+    @Test(.repeatedWhileCPUIsStolen) func aRefusedStopIsReplacedByASignal() throws {
         let run = try DemoRun(["FORBID_PTRACE": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.signal])

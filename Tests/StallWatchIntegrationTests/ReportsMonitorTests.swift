@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A whole monitor around a loop whose turns the test makes.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct ReportsMonitorTests {
+@Suite(.serialized) struct ReportsMonitorTests {
     private let scratch: TemporaryDirectory
     private let loop = ProbedLoop()
 
@@ -63,7 +63,7 @@ import Testing
         #expect(report.culprit?.function == "cunwind_test_sleep_in_vfork")
     }
 
-    @Test func aStallEscalatesOnceAndOnlyWhenItLasts() throws {
+    @Test(.repeatedWhileCPUIsStolen) func aStallEscalatesOnceAndOnlyWhenItLasts() throws {
         let escalated = Collected<StallReport>()
         let monitor = try monitor { $0.escalation = .call(after: 4, escalated.add) }
         try monitor.start()

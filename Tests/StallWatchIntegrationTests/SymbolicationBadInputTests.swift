@@ -1,14 +1,10 @@
 import Foundation
-import TestSupport
 import Testing
 
 @testable import StallWatch
 
 /// Files that are not what they should be: the frame keeps its place, the image says why, and nothing crashes.
-@Suite(
-    "Symbolication of bad input", .enabled(if: SymbolicationToolchain.isComplete), .serialized,
-    .repeatedWhileCPUIsStolen
-)
+@Suite("Symbolication of bad input", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
 struct SymbolicationBadInputTests {
     @Test("no file, and files that are no ELF files")
     func notELF() throws {

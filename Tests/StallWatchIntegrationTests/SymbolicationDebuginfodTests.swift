@@ -8,10 +8,7 @@ import Testing
 /// Debug files from a server, asked for only when the caller says so, and for no longer than the caller says.
 ///
 /// What asks runs in a process of its own: libdebuginfod takes its servers and its cache from the environment.
-@Suite(
-    "Debug files from debuginfod", .enabled(if: SymbolicationToolchain.isComplete), .serialized,
-    .repeatedWhileCPUIsStolen
-)
+@Suite("Debug files from debuginfod", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
 struct SymbolicationDebuginfodTests {
     @Test(
         "a stripped executable and the server of a distribution say what the unstripped one says",

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The page of `stallwatch html` in a real browser: headless Chromium, used by keyboard.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct ToolPageTests {
+@Suite(.serialized) struct ToolPageTests {
     /// Makes the page, opens it, and returns what was measured.
     private func open(_ reports: String, _ function: String, _ options: [String] = []) throws -> Command.Output {
         let directory = try TemporaryDirectory()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What a monitor adds to a turn of the loop that it watches, in system calls and in allocations of the loop's thread.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct TurnCostTests {
+@Suite(.serialized) struct TurnCostTests {
     /// Of this many turns.
     static let turns = 2_000
 

@@ -1,11 +1,10 @@
 import CUnwindTestSupport
-import TestSupport
 import Testing
 
 @testable import StallWatch
 
 /// A thread that answers neither ptrace nor a signal: the parent of a vfork(2), whose child sleeps for 400 ms.
-@Suite(.serialized, .repeatedWhileCPUIsStolen) struct UninterruptibleSleepTests {
+@Suite(.serialized) struct UninterruptibleSleepTests {
     @Test func theStackIsReadWhole() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let poser = try #require(cunwind_test_poser_start(CUNWIND_TEST_IN_VFORK, 3))
