@@ -29,7 +29,8 @@ cunwind_signal_slot *cunwind_signal_slot_take(int signal_number) {
     if (state == CUNWIND_SLOT_COPYING ||
         !__atomic_compare_exchange_n(&slot->is_taken, &is_taken, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       continue;
-    if ((slot->copy.bytes || cunwind_stack_copy_init(&slot->copy)) && cunwind_stack_copy_touch(&slot->copy)) {
+    if (slot->copy.bytes || cunwind_stack_copy_init(&slot->copy)) {
+      cunwind_stack_copy_touch(&slot->copy);
       slot->signal_number = signal_number;
       return slot;
     }

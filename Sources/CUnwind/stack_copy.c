@@ -17,12 +17,11 @@ bool cunwind_stack_copy_init(cunwind_stack_copy *copy) {
   return copy->bytes != NULL;
 }
 
-bool cunwind_stack_copy_touch(cunwind_stack_copy *copy) {
-  if (copy->is_touched) return true;
-  // In the place of the pages that are there, none of which holds anything yet.
-  copy->is_touched = mmap(copy->bytes, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) != MAP_FAILED;
-  return copy->is_touched;
+void cunwind_stack_copy_touch(cunwind_stack_copy *copy) {
+  if (copy->is_touched) return;
+  for (size_t offset = 0; offset < CUNWIND_MAX_STACK_BYTES; offset += CUNWIND_PAGE_BYTES)
+    *(volatile uint8_t *)(copy->bytes + offset) = 0;
+  copy->is_touched = true;
 }
 
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy) {

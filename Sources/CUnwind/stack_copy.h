@@ -40,8 +40,8 @@ bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
 
 /// Has the buffer's pages made, once, so that no page fault happens while a thread is stopped or in a signal handler: to be
-/// called before, when the buffer holds nothing. About 0.1 ms the first time. False with errno.
-bool cunwind_stack_copy_touch(cunwind_stack_copy *copy);
+/// called before, when the buffer holds nothing that is needed. 256 page faults the first time.
+void cunwind_stack_copy_touch(cunwind_stack_copy *copy);
 
 /// Copies the stack from `stack_pointer` (less the red zone) up to its end by `bounds`. What is not mapped is left out.
 /// Async-signal-safe: yes, and fit for the helper process.

@@ -186,10 +186,7 @@ static cunwind_status copy_stopped(cunwind_engine *engine, cunwind_thread *threa
                                    cunwind_registers *registers, cunwind_capture_info *info) {
   // The id of a thread that has ended may by now be another process' thread's, which is not ours to stop.
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
-  if (!cunwind_stack_copy_touch(&engine->copy)) {
-    info->error = errno;
-    return CUNWIND_FAILED;
-  }
+  cunwind_stack_copy_touch(&engine->copy);
   const cunwind_stop_request *answer = engine->helper.request;
   cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds);
   info->held_nanoseconds += answer->held_nanoseconds;
