@@ -71,8 +71,8 @@ extension ELFFile {
                 notes[name..<name + nameBytes].elementsEqual(gnu),
                 (1...maximumBuildIDBytes).contains(descriptionBytes)
             {
-                let digits = notes[description..<description + descriptionBytes].flatMap { [$0 >> 4, $0 & 0xf] }
-                return String(decoding: digits.map { $0 + UInt8(ascii: $0 < 10 ? "0" : "W") }, as: UTF8.self)
+                return notes[description..<description + descriptionBytes]
+                    .map { hexadecimal(UInt64($0), width: 2) }.joined()
             }
             place = description + ((descriptionBytes + 3) & ~3)
         }

@@ -66,9 +66,8 @@ struct ReportSymbolication {
         private(set) var frames: [StallReport.Frame] = []
         private(set) var isFinished = true
         private var indices: [StallReport.Frame: Int] = [:]
-        /// What each of the report's frames has become, or `nil` for one that stays as it was: a frame is on many stacks, and
-        /// often on one.
-        private var found: [Int: [Int]?] = [:]
+        /// What was found for each of the report's frames: a frame is on many stacks, and often on one.
+        private var found: [Int: [Int]] = [:]
 
         init(_ symbolication: ReportSymbolication, _ report: StallReport, deadline: UInt64) {
             self.symbolication = symbolication
@@ -87,9 +86,15 @@ struct ReportSymbolication {
                     inlined.append(frame)
                     continue
                 }
-                let known = found[index] ?? lookUp(frame).map { add($0) }
-                found[index] = .some(known)
-                result += known ?? (inlined + [frame]).map { keep($0) }
+                if let known = found[index] {
+                    result += known
+                } else if let locations = lookUp(frame) {
+                    let added = add(locations)
+                    found[index] = added
+                    result += added
+                } else {
+                    result += (inlined + [frame]).map { keep($0) }
+                }
                 inlined.removeAll()
             }
             return result + inlined.map { keep($0) }
