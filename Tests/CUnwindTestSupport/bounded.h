@@ -3,6 +3,7 @@
 #ifndef CUNWIND_BOUNDED_H
 #define CUNWIND_BOUNDED_H
 
+#include <CUnwind.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -13,5 +14,9 @@ bool cunwind_test_join(pthread_t thread);
 /// Waits for a child's end, 30 s at most, and stores its status (waitpid(2)). Returns 0, ETIMEDOUT when it had to be killed,
 /// or the error number of waitpid(2).
 int cunwind_test_await_child(pid_t child, int *status);
+
+/// Whether a capture by stop failed because its helper was given no CPU: within the bound, or, since an earlier one, not
+/// even to die. A machine that is short of CPUs does that, and it is no fault of the capture.
+bool cunwind_test_had_no_time(cunwind_status status, const cunwind_capture_info *info);
 
 #endif

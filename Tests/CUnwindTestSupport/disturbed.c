@@ -93,8 +93,15 @@ static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*dist
   while (milliseconds_now() < deadline) {
     cunwind_capture_info info;
     cunwind_status status = cunwind_capture_stop(engine, captured, &stack, &info);
-    if (status == CUNWIND_OK) result.captures++;
-    else result.failed++, result.timed_out += status == CUNWIND_TIMED_OUT;
+    if (status == CUNWIND_OK) {
+      result.captures++;
+    } else if (cunwind_test_had_no_time(status, &info)) {
+      result.timed_out++;
+    } else {
+      result.failed++;
+      result.last_status = status;
+      result.last_error = info.error;
+    }
     if (info.capture_nanoseconds > result.slowest_capture_nanoseconds) {
       result.slowest_capture_nanoseconds = info.capture_nanoseconds;
     }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 #include "churn.h"
 
 static int64_t open_files(void) {
@@ -76,8 +77,7 @@ static void capture(cunwind_engine *engine, const cunwind_test_churner *churner,
       result->incomplete += stack->end != CUNWIND_END_COMPLETE && !churner->loads_libraries;
     } else if (status == CUNWIND_NO_SUCH_THREAD) {
       result->gone++;
-    } else if (status == CUNWIND_TIMED_OUT || (status == CUNWIND_FAILED && info.error == EBUSY)) {
-      // Busy: the helper of an earlier time-out has not even had the CPU to die.
+    } else if (cunwind_test_had_no_time(status, &info)) {
       result->timed_out++;
     } else {
       result->failed++;

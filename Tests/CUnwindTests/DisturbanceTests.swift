@@ -22,7 +22,7 @@ import Testing
         let result = cunwind_test_stop_helpers(Self.milliseconds)
         print("stopped helpers: \(result)")
         #expect(result.timed_out > 0)
-        #expect(result.timed_out == result.failed)
+        #expect(result.failed == 0, "last status \(result.last_status), errno \(result.last_error)")
         // The bound on a stop, and the time that the helper has beyond it to be gone.
         #expect(result.slowest_capture_nanoseconds < 1_000_000_000)
         #expect(result.rounds > 0, "the thread was left stopped")
@@ -34,7 +34,9 @@ import Testing
         print("signal storm: \(result)")
         #expect(result.disturbances > 0)
         #expect(result.lost == 0)
-        #expect(result.failed == 0)
+        #expect(result.failed == 0, "last status \(result.last_status), errno \(result.last_error)")
+        // A host that takes the CPUs away for longer than the bound on a stop: once in tens of thousands was seen.
+        #expect(result.timed_out * 1000 <= result.captures)
         #expect(result.captures > 0)
         #expect(result.rounds > 0, "the thread was left stopped")
         #expect(result.zombies == 0)

@@ -131,9 +131,10 @@ cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds);
 
 /// What came of captures by stop that were disturbed.
 typedef struct cunwind_test_disturbed_result {
-  uint64_t captures;      ///< With a stack.
-  uint64_t failed;        ///< Without.
-  uint64_t timed_out;     ///< Of these, because the time was up.
+  uint64_t captures;   ///< With a stack.
+  uint64_t timed_out;  ///< The helper was not given a CPU in time.
+  uint64_t failed;     ///< Anything else; `last_status` and `last_error` say what.
+  int last_status, last_error;
   uint64_t disturbances;  ///< Helpers killed or stopped; signals sent; stops of the whole process.
   uint64_t lost;          ///< Signals that did not arrive.
   uint64_t rounds;        ///< Of the captured thread, after the last disturbance. 0: it was left stopped.
