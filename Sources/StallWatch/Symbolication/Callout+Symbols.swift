@@ -3,7 +3,7 @@ extension StallReport.Callout {
     ///
     /// - Parameter symbols: The stack's symbols, innermost first: the innermost callout is the one of the turn.
     init?(symbols: some Sequence<String?>) {
-        for case let symbol? in symbols where symbol.hasPrefix("__CFRUNLOOP_IS_") {
+        for case let symbol? in symbols {
             switch symbol {
             case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__": self = .timer
             case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION__": self = .source0
