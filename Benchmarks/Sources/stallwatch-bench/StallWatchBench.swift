@@ -1,3 +1,4 @@
+import Foundation
 import Measuring
 
 /// Measures what needs time to pass or other processes, beside the alternatives, and prints tables.
@@ -17,10 +18,16 @@ struct StallWatchBench {
         ("memory", SymbolicationCost.memoryTable),
     ]
 
-    static func main() throws {
+    static func main() {
         let names = CommandLine.arguments.dropFirst()
         for (name, measure) in measurements where names.isEmpty || names.contains(name) {
-            print(try measure().text)
+            do {
+                print(try measure().text)
+            } catch {
+                let message = "stallwatch-bench: \(name) cannot be measured: \(error)\n"
+                FileHandle.standardError.write(Data(message.utf8))
+                exit(1)
+            }
         }
     }
 }
