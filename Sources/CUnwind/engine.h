@@ -21,7 +21,8 @@ typedef struct cunwind_helper_memory {
   pid_t unreaped;       ///< A helper that did not end in time: until it is reaped its memory is its own. Else 0.
   bool name_as_tracer;  ///< The kernel asked for PR_SET_PTRACER (Yama).
   bool is_checked;      ///< It is known whether...
-  bool is_forbidden;    ///< ...a seccomp filter would kill the helper.
+  bool is_forbidden;    ///< ...a seccomp filter would kill the helper...
+  bool may_be_placed;   ///< ...or who chooses its processor.
 } cunwind_helper_memory;
 
 struct cunwind_signal_slot;
@@ -61,6 +62,20 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper);
 /// Reaps a helper that did not end in time; waits so long for its end. Returns whether there is none any more, so that its
 /// memory may be used again. Async-signal-safe: yes.
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
+
+/// Processors that a kernel may have (CONFIG_NR_CPUS of x86-64, at most).
+#define CUNWIND_MAX_PROCESSORS 8192
+
+/// The processors that a thread may be on.
+typedef struct cunwind_processors {
+  uint64_t words[CUNWIND_MAX_PROCESSORS / 64];
+  long bytes;  ///< Of `words`, in use. 0: nothing was changed.
+} cunwind_processors;
+
+/// Keeps the calling thread, and the children that it makes, on the processor that it is on; 2 us. `*before` is for
+/// cunwind_processor_roam(), which undoes it for the thread alone. Async-signal-safe: yes.
+void cunwind_processor_stay(cunwind_processors *before);
+void cunwind_processor_roam(cunwind_processors *before);
 
 /// Runs the helper once on `tid`. `copy` and `bounds` are what it copies into and up to.
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds);

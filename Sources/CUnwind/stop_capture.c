@@ -87,9 +87,12 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
 static long make_helper(cunwind_helper_memory *helper) {
   uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
+  cunwind_processors processors = {.bytes = 0};
+  if (helper->may_be_placed) cunwind_processor_stay(&processors);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
   long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, cunwind_stop_helper, helper->request);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
+  cunwind_processor_roam(&processors);
   return pid;
 }
 
@@ -168,6 +171,8 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
   if (!helper->is_checked) {
     helper->is_checked = true;
     helper->is_forbidden = cunwind_call_is_deadly(SYS_ptrace, PTRACE_SEIZE);
+    helper->may_be_placed =
+        !cunwind_call_is_deadly(SYS_sched_getaffinity, 0) && !cunwind_call_is_deadly(SYS_sched_setaffinity, 0);
   }
   if (helper->is_forbidden) {
     helper->request->error = EPERM;

@@ -92,3 +92,25 @@ int cunwind_test_prompt_under_filter(bool kills) {
   if (child > 0) cunwind_test_await_child(child, &status);
   return status;
 }
+
+static bool captures_whole(void) {
+  static cunwind_stack stack;
+  cunwind_capture_info info;
+  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_test_poser *poser = cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 3);
+  cunwind_thread *thread = engine && poser ? cunwind_thread_open(engine, cunwind_test_poser_tid(poser)) : NULL;
+  if (!thread) return false;
+  cunwind_engine_refresh_images(engine);
+  return cunwind_capture_stop(engine, thread, &stack, &info) == CUNWIND_OK && stack.end == CUNWIND_END_COMPLETE;
+}
+
+int cunwind_test_stop_under_filter(bool kills) {
+  pid_t child = fork();
+  if (child == 0) {
+    if (refuse(SYS_sched_setaffinity, refusal(kills)) < 0) _exit(2);
+    _exit(captures_whole() ? 0 : 1);
+  }
+  int status = -1;
+  if (child > 0) cunwind_test_await_child(child, &status);
+  return status;
+}

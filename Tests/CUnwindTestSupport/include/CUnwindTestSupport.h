@@ -164,6 +164,21 @@ typedef struct cunwind_test_refusal_result {
 /// False with errno: it could not be made.
 bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);
 
+/// Has a child process with such a filter for sched_setaffinity(2) capture a thread by stop. Returns how it ended (wait(2));
+/// its exit status is 0 when the stack was whole.
+int cunwind_test_stop_under_filter(bool kills);
+
+/// Which processors helpers were seen to be allowed, and whether their maker is as free as before.
+typedef struct cunwind_test_placement_result {
+  uint64_t captures;  ///< With a stack.
+  uint64_t seen;      ///< Looks at a helper while it was there.
+  uint64_t bound;     ///< Of these, when it was allowed one processor.
+  bool roams;         ///< The thread that made them may be where it might before.
+} cunwind_test_placement_result;
+
+/// Captures a thread by stop, and looks at the helpers meanwhile. False: it could not be set up.
+bool cunwind_test_placement(cunwind_test_placement_result *_Nonnull result);
+
 /// Has a child process with such a filter for sched_setattr(2) call cunwind_make_thread_prompt(). Returns how it ended
 /// (wait(2)); its exit status is what the call returned.
 int cunwind_test_prompt_under_filter(bool kills);
