@@ -4,22 +4,21 @@
 #define CSYMBOLS_IMAGE_H
 
 #include "CSymbols.h"
+#include "cursor.h"
 #include "libdw.h"
 #include "ranges.h"
 
 /// Debugging information entries between two looks at the clock.
 #define CSYMBOLS_ENTRIES_PER_LOOK 16u
-/// How deep namespaces, types and functions are followed into one another.
-#define CSYMBOLS_MAX_DEPTH 24u
 
 typedef enum csymbols_progress { CSYMBOLS_UNTRIED = 0, CSYMBOLS_BUILT, CSYMBOLS_FAILED } csymbols_progress;
 
 /// A compilation unit.
 typedef struct csymbols_unit {
+  Dwarf_Off offset;  ///< Of its header in .debug_info.
   Dwarf_Die root;
   csymbols_ranges functions;  ///< Owners are offsets of the functions' entries.
   csymbols_progress progress;
-  bool has_nested;          ///< Built with the functions that lie in others.
   csymbols_status failure;  ///< Why there are no functions.
   bool is_split;
   csymbols_progress lines_progress;  ///< Built: its line table may be parsed, and is counted.
@@ -29,12 +28,14 @@ typedef struct csymbols_unit {
 /// A copy of the sections, laid out as an ELF file.
 typedef struct csymbols_copy {
   char *bytes;
-  size_t length;               ///< Of the ELF file.
-  size_t mapped_length;        ///< Of the mapping.
-  size_t line_section;         ///< Number of .debug_line; 0: there is none.
-  size_t string_section;       ///< Of .debug_str.
-  size_t line_string_section;  ///< Of .debug_line_str.
-  uint64_t unpacked_bytes;     ///< What decompressing adds.
+  size_t length;                ///< Of the ELF file.
+  size_t mapped_length;         ///< Of the mapping.
+  size_t info_section;          ///< Number of .debug_info; 0: there is none.
+  size_t abbreviation_section;  ///< Of .debug_abbrev.
+  size_t line_section;          ///< Of .debug_line.
+  size_t string_section;        ///< Of .debug_str.
+  size_t line_string_section;   ///< Of .debug_line_str.
+  uint64_t unpacked_bytes;      ///< What decompressing adds.
 } csymbols_copy;
 
 struct csymbols_image {
@@ -70,10 +71,8 @@ void csymbols_copy_free(csymbols_copy *copy);
 /// Lists the units and their ranges, or goes on with it. CSYMBOLS_OK, _OUT_OF_TIME, _TOO_LARGE, _NO_MEMORY.
 csymbols_status csymbols_units_build(csymbols_image *image, csymbols_clock *clock);
 
-/// Lists the functions of a unit, with those that lie in others if `nested`. CSYMBOLS_OK, _OUT_OF_TIME (and nothing is kept),
-/// _TOO_LARGE, _NO_MEMORY.
-csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, bool nested,
-                                         csymbols_clock *clock);
+/// Lists the functions of a unit. CSYMBOLS_OK, _OUT_OF_TIME (and nothing is kept), _TOO_LARGE, _NO_MEMORY.
+csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock);
 
 /// The entries of functions inlined into `function` at `address`, outermost first; returns how many.
 size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
@@ -82,6 +81,9 @@ size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t 
 /// Whether the unit's line table may be parsed: whether it is whole, and what it will need fits in the image's memory, to
 /// which it is added. CSYMBOLS_OK, _TOO_LARGE, _DAMAGED.
 csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit);
+
+/// The bytes of the section with that number, decompressed. None for 0.
+csymbols_bytes csymbols_section_bytes(const csymbols_image *image, size_t number);
 
 /// Adds a range to one of the image's tables. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY.
 csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,

@@ -18,7 +18,7 @@
 #define CSYMBOLS_LIBDW_FUNCTIONS(X)                                                                              \
   X(elf_version) X(elf_memory) X(elf_end) X(elf_getscn) X(elf_getdata)                                           \
   X(dwarf_begin_elf) X(dwarf_end) X(dwarf_next_unit) X(dwarf_offdie)                                             \
-  X(dwarf_child) X(dwarf_siblingof) X(dwarf_dieoffset) X(dwarf_tag) X(dwarf_haschildren)                         \
+  X(dwarf_child) X(dwarf_siblingof) X(dwarf_dieoffset) X(dwarf_tag)                                              \
   X(dwarf_ranges) X(dwarf_haspc) X(dwarf_attr) X(dwarf_attr_integrate) X(dwarf_hasattr)                          \
   X(dwarf_formstring) X(dwarf_formudata)                                                                         \
   X(dwarf_getsrc_die) X(dwarf_linesrc) X(dwarf_lineno) X(dwarf_linecol) X(dwarf_getsrcfiles) X(dwarf_filesrc)

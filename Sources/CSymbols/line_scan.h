@@ -3,15 +3,7 @@
 #ifndef CSYMBOLS_LINE_SCAN_H
 #define CSYMBOLS_LINE_SCAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/// A section's bytes. NULL, 0 when there is none.
-typedef struct csymbols_bytes {
-  const uint8_t *start;
-  size_t size;
-} csymbols_bytes;
+#include "cursor.h"
 
 /// What a line table holds.
 typedef struct csymbols_line_count {

@@ -13,12 +13,6 @@
 /// What joining a directory and a name adds: two slashes and the end.
 #define BYTES_PER_JOIN 3u
 
-static csymbols_bytes section_bytes(const csymbols_image *image, size_t number) {
-  Elf_Scn *section = number == 0 ? NULL : image->libdw->elf_getscn(image->elf, number);
-  Elf_Data *data = section ? image->libdw->elf_getdata(section, NULL) : NULL;
-  return data && data->d_buf ? (csymbols_bytes){data->d_buf, data->d_size} : (csymbols_bytes){0};
-}
-
 static uint64_t compilation_directory_length(const csymbols_image *image, csymbols_unit *unit) {
   Dwarf_Attribute attribute;
   const char *directory = image->libdw->dwarf_attr(&unit->root, DW_AT_comp_dir, &attribute)
@@ -36,9 +30,9 @@ static csymbols_status measure(csymbols_image *image, csymbols_unit *unit, uint6
       image->libdw->dwarf_formudata(&attribute, &offset) != 0)
     return CSYMBOLS_OK;  // There is no table, and nothing will be parsed.
   csymbols_line_count count;
-  if (!csymbols_line_scan(section_bytes(image, image->copy.line_section),
-                          section_bytes(image, image->copy.string_section),
-                          section_bytes(image, image->copy.line_string_section), offset, &count))
+  if (!csymbols_line_scan(csymbols_section_bytes(image, image->copy.line_section),
+                          csymbols_section_bytes(image, image->copy.string_section),
+                          csymbols_section_bytes(image, image->copy.line_string_section), offset, &count))
     return CSYMBOLS_DAMAGED;
   // A name that is relative is put behind its directory, and that behind the unit's, which is a directory of the table or
   // the unit's own. None of the sums can overflow: each counts bytes that are there, or entries of a byte at least.

@@ -73,18 +73,6 @@ static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *fun
   add(locations, count, name_of(libdw, function), place, false);
 }
 
-// Functions that lie in others are rare, their code is not inside the others', and looking for them takes about as long as
-// looking for all the rest: that is done once nothing else is at an address.
-static csymbols_status find_function(csymbols_image *image, csymbols_unit *unit, uint64_t address,
-                                     csymbols_clock *clock, const csymbols_range **found) {
-  csymbols_status status = csymbols_functions_build(image, unit, false, clock);
-  *found = csymbols_ranges_find(&unit->functions, address);
-  if (*found || status != CSYMBOLS_OK) return status;
-  status = csymbols_functions_build(image, unit, true, clock);
-  *found = csymbols_ranges_find(&unit->functions, address);
-  return status;
-}
-
 csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_t deadline,
                                 csymbols_location *locations, size_t *count) {
   *count = 0;
@@ -94,12 +82,12 @@ csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_
   const csymbols_range *range = csymbols_ranges_find(&image->unit_ranges, address);
   if (!range) return CSYMBOLS_NOT_COVERED;
   csymbols_unit *unit = &image->units[range->owner];
-  const csymbols_range *found;
-  status = find_function(image, unit, address, &clock, &found);
+  status = csymbols_functions_build(image, unit, &clock);
   if (status == CSYMBOLS_OUT_OF_TIME) return status;
   csymbols_status admitted = csymbols_lines_admit(image, unit);
   bool has_lines = admitted == CSYMBOLS_OK;
   if (status == CSYMBOLS_OK) status = admitted;
+  const csymbols_range *found = csymbols_ranges_find(&unit->functions, address);
   Dwarf_Die function;
   if (found && image->libdw->dwarf_offdie(image->dwarf, found->owner, &function)) {
     locate_in(image, unit, &function, address, has_lines, &clock, locations, count);

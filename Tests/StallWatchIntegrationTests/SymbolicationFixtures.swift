@@ -57,6 +57,18 @@ enum SymbolicationFixture {
         return output
     }
 
+    /// Optimised C++ whose debug information has the format that clang's `options` say.
+    static func cxx(_ options: [String]) throws -> String {
+        let name = "cxx" + options.joined()
+        let main = "int main(int count, char **) { return cxx_area(count); }\n"
+        let source = try write(cxxSource + main, to: "\(name).cpp")
+        let output = "\(SymbolicationToolchain.scratch)/\(name)"
+        try SymbolicationToolchain.run(
+            "clang++", ["-O2", "-std=c++17", source, "-o", output, "-Wl,--build-id"] + options
+        )
+        return output
+    }
+
     static func write(_ text: String, to name: String) throws -> String {
         let path = "\(SymbolicationToolchain.scratch)/\(name)"
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))

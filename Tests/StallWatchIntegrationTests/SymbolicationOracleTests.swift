@@ -28,6 +28,14 @@ struct SymbolicationOracleTests {
         try compare(SymbolicationFixture.largeMixed.get(), count: 500, minimumInlined: 50)
     }
 
+    @Test(
+        "60 call sites of C++, in every version of DWARF", .timeLimit(.minutes(5)),
+        arguments: [["-gdwarf-2"], ["-gdwarf-3"], ["-gdwarf-4"], ["-gdwarf-5"], ["-gdwarf-5", "-gdwarf64"]]
+    )
+    func format(options: [String]) throws {
+        try compare(SymbolicationFixture.cxx(options), count: 60, minimumInlined: 20)
+    }
+
     private struct Place: Hashable {
         var function: String
         var file: String
