@@ -21,7 +21,8 @@
   X(dwarf_child) X(dwarf_siblingof) X(dwarf_dieoffset) X(dwarf_tag)                                              \
   X(dwarf_ranges) X(dwarf_haspc) X(dwarf_attr) X(dwarf_attr_integrate) X(dwarf_hasattr)                          \
   X(dwarf_formstring) X(dwarf_formudata)                                                                         \
-  X(dwarf_getsrc_die) X(dwarf_linesrc) X(dwarf_lineno) X(dwarf_linecol) X(dwarf_getsrcfiles) X(dwarf_filesrc)
+  X(dwarf_getsrc_die) X(dwarf_lineaddr) X(dwarf_linesrc) X(dwarf_lineno) X(dwarf_linecol)                        \
+  X(dwarf_getsrcfiles) X(dwarf_filesrc)
 // clang-format on
 
 typedef struct csymbols_libdw {

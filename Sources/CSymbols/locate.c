@@ -2,6 +2,9 @@
 
 #include "image.h"
 
+/// Rows of a line table that are looked at for a line, before code that has none.
+#define MAX_ROWS_BACK 64u
+
 typedef struct place {
   const char *file;
   uint32_t line, column;
@@ -26,15 +29,50 @@ static uint32_t number_of(const csymbols_libdw *libdw, Dwarf_Die *entry, unsigne
   return value <= UINT32_MAX ? (uint32_t)value : 0;
 }
 
-static place place_of_address(csymbols_image *image, csymbols_unit *unit, uint64_t address) {
+static int line_of(const csymbols_libdw *libdw, Dwarf_Line *row) {
+  int number;
+  return libdw->dwarf_lineno(row, &number) == 0 && number > 0 ? number : 0;
+}
+
+/// The innermost function at `address`: `function`, or what is inlined into it there.
+static Dwarf_Off innermost_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock) {
+  Dwarf_Die inlined[CSYMBOLS_MAX_LOCATIONS - 1];
+  size_t depth = csymbols_inlined_at(image, function, address, clock, inlined, CSYMBOLS_MAX_LOCATIONS - 1);
+  return image->libdw->dwarf_dieoffset(depth > 0 ? &inlined[depth - 1] : function);
+}
+
+// What the compiler made between lines has line 0 (DWARF 5, 6.2.2). The nearest line before it that is of the same function,
+// inlined in the same place, is where a developer has to look.
+static Dwarf_Line *row_before(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address,
+                              Dwarf_Line *row, csymbols_clock *clock) {
+  const csymbols_libdw *libdw = image->libdw;
+  Dwarf_Off wanted = innermost_at(image, function, address, clock);
+  Dwarf_Addr begin;
+  for (unsigned rows = 0; rows < MAX_ROWS_BACK && !csymbols_is_over(clock); rows++) {
+    if (libdw->dwarf_lineaddr(row, &begin) != 0 || begin == 0 || libdw->dwarf_haspc(function, begin - 1) <= 0)
+      return NULL;
+    row = libdw->dwarf_getsrc_die(&unit->root, begin - 1);
+    if (!row) return NULL;
+    if (line_of(libdw, row) > 0 && innermost_at(image, function, begin - 1, clock) == wanted) return row;
+  }
+  return NULL;
+}
+
+// `function` is the one that the address is in; NULL when it is not known.
+static place place_of_address(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address,
+                              csymbols_clock *clock) {
   const csymbols_libdw *libdw = image->libdw;
   place place = {0};
   int number;
-  Dwarf_Line *line = libdw->dwarf_getsrc_die(&unit->root, address);
-  if (!line) return place;
-  place.file = libdw->dwarf_linesrc(line, NULL, NULL);
-  if (libdw->dwarf_lineno(line, &number) == 0 && number > 0) place.line = (uint32_t)number;
-  if (libdw->dwarf_linecol(line, &number) == 0 && number > 0) place.column = (uint32_t)number;
+  Dwarf_Line *row = libdw->dwarf_getsrc_die(&unit->root, address);
+  if (!row) return place;
+  if (function && line_of(libdw, row) == 0) {
+    Dwarf_Line *before = row_before(image, unit, function, address, row, clock);
+    if (before) row = before;
+  }
+  place.file = libdw->dwarf_linesrc(row, NULL, NULL);
+  place.line = (uint32_t)line_of(libdw, row);
+  if (libdw->dwarf_linecol(row, &number) == 0 && number > 0) place.column = (uint32_t)number;
   return place;
 }
 
@@ -64,7 +102,7 @@ static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *fun
   Dwarf_Files *files = NULL;
   size_t file_count = 0;
   if (!has_lines || (depth > 0 && libdw->dwarf_getsrcfiles(&unit->root, &files, &file_count) != 0)) files = NULL;
-  place place = has_lines ? place_of_address(image, unit, address) : (struct place){0};
+  place place = has_lines ? place_of_address(image, unit, function, address, clock) : (struct place){0};
   for (size_t index = depth; index > 0; index--) {
     Dwarf_Die *entry = &inlined[index - 1];
     add(locations, count, name_of(libdw, entry), place, true);
@@ -93,6 +131,6 @@ csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_
     locate_in(image, unit, &function, address, has_lines, &clock, locations, count);
     return clock.is_over && status == CSYMBOLS_OK ? CSYMBOLS_OUT_OF_TIME : status;
   }
-  if (has_lines) add(locations, count, NULL, place_of_address(image, unit, address), false);
+  if (has_lines) add(locations, count, NULL, place_of_address(image, unit, NULL, address, &clock), false);
   return status == CSYMBOLS_OK && unit->is_split ? CSYMBOLS_SPLIT : status;
 }

@@ -54,7 +54,7 @@ typedef struct csymbols_section {
 typedef struct csymbols_location {
   const char *_Nullable function;  ///< Linkage name, or plain name where there is none. Lives as long as the image.
   const char *_Nullable file;      ///< Path as the compiler recorded it. Lives as long as the image.
-  uint32_t line;                   ///< 0: not known.
+  uint32_t line;                   ///< 0: not known. Where code stands for no line, the one before it in the function.
   uint32_t column;                 ///< 0: not known.
   bool is_inlined;                 ///< The next location is the function that it was inlined into.
 } csymbols_location;

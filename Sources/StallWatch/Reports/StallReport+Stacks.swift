@@ -64,6 +64,8 @@ extension StallReport {
         /// The source file as the compiler recorded it.
         public var file: String?
         /// The line in it, from 1.
+        ///
+        /// Where the compiler made code that stands for no line: the one before it in the same function.
         public var line: Int?
         /// The column in the line, from 1.
         public var column: Int?

@@ -5,6 +5,8 @@ struct CodeLocation: Sendable, Equatable {
     /// The source file as the compiler recorded it: an absolute path, as a rule.
     var file: String?
     /// From 1.
+    ///
+    /// Where the compiler made code that stands for no line: the one before it in the same function.
     var line: Int?
     /// From 1.
     var column: Int?
