@@ -19,23 +19,24 @@ struct DemoSources {
         for folder in ["stallwatch-demo", "CDemo"] {
             let directory = sources.appendingPathComponent(folder)
             for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
-            where name.hasSuffix(".swift") || name.hasSuffix(".c") {
+            where [".swift", ".c", ".cpp"].contains(where: { name.hasSuffix($0) }) {
                 let file = directory.appendingPathComponent(name)
                 read(try String(contentsOf: file, encoding: .utf8), of: "\(folder)/\(name)")
             }
         }
     }
 
-    /// Whether the line is one of that function's: `work(for:)`, `Type.work()`, or a function in C.
+    /// Whether the line is one of that function's: `work(for:)`, `Type.work()`, or a function in C; or of the global's
+    /// whose value the function is there to make.
     func contain(function: String, file: String, line: Int) -> Bool {
-        let parts = function.prefix { $0 != "(" }.split(separator: ".")
+        let parts = function.prefix { $0 != "(" }.split(separator: ".").filter { $0 != "unsafeMutableAddressor" }
         return places.contains { place in
             place.name == parts.last && (parts.count == 1 || place.type == parts[parts.count - 2])
                 && file.hasSuffix("/" + place.file) && place.lines.contains(line)
         }
     }
 
-    /// A function begins with its name and ends with a brace that is indented as its first line is.
+    /// A function begins with its name and ends in the same line, or with a brace that is indented as that is.
     private mutating func read(_ text: String, of file: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         var type: Substring?
@@ -43,12 +44,13 @@ struct DemoSources {
             if let found = line.firstMatch(of: /^(?:\w+ )*(?:class|struct|enum|extension|actor) (\w+)/) {
                 type = found.1
             }
-            let function = line.firstMatch(of: /^( *)(?:[@\w()]+ )*func (\w+)/)
             let found =
-                function.map { ($0.1, $0.2) } ?? line.firstMatch(of: /^()\w[\w ]* \**(\w+)\(/).map { ($0.1, $0.2) }
-            guard let (indentation, name) = found, let end = lines[index...].firstIndex(of: indentation + "}") else {
-                continue
-            }
+                line.firstMatch(of: /^( *)(?:[@\w()]+ )*func (\w+)/).map { ($0.1, $0.2, "}") }
+                ?? line.firstMatch(of: /^( *)static let (\w+): \w+ = {$/).map { ($0.1, $0.2, "}()") }
+                ?? line.firstMatch(of: /^()\w[\w ]* \**(\w+)\(/).map { ($0.1, $0.2, "}") }
+            guard let (indentation, name, brace) = found,
+                let end = line.hasSuffix("}") ? index : lines[index...].firstIndex(of: indentation + brace)
+            else { continue }
             places.append(
                 Place(file: file, type: indentation.isEmpty ? nil : type, name: name, lines: index + 1...end + 1)
             )
