@@ -20,9 +20,9 @@ typedef struct cunwind_helper_memory {
   uint8_t *stack;       ///< With a guard page at its low end.
   pid_t unreaped;       ///< A helper that did not end in time: until it is reaped its memory is its own. Else 0.
   bool name_as_tracer;  ///< The kernel asked for PR_SET_PTRACER (Yama).
-  bool is_checked;      ///< It is known whether...
-  bool is_forbidden;    ///< ...a seccomp filter would kill the helper...
-  bool may_be_placed;   ///< ...or who chooses its processor.
+  bool is_checked;      ///< The next two are known.
+  bool is_forbidden;    ///< A seccomp filter would kill the helper.
+  bool may_be_placed;   ///< None would kill who chooses the helper's processor.
 } cunwind_helper_memory;
 
 struct cunwind_signal_slot;
