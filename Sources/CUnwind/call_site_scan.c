@@ -2,7 +2,7 @@
 //
 // Much of the Swift toolchain's own libraries has none. Of such a function's frame one thing is sure: its return
 // address is the first thing above its locals, and follows a call instruction. So the first word outwards that does is
-// taken. The frame pointer is either saved right below that word, or was left alone.
+// taken, unless it is an earlier call's. The frame pointer is either saved right below that word, or was left alone.
 
 #include "unwind.h"
 
@@ -17,14 +17,30 @@ static void return_from(const cunwind_registers *from, cunwind_registers *to, ui
 
 #if defined(__x86_64__)
 
+// The place of the return address in the record that the frame pointer points to; 0 when there is none.
+static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registers *from) {
+  uint64_t record = from->value[CUNWIND_FP], word;
+  if (!cunwind_is_known(from, CUNWIND_FP) || record % 8 != 0 || record < from->value[CUNWIND_SP]) return 0;
+  if (!cunwind_stack_copy_read(unwinder->copy, record + 8, &word, sizeof word)) return 0;
+  return cunwind_follows_call(unwinder, word, NULL) ? record + 8 : 0;
+}
+
+// Locals that nothing was written to yet hold what earlier calls left there, return addresses too. One of a call into another
+// image is none of this function's, unless it was jumped to from there.
+static bool is_left_over(const cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
+  return target != 0 &&
+         cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);
+}
+
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                        cunwind_registers *to) {
-  (void)is_exact;
+  uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), record = slot_of_record(unwinder, from), target;
   uint64_t stack_pointer = (from->value[CUNWIND_SP] + 7) & ~7ull;
   for (unsigned index = 0; index < CUNWIND_SCAN_WORDS; index++) {
     uint64_t slot = stack_pointer + index * 8ull, word, saved;
     if (!cunwind_stack_copy_read(unwinder->copy, slot, &word, sizeof word)) break;
-    if (!cunwind_follows_call(unwinder, word, NULL)) continue;
+    if (!cunwind_follows_call(unwinder, word, &target)) continue;
+    if (slot < record && is_left_over(unwinder, pc, cunwind_resolve_stub(unwinder, target))) continue;
     return_from(from, to, word, slot + 8);
     if (cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot &&
         cunwind_stack_copy_read(unwinder->copy, slot - 8, &saved, sizeof saved)) {

@@ -1,6 +1,7 @@
 // Threads in postures that a stack is hard to take from.
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -98,6 +99,53 @@ static void call_null(cunwind_test_poser *poser) {
   sigaction(SIGSEGV, &before, NULL);
 }
 
+#if defined(__x86_64__)
+
+// A function with a frame record and without unwind information, as Swift's libraries have them. `word` is in its locals.
+__asm__(
+    ".text\n"
+    ".type cunwind_test_call_with_local, @function\n"
+    "cunwind_test_call_with_local:\n"
+    "  push %rbp\n"
+    "  mov %rsp, %rbp\n"
+    "  sub $32, %rsp\n"
+    "  mov %rdx, (%rsp)\n"
+    "  call *%rsi\n"
+    "  leave\n"
+    "  ret\n"
+    ".size cunwind_test_call_with_local, . - cunwind_test_call_with_local\n");
+void cunwind_test_call_with_local(cunwind_test_poser *poser, void (*function)(cunwind_test_poser *), uint64_t word);
+
+// Where a call within the C library returns to; 0 when none is found.
+static uint64_t return_address_in_libc(void) {
+  enum { CALL = 0xe8, CALL_BYTES = 5, SEARCHED_BYTES = 4096 };
+  void *library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  const uint8_t *code = library ? dlsym(library, "qsort") : NULL;
+  Dl_info here, there;
+  if (!code || !dladdr(code, &here)) return 0;
+  for (const uint8_t *at = code; at < code + SEARCHED_BYTES; at++) {
+    int32_t offset;
+    if (*at != CALL) continue;
+    memcpy(&offset, at + 1, sizeof offset);
+    if (dladdr(at + CALL_BYTES + offset, &there) && there.dli_fbase == here.dli_fbase)
+      return (uint64_t)(uintptr_t)at + CALL_BYTES;
+  }
+  return 0;
+}
+
+static void spin_below_leftover(cunwind_test_poser *poser) {
+  uint64_t word = return_address_in_libc();
+  // Without it there is nothing to be misled by: the poser makes no round, and the test fails.
+  if (word) cunwind_test_call_with_local(poser, spin, word);
+}
+
+#else
+
+// Only on x86-64 is the stack searched for return addresses.
+static void spin_below_leftover(cunwind_test_poser *poser) { spin(poser); }
+
+#endif
+
 static void block_in_alloca(cunwind_test_poser *poser) {
   volatile char *bytes = __builtin_alloca(poser->depth * 16 + 100);
   bytes[0] = 0;
@@ -125,6 +173,9 @@ __attribute__((noinline)) int cunwind_test_posture_function(cunwind_test_poser *
       break;
     case CUNWIND_TEST_IN_ALTERNATE_STACK:
       use_alternate_stack();
+      break;
+    case CUNWIND_TEST_BELOW_LEFTOVER:
+      spin_below_leftover(poser);
       break;
     case CUNWIND_TEST_CALLED_NULL:
       call_null(poser);

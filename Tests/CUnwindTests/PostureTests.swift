@@ -28,6 +28,7 @@ import Testing
         Case("on CPU", CUNWIND_TEST_SPINNING, depth: 200, by: .stop, .signal),
         Case("in a signal handler", CUNWIND_TEST_IN_SIGNAL_HANDLER, by: .stop, .signal),
         Case("on an alternate stack", CUNWIND_TEST_IN_ALTERNATE_STACK, by: .stop, .signal),
+        Case("below a stale return address", CUNWIND_TEST_BELOW_LEFTOVER, by: .stop, .signal),
         Case("after a call of NULL", CUNWIND_TEST_CALLED_NULL, by: .stop, .signal),
         Case("blocked under a frame without a fixed size", CUNWIND_TEST_IN_ALLOCA, by: .read, .stop),
         Case("blocking signals", CUNWIND_TEST_BLOCKING_SIGNALS, by: .stop),
