@@ -32,6 +32,7 @@ import Testing
         let scratch = try TemporaryDirectory()
         try scratch.write((1...3).map { ReportFixture(number: $0) })
         let result = try Tool.run(["symbolicate", scratch.path])
+        #expect(result.status == 0, "\(result.errors)")
         #expect(result.output.split(separator: "\n").count == 3)
         let top = try Tool.run(["top", "-", "--json"], input: result.output)
         #expect(top.output.contains("\"reports\" : 3"))
