@@ -43,10 +43,10 @@ static Dwarf_Off innermost_at(csymbols_image *image, Dwarf_Die *function, uint64
 
 // What the compiler made between lines has line 0 (DWARF 5, 6.2.2). The nearest line before it that is of the same function,
 // inlined in the same place, is where a developer has to look.
-static Dwarf_Line *row_before(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address,
+static Dwarf_Line *row_before(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, Dwarf_Die *innermost,
                               Dwarf_Line *row, csymbols_clock *clock) {
   const csymbols_libdw *libdw = image->libdw;
-  Dwarf_Off wanted = innermost_at(image, function, address, clock);
+  Dwarf_Off wanted = libdw->dwarf_dieoffset(innermost);
   Dwarf_Addr begin;
   for (unsigned rows = 0; rows < MAX_ROWS_BACK && !csymbols_is_over(clock); rows++) {
     if (libdw->dwarf_lineaddr(row, &begin) != 0 || begin == 0 || libdw->dwarf_haspc(function, begin - 1) <= 0)
@@ -58,16 +58,17 @@ static Dwarf_Line *row_before(csymbols_image *image, csymbols_unit *unit, Dwarf_
   return NULL;
 }
 
-// `function` is the one that the address is in; NULL when it is not known.
-static place place_of_address(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address,
-                              csymbols_clock *clock) {
+// `function` is the one that the address is in, and `innermost` what is inlined into it there, or itself; NULL when it is not
+// known.
+static place place_of_address(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, Dwarf_Die *innermost,
+                              uint64_t address, csymbols_clock *clock) {
   const csymbols_libdw *libdw = image->libdw;
   place place = {0};
   int number;
   Dwarf_Line *row = libdw->dwarf_getsrc_die(&unit->root, address);
   if (!row) return place;
   if (function && line_of(libdw, row) == 0) {
-    Dwarf_Line *before = row_before(image, unit, function, address, row, clock);
+    Dwarf_Line *before = row_before(image, unit, function, innermost, row, clock);
     if (before) row = before;
   }
   place.file = libdw->dwarf_linesrc(row, NULL, NULL);
@@ -102,7 +103,8 @@ static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *fun
   Dwarf_Files *files = NULL;
   size_t file_count = 0;
   if (!has_lines || (depth > 0 && libdw->dwarf_getsrcfiles(&unit->root, &files, &file_count) != 0)) files = NULL;
-  place place = has_lines ? place_of_address(image, unit, function, address, clock) : (struct place){0};
+  Dwarf_Die *innermost = depth > 0 ? &inlined[depth - 1] : function;
+  place place = has_lines ? place_of_address(image, unit, function, innermost, address, clock) : (struct place){0};
   for (size_t index = depth; index > 0; index--) {
     Dwarf_Die *entry = &inlined[index - 1];
     add(locations, count, name_of(libdw, entry), place, true);
@@ -131,6 +133,6 @@ csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_
     locate_in(image, unit, &function, address, has_lines, &clock, locations, count);
     return clock.is_over && status == CSYMBOLS_OK ? CSYMBOLS_OUT_OF_TIME : status;
   }
-  if (has_lines) add(locations, count, NULL, place_of_address(image, unit, NULL, address, &clock), false);
+  if (has_lines) add(locations, count, NULL, place_of_address(image, unit, NULL, NULL, address, &clock), false);
   return status == CSYMBOLS_OK && unit->is_split ? CSYMBOLS_SPLIT : status;
 }
