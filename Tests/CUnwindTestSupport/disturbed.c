@@ -3,10 +3,8 @@
 #define _GNU_SOURCE
 #include <CUnwind.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +15,7 @@
 
 #include "CUnwindTestSupport.h"
 #include "bounded.h"
+#include "children.h"
 
 typedef struct scene {
   pid_t capturer;
@@ -36,17 +35,12 @@ static uint64_t milliseconds_now(void) {
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-// proc(5): /proc/<pid>/task/<tid>/children lists children of any exit signal.
 static void *signal_helpers(void *context) {
   scene *scene = context;
-  char path[64], text[256];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)scene->capturer);
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = cunwind_test_open_children(scene->capturer);
   unsigned seed = 1;
   while (file >= 0 && !is_over(scene)) {
-    ssize_t length = pread(file, text, sizeof text - 1, 0);
-    text[length > 0 ? length : 0] = 0;
-    pid_t child = (pid_t)strtol(text, NULL, 10);
+    pid_t child = cunwind_test_first_child(file);
     if (child <= 0) continue;
     // A helper's life is about 60 us: the signal comes anywhere in it.
     for (volatile int delay = rand_r(&seed) % 40000; delay > 0; delay--) continue;

@@ -2,15 +2,13 @@
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "children.h"
 
 enum { CAPTURES = 2000 };
 
@@ -20,16 +18,11 @@ typedef struct scene {
   cunwind_test_placement_result *result;
 } scene;
 
-// proc(5): /proc/<pid>/task/<tid>/children lists children of any exit signal.
 static void *look_at_helpers(void *context) {
   scene *scene = context;
-  char path[64], text[256];
-  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)scene->capturer);
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = cunwind_test_open_children(scene->capturer);
   while (file >= 0 && !__atomic_load_n(&scene->is_over, __ATOMIC_ACQUIRE)) {
-    ssize_t length = pread(file, text, sizeof text - 1, 0);
-    text[length > 0 ? length : 0] = 0;
-    pid_t child = (pid_t)strtol(text, NULL, 10);
+    pid_t child = cunwind_test_first_child(file);
     cpu_set_t processors;
     // ESRCH: it has ended meanwhile.
     if (child <= 0 || sched_getaffinity(child, sizeof processors, &processors) != 0) continue;

@@ -82,35 +82,33 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   return child > 0 && status == 0;
 }
 
-int cunwind_test_prompt_under_filter(bool kills) {
+// Has a child under a filter for `call` exit with 1 if `body` is true, else with 0. Returns how it ended.
+static int exit_status_under_filter(uint32_t call, bool kills, bool (*body)(void)) {
   pid_t child = fork();
   if (child == 0) {
-    if (refuse(SYS_sched_setattr, refusal(kills)) < 0) _exit(2);
-    _exit(cunwind_make_thread_prompt());
+    if (refuse(call, refusal(kills)) < 0) _exit(2);
+    _exit(body());
   }
   int status = -1;
   if (child > 0) cunwind_test_await_child(child, &status);
   return status;
 }
 
-static bool captures_whole(void) {
+int cunwind_test_prompt_under_filter(bool kills) {
+  return exit_status_under_filter(SYS_sched_setattr, kills, cunwind_make_thread_prompt);
+}
+
+static bool captures_nothing_whole(void) {
   static cunwind_stack stack;
   cunwind_capture_info info;
   cunwind_engine *engine = cunwind_engine_create(SIGPROF);
   cunwind_test_poser *poser = cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 3);
   cunwind_thread *thread = engine && poser ? cunwind_thread_open(engine, cunwind_test_poser_tid(poser)) : NULL;
-  if (!thread) return false;
+  if (!thread) return true;
   cunwind_engine_refresh_images(engine);
-  return cunwind_capture_stop(engine, thread, &stack, &info) == CUNWIND_OK && stack.end == CUNWIND_END_COMPLETE;
+  return cunwind_capture_stop(engine, thread, &stack, &info) != CUNWIND_OK || stack.end != CUNWIND_END_COMPLETE;
 }
 
 int cunwind_test_stop_under_filter(bool kills) {
-  pid_t child = fork();
-  if (child == 0) {
-    if (refuse(SYS_sched_setaffinity, refusal(kills)) < 0) _exit(2);
-    _exit(captures_whole() ? 0 : 1);
-  }
-  int status = -1;
-  if (child > 0) cunwind_test_await_child(child, &status);
-  return status;
+  return exit_status_under_filter(SYS_sched_setaffinity, kills, captures_nothing_whole);
 }
