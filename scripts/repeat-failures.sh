@@ -12,8 +12,10 @@ trap 'rm -f -- "$log"' EXIT
 status=${PIPESTATUS[0]}
 if ((status != 0)); then
     echo "== Failed with exit status $status. Issues, and what was said of them:"
-    # Swift Testing marks an issue with ✘ and its details with ↳; the summaries of cases and suites are left out.
-    awk '/^✘/ { print; details = 1; next } /^↳/ && details { print; next } { details = 0 }' "$log" |
-        grep -v -E '^✘ (Suite|Test case|Test .* failed after)' | head -n 200
+    # After an issue (✘) come its details (↳), which may go on for lines, such as what a program said, until the next mark.
+    # The summaries of cases and suites are left out, and the comments of declarations.
+    awk '/^✘ .* recorded an issue/ { details = 1; print; next }
+        /^(✘|✔|◇|➜|↳ \/\/\/)/ { details = 0 }
+        details' "$log" | head -n 200
 fi
 exit "$status"

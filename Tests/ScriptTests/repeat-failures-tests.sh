@@ -19,12 +19,15 @@ expect "a command that passes says nothing more" 0 "✔ Test run passed" "echo '
 expect "issues and their details are said again" 3 \
     "what was said of them:
 ✘ Test a() recorded an issue at A.swift:3:4: Expectation failed
-↳ because" "
+↳ because
+  of this" "
 echo '✘ Test a() recorded an issue at A.swift:3:4: Expectation failed'
 echo '↳ because'
+echo '  of this'
 echo '✔ Test b() passed'
 echo '↳ of another test'
 echo '✘ Test a() failed after 1 seconds with 1 issue.'
+echo '↳ /// A comment of its declaration.'
 exit 3"
 expect "a command that dies without an issue keeps its status" 137 "what was said of them:" 'kill -KILL $$'
 
