@@ -14,11 +14,13 @@ final class PageFaultWatch {
     ///
     /// `nil` where the system does not permit it (the sysctl kernel.perf_event_paranoid above 2), or might not.
     init?(thread: Int32) {
-        watch = clinux_fault_watch()
+        var watch = clinux_fault_watch()
         // A filter may kill the process for a call that it does not list, as systemd's SystemCallFilter= does: not asked.
         guard let status = readSmallFile("/proc/thread-self/status"), !Self.hasFilter(status),
             clinux_watch_faults(thread, &watch)
         else { return nil }
+        // Not before: an object whose properties are all set is deinitialized even if its initializer fails.
+        self.watch = watch
     }
 
     /// Whether the thread of that /proc/<pid>/status (proc(5)) has a filter of system calls: seccomp's mode 2.

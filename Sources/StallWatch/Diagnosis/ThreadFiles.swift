@@ -96,8 +96,9 @@ final class OpenFile {
 
     /// Opens the file at `path`; `nil` if it cannot be opened.
     init?(_ path: String) {
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
+        self.descriptor = descriptor
     }
 
     deinit {

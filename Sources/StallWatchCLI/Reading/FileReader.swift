@@ -8,9 +8,10 @@ final class FileReader {
 
     /// - Parameter path: `-` for standard input.
     init(path: String) throws(CommandFailure) {
-        self.path = path
-        descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw CommandFailure(reading: path, errno: errno) }
+        self.path = path
+        self.descriptor = descriptor
     }
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }

@@ -38,8 +38,11 @@ import Testing
         #expect(!PageFaultWatch.hasFilter("Name:\tapp\n"))
     }
 
-    @Test func aThreadThatIsNoneIsNotWatched() {
+    @Test func aThreadThatIsNoneIsNotWatched() throws {
+        let standardInput = try #require(FileStatus(descriptor: STDIN_FILENO))
         #expect(PageFaultWatch(thread: .max) == nil)
+        // A watch that there is not has nothing to close: the descriptor of one that was never opened is 0.
+        #expect(FileStatus(descriptor: STDIN_FILENO)?.identity == standardInput.identity)
     }
 
     /// Skipped, and shown as such, where the kernel does not tell or the file cannot be dropped from memory.
