@@ -36,15 +36,9 @@ final class NDJSONFile: Sink {
     }
 
     private func append(_ line: [UInt8]) throws(StallWatchError) {
-        var descriptor = try openLocked()
+        let descriptor = try openWithRoom(for: line.count)
         defer { close(descriptor) }
-        var size = try self.size(descriptor)
-        if size > 0, size + line.count > maximumBytes {
-            try rotate()
-            close(descriptor)
-            descriptor = try openLocked()
-            size = try self.size(descriptor)
-        }
+        let size = try self.size(descriptor)
         // A process that died in the middle of a line has left it without an end.
         var last: UInt8 = UInt8(ascii: "\n")
         if size > 0 { _ = pread(descriptor, &last, 1, off_t(size - 1)) }
@@ -56,6 +50,21 @@ final class NDJSONFile: Sink {
             ftruncate(descriptor, off_t(size))
             throw failure(reason)
         }
+    }
+
+    /// Opens the file, or a new one when it is full, and locks it.
+    private func openWithRoom(for count: Int) throws(StallWatchError) -> Int32 {
+        let descriptor = try openLocked()
+        do {
+            let size = try self.size(descriptor)
+            if size == 0 || size + count <= maximumBytes { return descriptor }
+            try rotate()
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        close(descriptor)
+        return try openLocked()
     }
 
     /// Opens the file that has the name now, and locks it against other processes for as long as it is open.
