@@ -33,12 +33,8 @@ soak: install ## All scenarios at random for ten minutes (SOAK=8h), beside forks
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
-# The programs' tests run apart from the library's: side by side, in one process, a child's output was lost once in some
-# 600 tests, and why is not known.
-LIBRARY_TESTS := ^StallWatchTests\.
-PROGRAM_TESTS := ^(StallWatchCLITests|StallWatchDemoTests)\.
-UNIT_TESTS := $(LIBRARY_TESTS)|$(PROGRAM_TESTS)
-# A test that hangs is a failure, too: each part takes a few minutes, and is ended after 20.
+UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
+# A test that hangs is a failure, too: each half takes a few minutes, and is ended after 20.
 BOUNDED := scripts/repeat-failures.sh timeout --signal=INT --kill-after=10s 20m
 
 .PHONY: test
@@ -49,8 +45,7 @@ test: ## Build and run all tests
 	Tests/ScriptTests/install-python-packages-tests.sh
 	Tests/ScriptTests/repeat-failures-tests.sh
 	$(SWIFT) build --build-tests --enable-all-traits
-	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(LIBRARY_TESTS)'
-	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(PROGRAM_TESTS)'
+	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 
 # Under a sanitizer run the tests of decisions, of the capture engine, and of captures while a monitor or a test's own thread
