@@ -158,9 +158,8 @@ public final class StallMonitor: Sendable {
                 throw error
             }
             state.started = monotonicNow()
-            reporter.tell(
-                "stall monitor started", ["threshold": "\(configuration.threshold)", "captureMethods": methods]
-            )
+            let threshold = milliseconds(nanoseconds(configuration.threshold))
+            reporter.tell("stall monitor started", ["threshold": "\(threshold) ms", "captureMethods": methods])
         }
     }
 

@@ -173,7 +173,7 @@ extension CUnwindEngine {
         guard cunwind_engine_image(engine, index, &image), let file = image.path else { return nil }
         let path = String(cString: file)
         let buildID = withUnsafeBytes(of: image.build_id) { bytes in
-            bytes.prefix(Int(image.build_id_length)).map { hexadecimal($0, width: 2) }.joined()
+            hexadecimal(bytes.prefix(Int(image.build_id_length)))
         }
         return LoadedImage(
             path: path.isEmpty ? executable : path,

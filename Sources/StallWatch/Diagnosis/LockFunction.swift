@@ -24,6 +24,12 @@ struct LockFunction: Equatable {
         return found.first { $0.kind == .dispatchSemaphore } ?? first
     }
 
+    /// The function through which others than libc call futex(2).
+    static let anyCall = "syscall"
+
+    /// Whether a function of that name in a stack says something of a lock.
+    static func isKnown(_ function: String) -> Bool { function == anyCall || kinds[function] != nil }
+
     /// Exported functions of libc, and functions of libdispatch that its own symbol table names.
     private static let kinds: [String: Kind] = [
         "pthread_mutex_lock": .mutex,

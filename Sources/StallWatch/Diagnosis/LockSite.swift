@@ -58,7 +58,7 @@ struct LockSite: Equatable, Sendable {
 
 /// A frame's function, as far as it is needed to tell locks apart.
 struct NamedFrame: Equatable, Sendable {
-    /// Without the underscores that it begins with; `nil` outside the libraries that locks come from.
+    /// Without the underscores that it begins with; `nil` for one that tells nothing of a wait.
     var function: String?
     /// The file name of the image.
     var image: String

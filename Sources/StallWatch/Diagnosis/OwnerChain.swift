@@ -112,9 +112,9 @@ struct OwnerChain {
 /// The threads of this process, for real.
 final class ProcessThreads: OwnerChain.Threads {
     private let capturer: any StackCapturing
-    private let functionNames = LockFunctionNames()
+    private let functionNames = WaitFunctionNames()
 
-    /// Reads the names of the functions that wait for locks: some milliseconds.
+    /// Reads the names of the functions that wait: some milliseconds.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
         functionNames.prepare(for: capturer.images())

@@ -64,12 +64,15 @@ struct ProcessStat: Equatable {
     var startTicks: UInt64
 
     init?(_ text: String) {
+        var fields = ByteCursor(text)
         // The command's name is in parentheses and may have any character in it: count from the last one.
-        guard let end = text.lastIndex(of: ")") else { return nil }
-        let fields = text[text.index(after: end)...].split(separator: " ")
-        guard fields.count > 19, let threads = Int(fields[17]), let startTicks = UInt64(fields[19]) else { return nil }
-        self.state = String(fields[0])
-        self.threads = threads
+        guard fields.skip(pastLast: UInt8(ascii: ")")), let state = fields.word() else { return nil }
+        fields.skipWords(16)
+        guard let threads = fields.number() else { return nil }
+        fields.skipWords(1)
+        guard let startTicks = fields.number() else { return nil }
+        self.state = state
+        self.threads = Int(clamping: threads)
         self.startTicks = startTicks
     }
 }

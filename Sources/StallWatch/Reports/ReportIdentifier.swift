@@ -19,9 +19,3 @@ enum ReportIdentifier {
         return text
     }
 }
-
-/// Lower-case hexadecimal digits, with leading zeros up to `width`.
-func hexadecimal(_ value: some BinaryInteger, width: Int = 0) -> String {
-    let digits = String(value, radix: 16)
-    return String(repeating: "0", count: max(width - digits.count, 0)) + digits
-}

@@ -27,7 +27,8 @@ extension ELFFile {
         return named
     }
 
-    private static func name(at start: Int, in names: [UInt8]) -> String? {
+    /// The name that begins there; of a longer one than a section may have, the beginning.
+    static func name(at start: Int, in names: [UInt8]) -> String? {
         guard start < names.count else { return nil }
         return names.withUnsafeBytes { bytes in
             let longest = UnsafeRawBufferPointer(rebasing: bytes[start...].prefix(maximumSectionNameBytes))
@@ -71,8 +72,7 @@ extension ELFFile {
                 notes[name..<name + nameBytes].elementsEqual(gnu),
                 (1...maximumBuildIDBytes).contains(descriptionBytes)
             {
-                return notes[description..<description + descriptionBytes]
-                    .map { hexadecimal(UInt64($0), width: 2) }.joined()
+                return hexadecimal(notes[description..<description + descriptionBytes])
             }
             place = description + ((descriptionBytes + 3) & ~3)
         }

@@ -25,10 +25,10 @@ struct ELFSymbolTable {
 
     private let file: ELFFile
     private let sections: [ELFFile.Section]
-    /// Where the names are.
+    /// Where the names are, if there are any.
     ///
     /// They are read one by one: of a hundred thousand, a stack needs ten.
-    private let strings: ELFFile.Section
+    private let names: ELFFile.Section?
     private let table: [UInt8]
     private let index: AddressIndex
 
@@ -41,19 +41,13 @@ struct ELFSymbolTable {
     init(file: ELFFile) throws(StallWatchError) {
         self.file = file
         sections = try file.sections()
-        let complete = sections.first { $0.type == ELFFile.symbolTable }
-        isComplete = complete != nil
-        guard let symbols = complete ?? sections.first(where: { $0.type == ELFFile.dynamicSymbolTable }) else {
-            strings = ELFFile.Section(type: UInt32(SHT_NULL), address: 0, offset: 0, size: 0, link: 0)
-            table = []
-            index = AddressIndex(addresses: [])
-            return
-        }
-        guard sections.indices.contains(Int(symbols.link)) else {
-            throw StallWatchError(.unreadableImage, "\(file.path) is damaged: its symbol table names no string table")
-        }
-        strings = sections[Int(symbols.link)]
-        table = try file.bytes(of: symbols, atMost: Self.maximumSymbols * ELFFile.symbolBytes)
+        let found = try file.symbolSections()
+        isComplete = found?.isComplete ?? false
+        names = found?.names
+        table =
+            try found.map { found throws(StallWatchError) in
+                try file.bytes(of: found.symbols, atMost: Self.maximumSymbols * ELFFile.symbolBytes)
+            } ?? []
         index = AddressIndex(addresses: Self.functionAddresses(in: table))
     }
 
@@ -65,7 +59,7 @@ struct ELFSymbolTable {
         // Of several names for one address: global before weak before local, then the first.
         let candidates = index.lastBegun(before: address)
         guard let best = candidates.min(by: { (rank(of: $0), $0) < (rank(of: $1), $1) }) else { return nil }
-        let symbol = Self.symbol(best, in: table)
+        let symbol = ELFFile.symbol(Int(best), in: table)
         guard address - symbol.st_value < size(of: symbol), let name = name(at: UInt64(symbol.st_name)) else {
             return nil
         }
@@ -85,7 +79,7 @@ struct ELFSymbolTable {
     }
 
     private func rank(of number: UInt32) -> Int {
-        switch Self.symbol(number, in: table).st_info >> 4 {
+        switch ELFFile.symbol(Int(number), in: table).st_info >> 4 {
         case UInt8(STB_GLOBAL): 0
         case UInt8(STB_WEAK): 1
         default: 2
@@ -95,25 +89,18 @@ struct ELFSymbolTable {
     private func name(at offset: UInt64) -> String? {
         var length = UInt64(256)
         while true {
-            guard offset < strings.size else { return nil }
-            let count = min(length, strings.size - offset, UInt64(Self.maximumNameBytes))
-            let (start, overflow) = strings.offset.addingReportingOverflow(offset)
+            guard let names, offset < names.size else { return nil }
+            let count = min(length, names.size - offset, UInt64(Self.maximumNameBytes))
+            let (start, overflow) = names.offset.addingReportingOverflow(offset)
             guard !overflow, let bytes = try? file.bytes(at: start, count: count, atMost: Self.maximumNameBytes)
             else { return nil }
             if let end = bytes.firstIndex(of: 0) {
                 return end == 0 ? nil : String(decoding: bytes[..<end], as: UTF8.self)
             }
             // A name that never ends is damaged; one that is only too long is cut short.
-            guard count < strings.size - offset else { return nil }
+            guard count < names.size - offset else { return nil }
             if count == UInt64(Self.maximumNameBytes) { return String(decoding: bytes, as: UTF8.self) }
             length *= 8
-        }
-    }
-
-    private static func symbol(_ number: UInt32, in table: [UInt8]) -> Elf64_Sym {
-        // Inside the table: only numbers of symbols that were read from it are passed.
-        table.withUnsafeBytes {
-            $0.loadUnaligned(fromByteOffset: Int(number) * ELFFile.symbolBytes, as: Elf64_Sym.self)
         }
     }
 
@@ -126,9 +113,7 @@ struct ELFSymbolTable {
             for number in 0..<count {
                 // Inside the buffer: number × size + size is at most its count.
                 let symbol = bytes.loadUnaligned(fromByteOffset: number * ELFFile.symbolBytes, as: Elf64_Sym.self)
-                let type = symbol.st_info & 0xf
-                guard type == UInt8(STT_FUNC) || type == UInt8(STT_GNU_IFUNC), symbol.st_shndx != 0, symbol.st_name != 0
-                else { continue }
+                guard symbol.isNamedFunction else { continue }
                 entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
             }
             return entries

@@ -38,9 +38,4 @@ import Testing
     func anyTimeGivesAnId(microseconds: Int64) {
         #expect(UUID(uuidString: make(at: microseconds)) != nil)
     }
-
-    @Test(arguments: [(0, 0, "0"), (255, 0, "ff"), (255, 4, "00ff"), (0x12345, 2, "12345")])
-    func hexadecimalHasLeadingZerosUpToTheWidth(value: Int, width: Int, text: String) {
-        #expect(hexadecimal(value, width: width) == text)
-    }
 }
