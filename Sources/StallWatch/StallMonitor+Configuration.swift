@@ -94,14 +94,15 @@ extension StallMonitor {
 
         /// A threshold in nanoseconds, if it is in range.
         static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
-            guard threshold >= Self.minimumThreshold, threshold <= Self.maximumThreshold else {
+            let value = StallWatch.nanoseconds(threshold)
+            let range = StallWatch.nanoseconds(Self.minimumThreshold)...StallWatch.nanoseconds(Self.maximumThreshold)
+            guard range.contains(value) else {
                 throw StallWatchError(
                     .invalidConfiguration,
                     "the threshold is \(threshold): give it a value from 5 milliseconds to 24 hours"
                 )
             }
-            let (seconds, attoseconds) = threshold.components
-            return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+            return value
         }
 
         private func saturation() throws(StallWatchError) -> UInt64? {

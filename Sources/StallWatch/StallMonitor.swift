@@ -135,7 +135,7 @@ public final class StallMonitor: Sendable {
             }
             // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
             let capture = ThreadCapture(engine: try CUnwindEngine())
-            let methods = capture.methods.map(\.rawValue).joined(separator: ", ")
+            let methods = capture.methods.map(\.rawValue)
             let capturer = SendOnce(capture)
             do throws(StallWatchError) {
                 try reporter.startSinks()
@@ -158,8 +158,10 @@ public final class StallMonitor: Sendable {
                 throw error
             }
             state.started = monotonicNow()
-            let threshold = milliseconds(nanoseconds(configuration.threshold))
-            reporter.tell("stall monitor started", ["threshold": "\(threshold) ms", "captureMethods": methods])
+            reporter.tell(
+                "stall monitor started",
+                ["threshold": "\(configuration.threshold)", "captureMethods": methods.joined(separator: ", ")]
+            )
         }
     }
 

@@ -4,11 +4,12 @@ import Measuring
 /// What StallWatch adds to a program's resident memory: two programs that differ by it alone.
 enum MemoryCost {
     static func table() throws -> Table {
-        let without = try resident("resident-without", [])
-        let names = try resident("resident-with", ["names", "1000"])
+        // Both have said something before: what that brings in is no one's.
+        let without = try resident("resident-without", ["", "0"])
+        let names = try resident("resident-with", ["names", "0", "1000"])
         let lines = try resident("resident-with", ["lines", "1000"])
         let days = try resident("resident-with", ["names", "2880", "5760"])
-        guard let base = without["started"] else { throw CannotMeasure("resident-without told nothing") }
+        guard let base = without["after 0"] else { throw CannotMeasure("resident-without told nothing") }
         func added(_ what: String, _ values: [String: [Double]], _ when: String) -> [String] {
             [what] + zip(values[when] ?? [], base).map { (($0 - $1) / 1000).digits(1) }
         }
@@ -16,7 +17,7 @@ enum MemoryCost {
             title: "Memory added to a program with a run loop, which has \((base[0] / 1000).digits(1)) MB resident",
             columns: ["when", "resident, MB", "of it in no file, MB", "most that was resident, MB"],
             rows: [
-                added("linked, and started with one loop", names, "started"),
+                added("linked, and started with one loop", names, "after 0"),
                 added("after 1,000 stalls, with function names", names, "after 1000"),
                 added("after 1,000 stalls, with lines", lines, "after 1000"),
                 added("after a day with a stall every 30 s (2,880), with names", days, "after 2880"),

@@ -20,7 +20,7 @@ func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
 
 /// The text up to the first line's end.
 func firstLine(_ text: String) -> String {
-    String(text.prefix { $0 != "\n" })
+    String(decoding: text.utf8.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
 }
 
 /// Where a symbolic link leads, or `nil` if it is none.

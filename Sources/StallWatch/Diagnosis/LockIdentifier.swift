@@ -102,7 +102,9 @@ struct LockIdentifier {
         if isInsideLibc(frames) { return .pthreadMutex }
         // The runtime's only futexes with priority inheritance are those of swift_once, whose lock its owner keeps for as
         // long as the initializer runs (all callers of futex(2) in the disassembly of the 6.3 libraries).
-        if frames.first?.function == LockFunction.anyCall, frames.dropFirst().first.map(isOfSwiftRuntime) == true { return .once }
+        if frames.first?.function == LockFunction.anyCall, frames.dropFirst().first.map(isOfSwiftRuntime) == true {
+            return .once
+        }
         return frames.prefix(3).contains { $0.image == "libdispatch.so" } ? .dispatchUnfairLock : .swiftMutex
     }
 

@@ -34,9 +34,10 @@ extension StallReport.ProcessDescription {
         var system = utsname()
         uname(&system)
         let executable = readLink("/proc/self/exe") ?? ""
+        let name = executable.utf8.split(separator: UInt8(ascii: "/")).last
         let stat = readSmallFile("/proc/self/stat")
         return Self(
-            name: executable.split(separator: "/").last.map(String.init) ?? executable,
+            name: name.map { String(decoding: $0, as: UTF8.self) } ?? executable,
             pid: getpid(),
             startedAt: startTime(stat: stat, systemStat: readSmallFile("/proc/stat")),
             startTicks: stat.flatMap(ProcessStat.init)?.startTicks,
@@ -52,20 +53,22 @@ extension StallReport.ProcessDescription {
     /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds):
     /// proc(5).
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
-        guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat,
-            let boot = systemStat.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),
-            let bootSeconds = Int64(boot.dropFirst("btime ".count)), bootSeconds < 1 << 40, ticks < 1 << 50
+        guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat else { return nil }
+        var fields = ByteCursor(systemStat)
+        guard fields.skip(pastLinePrefix: "btime "), let bootSeconds = fields.number(), bootSeconds < 1 << 40,
+            ticks < 1 << 50
         else { return nil }
         let ticksPerSecond = sysconf(Int32(_SC_CLK_TCK))
         guard ticksPerSecond > 0 else { return nil }
         let sinceBoot = Int64(Double(ticks) / Double(ticksPerSecond) * 1_000_000)
-        return Timestamp(microsecondsSince1970: bootSeconds * 1_000_000 + sinceBoot)
+        return Timestamp(microsecondsSince1970: Int64(bootSeconds) * 1_000_000 + sinceBoot)
     }
 
     private static func prettyName(_ release: String) -> String? {
-        let key = "PRETTY_NAME="
-        guard let line = release.split(separator: "\n").first(where: { $0.hasPrefix(key) }) else { return nil }
-        return String(line.dropFirst(key.count).drop { $0 == "\"" }.prefix { $0 != "\"" })
+        let (key, quote) = ("PRETTY_NAME=".utf8, UInt8(ascii: "\""))
+        let lines = release.utf8.split(separator: UInt8(ascii: "\n"))
+        guard let line = lines.first(where: { $0.starts(with: key) }) else { return nil }
+        return String(decoding: line.dropFirst(key.count).drop { $0 == quote }.prefix { $0 != quote }, as: UTF8.self)
     }
 
     /// A C string in a fixed array, as uname(2) gives them.

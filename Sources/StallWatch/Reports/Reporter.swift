@@ -94,11 +94,12 @@ final class Reporter: Sendable {
         arrival.post()
     }
 
-    /// Tells the log something about the monitor itself.
+    /// Tells the log, if there is one, something about the monitor itself.
     ///
     /// Never waits.
-    func tell(_ message: String, _ metadata: [String: String]) {
-        notices.post(.notice(message, metadata))
+    func tell(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
+        guard (stores + others).contains(where: { $0.isInterested(in: .notice) }) else { return }
+        notices.post(.notice(message, metadata()))
     }
 
     /// Whether ``run()`` has handed out everything and is about to return.

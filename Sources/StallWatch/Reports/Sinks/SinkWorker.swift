@@ -57,11 +57,14 @@ final class SinkWorker: Sendable {
         box.withLock { $0.thread = thread }
     }
 
+    /// Whether the sink wants deliveries of that kind.
+    func isInterested(in kind: Delivery.Interest) -> Bool { description.interest.contains(kind) }
+
     /// Leaves something for the sink, if it is interested.
     ///
     /// Never waits.
     func submit(_ delivery: Delivery) {
-        guard description.interest.contains(delivery.interest) else { return }
+        guard isInterested(in: delivery.interest) else { return }
         let isLost = box.withLock { box in
             guard !box.isClosed else { return delivery.id != nil }
             if description.isStore, let id = delivery.id {
