@@ -184,7 +184,7 @@ size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine)
 bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, cunwind_image *_Nonnull image);
 
 /// Lets the calling thread run soon after it wakes, and timed waits of its end in time: for the watchdog's thread, before
-/// its first capture. Asks for the shortest slices (sched_setattr(2); Linux 6.12, older ones take no notice) and the least
+/// its first capture. Asks for short slices (sched_setattr(2); Linux 6.12, older ones take no notice) and the least
 /// timer slack. No privilege; policy and nice value stay. Returns whether the kernel took the slice: where it does not, the
 /// thread is as good as any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
 bool cunwind_make_thread_prompt(void);

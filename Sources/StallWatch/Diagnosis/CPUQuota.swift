@@ -50,18 +50,20 @@ struct CPUQuota {
     /// Those that are not there are left to be not opened: inside a container, a part of the path may not be visible.
     static func candidates(_ membership: String) -> [String] {
         var files: [String] = []
-        for line in membership.split(separator: "\n") {
-            let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+        func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+        for line in Array(membership.utf8).split(separator: UInt8(ascii: "\n")) {
+            let fields = line.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
             guard fields.count == 3 else { continue }
             let roots: [String]
-            if fields[1].isEmpty {
+            let controllers = fields[1].split(separator: UInt8(ascii: ",")).map(text)
+            if controllers.isEmpty {
                 roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-            } else if fields[1].split(separator: ",").contains("cpu") {
-                roots = ["/sys/fs/cgroup/\(fields[1])"]
+            } else if controllers.contains("cpu") {
+                roots = ["/sys/fs/cgroup/" + text(fields[1])]
             } else {
                 continue
             }
-            var path = fields[2].split(separator: "/").prefix(maximumDepth)
+            var path = fields[2].split(separator: UInt8(ascii: "/")).map(text).prefix(maximumDepth)
             while true {
                 let group = path.map { "/\($0)" }.joined()
                 files += roots.map { $0 + group + "/cpu.stat" }

@@ -34,7 +34,7 @@ extension StallReport.ProcessDescription {
         var system = utsname()
         uname(&system)
         let executable = readLink("/proc/self/exe") ?? ""
-        let name = executable.utf8.split(separator: UInt8(ascii: "/")).last
+        let name = Array(executable.utf8).split(separator: UInt8(ascii: "/")).last
         let stat = readSmallFile("/proc/self/stat")
         return Self(
             name: name.map { String(decoding: $0, as: UTF8.self) } ?? executable,
@@ -66,7 +66,7 @@ extension StallReport.ProcessDescription {
 
     private static func prettyName(_ release: String) -> String? {
         let (key, quote) = ("PRETTY_NAME=".utf8, UInt8(ascii: "\""))
-        let lines = release.utf8.split(separator: UInt8(ascii: "\n"))
+        let lines = Array(release.utf8).split(separator: UInt8(ascii: "\n"))
         guard let line = lines.first(where: { $0.starts(with: key) }) else { return nil }
         return String(decoding: line.dropFirst(key.count).drop { $0 == quote }.prefix { $0 != quote }, as: UTF8.self)
     }

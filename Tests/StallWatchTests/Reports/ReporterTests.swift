@@ -32,6 +32,21 @@ import Testing
         await stream.reduce(into: []) { $0.append($1) }
     }
 
+    @Test func whatTheMonitorTellsIsPutIntoWordsForALogOnly() throws {
+        var wordings = 0
+        func metadata() -> [String: String] {
+            wordings += 1
+            return ["threshold": "0.25 seconds"]
+        }
+        for (sinks, expected) in [([], 0), ([.closure { _ in }], 0), ([log], 1)] as [([ReportSink], Int)] {
+            let reporter = try reporter(sinks)
+            reporter.tell("stall monitor started", metadata())
+            try run(reporter)
+            #expect(wordings == expected)
+        }
+        #expect(lines == ["info stall monitor started"])
+    }
+
     @Test func whatIsSubmittedIsReportedInOrder() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
