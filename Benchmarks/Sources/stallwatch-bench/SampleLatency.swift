@@ -11,12 +11,16 @@ enum SampleLatency {
     /// Of a process; meanwhile the symbols of every image are read, which keeps a processor busy.
     static let firstStalls = 20
     static let threshold = Duration.milliseconds(20)
+    /// Between stalls in nanoseconds: enough for the last one's report.
+    static let pause: UInt64 = 100_000_000
 
     static func table() throws -> Table {
-        let samples = try sampling()
+        let samples = try sampling(pause: pause)
+        let withoutPause = try sampling(pause: 0)
         let latencies = [
             ("StallWatch's sample", Samples(samples.later)),
-            ("the same, of the first \(firstStalls) stalls of a process", Samples(samples.first)),
+            ("the same, when one stall comes right after another", Samples(withoutPause.later)),
+            ("the same, of the first \(firstStalls) stalls of a process", Samples(withoutPause.first)),
             ("a thread that sleeps until then", Samples(sleeping())),
         ]
         return Table(
@@ -30,7 +34,9 @@ enum SampleLatency {
     }
 
     /// The latencies of StallWatch, in milliseconds.
-    private static func sampling() throws -> (first: [Double], later: [Double]) {
+    ///
+    /// - Parameter pause: Of the thread after each stall, in nanoseconds.
+    private static func sampling(pause: UInt64) throws -> (first: [Double], later: [Double]) {
         let probe = LoopProbe(label: "measured")
         var configuration = StallMonitor.Configuration(threshold: threshold, reports: .none)
         // All stalls are the same one, and each is a measurement.
@@ -45,7 +51,10 @@ enum SampleLatency {
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()
-        for _ in 0..<(firstStalls + stalls) { stall(probe) }
+        for _ in 0..<(firstStalls + stalls) {
+            stall(probe)
+            sleep(until: now() + pause)
+        }
         // Hands out every report before it returns.
         monitor.stop()
         let all = latencies.withLock { $0 }
@@ -63,6 +72,14 @@ enum SampleLatency {
         probe.endTurn()
     }
 
+    /// Sleeps until that moment of CLOCK_MONOTONIC in nanoseconds.
+    private static func sleep(until end: UInt64) {
+        while now() < end {
+            var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
+            clock_nanosleep(CLOCK_MONOTONIC, Int32(TIMER_ABSTIME), &time, nil)
+        }
+    }
+
     private static func compute(until end: UInt64) {
         while now() < end {}
     }
@@ -74,10 +91,7 @@ enum SampleLatency {
             let due = now() + 20_000_000
             let woken = DispatchSemaphore(value: 0)
             startThread {
-                while now() < due {
-                    var time = timespec(tv_sec: Int(due / 1_000_000_000), tv_nsec: Int(due % 1_000_000_000))
-                    clock_nanosleep(CLOCK_MONOTONIC, Int32(TIMER_ABSTIME), &time, nil)
-                }
+                sleep(until: due)
                 let woke = now()
                 late.withLock { $0.append(Double(woke - due) / 1e6) }
                 woken.signal()
