@@ -24,3 +24,13 @@ func wallClockNow() -> UInt64 {
     clock_gettime(CLOCK_REALTIME, &time)
     return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
+
+/// A duration in nanoseconds: 0 for a negative one, 292 years at most.
+func nanoseconds(_ duration: Duration) -> UInt64 {
+    // Divided as two words: the standard library's parts of a duration are generic code of 128 bits.
+    let (high, low) = (duration.attoseconds >> 64, UInt64(truncatingIfNeeded: duration.attoseconds))
+    guard high >= 0 else { return 0 }
+    // With a larger one the quotient would be past Int64.max.
+    guard high < 500_000_000 else { return UInt64(Int64.max) }
+    return UInt64(1_000_000_000).dividingFullWidth((UInt64(truncatingIfNeeded: high), low)).quotient
+}

@@ -142,11 +142,3 @@ struct ReportSymbolication {
         }
     }
 }
-
-/// A duration that is not negative, in nanoseconds; at most 292 years.
-func nanoseconds(_ duration: Duration) -> UInt64 {
-    let (seconds, attoseconds) = duration.components
-    guard seconds >= 0, attoseconds >= 0 else { return 0 }
-    let (whole, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
-    return overflow ? UInt64(Int64.max) : min(whole, UInt64(Int64.max)) + UInt64(attoseconds / 1_000_000_000)
-}

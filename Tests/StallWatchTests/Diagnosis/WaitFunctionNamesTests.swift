@@ -13,9 +13,12 @@ import Testing
         names.prepare(for: images)
     }
 
-    /// What a frame in the middle of an exported function is named.
-    private func named(_ function: String) throws -> NamedFrame? {
-        let start = try #require(dlsym(nil, function))
+    /// What a frame in the middle of an exported function of the library is named.
+    private func named(_ function: String, of library: String = "libc.so.6") throws -> NamedFrame? {
+        // The library's own: a sanitizer has functions of the same names in the executable.
+        let handle = try #require(dlopen(library, RTLD_NOLOAD | RTLD_LAZY))
+        defer { dlclose(handle) }
+        let start = try #require(dlsym(handle, function))
         return names.names(of: [.init(address: UInt64(UInt(bitPattern: start)) + 1, isExact: true)], in: images).first
     }
 
@@ -30,14 +33,14 @@ import Testing
 
     @Test(arguments: ["dispatch_semaphore_wait", "dispatch_group_wait"])
     func aFunctionOfDispatchThatWaitsHasItsName(function: String) throws {
-        #expect(try named(function) == NamedFrame(function: function, image: "libdispatch.so"))
+        #expect(
+            try named(function, of: "libdispatch.so") == NamedFrame(function: function, image: "libdispatch.so"))
     }
 
-    @Test(arguments: ["strtol", "qsort", "dispatch_async"])
+    @Test(arguments: ["strtol", "qsort", "getenv"])
     func aFunctionThatTellsNothingHasNone(function: String) throws {
         let frame = try #require(try named(function))
-        #expect(frame.function == nil)
-        #expect(frame.image.hasPrefix("lib"))
+        #expect(frame == NamedFrame(function: nil, image: "libc.so.6"))
     }
 
     @Test func whatIsInNoImageHasNone() {
