@@ -16,10 +16,10 @@
 #include "engine.h"
 #include "raw_system_call.h"
 
-/// Shorter than anybody else's slice (0.7 ms times the binary logarithm of the processors, 2.8 ms at most:
-/// kernel/sched/fair.c, sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. When a tick comes after
-/// the slice is over, what was preempted has the processor until the next one. Traced with 0.1 ms, the shortest that the
-/// kernel gives: 6 of 220 captures waited 2 to 4 ms for the reporter in their middle; with this, 5 of 660.
+/// Shorter than what others have (0.7 ms on one processor to 2.8 ms on eight and more: kernel/sched/fair.c,
+/// sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. When a tick comes after the slice is over, what
+/// was preempted has the processor until the next one. Traced with 0.1 ms, the shortest that the kernel gives: 6 of 220
+/// captures waited 2 to 4 ms for the reporter in their middle; with this, 5 of 660.
 #define SLICE_NANOSECONDS 500000u
 
 /// sched_setattr(2)'s first version of `struct sched_attr`, which the C library has from 2.41 on.
