@@ -26,9 +26,11 @@ import Testing
         }
     }
 
-    /// A host that takes the CPUs away for long lets the program settle late.
-    @Test(.repeatedWhileCPUIsStolen) func whileFiftyLoopsWaitTheWatchdogNeverWakesUp() async throws {
-        #expect(try await wakeUps(.waiting, in: .seconds(30)) == 0)
+    @Test func whileFiftyLoopsWaitTheWatchdogNeverWakesUp() async throws {
+        let stolen = StolenTime()
+        let wakeUps = try await wakeUps(.waiting, in: .seconds(30))
+        // Without the CPUs the program settles late.
+        stolen.excuses { #expect(wakeUps == 0) }
     }
 
     /// Once, and for the age of the oldest turn that a look finds (a millisecond, here) a little earlier.
@@ -39,8 +41,8 @@ import Testing
         #expect(wakeUps <= 40 + 1)
     }
 
-    /// A host that takes all CPUs away stops the process, too.
-    @Test(.repeatedWhileCPUIsStolen) func aStoppedProcessIsCountedAndNotReported() async throws {
+    @Test func aStoppedProcessIsCountedAndNotReported() async throws {
+        let stolen = StolenTime()
         try await withDirectory { directory in
             let child = try DemoProgram.start(.busy, threshold: Self.threshold, directory: directory)
             try await Task.sleep(for: .seconds(1))
@@ -55,7 +57,10 @@ import Testing
             try await Task.sleep(for: .seconds(1))
             let result = try #require(try await child.result())
             #expect(result.files.isEmpty)
-            #expect(result.heldBack[.processStopped] == stops)
+            let counted = result.heldBack[.processStopped]
+            #expect(counted >= stops)
+            // A host that takes all CPUs away stops the process, too.
+            stolen.excuses { #expect(counted == stops) }
         }
     }
 

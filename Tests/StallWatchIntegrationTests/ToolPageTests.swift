@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [3, 5_000])
+    @Test(arguments: [3, 20_000])
     func fewAndManyReports(count: Int) throws {
         let directory = try TemporaryDirectory()
         try ToolReports.write(count, to: directory.path + "/reports.ndjson")
@@ -31,10 +31,9 @@ import Testing
         #expect(page.status == 0, "\(page.text)")
         let figures = page.text.split { !$0.isNumber }.compactMap { Int($0) }
         try #require(figures.count == 3)
-        print("a page of \(count) reports: \(figures[1]) bytes, loaded in \(figures[2]) ms")
         #expect(figures[0] == count)
-        // Measured with 20,000: 3.9 MB, and 1.4 s to load beside other work on two cores.
-        #expect(figures[1] < 1_500_000)
+        // Measured: 3.9 MB, and 1.4 s to load beside other work on two cores.
+        #expect(figures[1] < 6_000_000)
         #expect(figures[2] < 10_000)
     }
 
