@@ -9,7 +9,7 @@ final class WaitFunctionNames {
     /// From the system call outwards it is five to a mutex's function, with room for more.
     static let innermost = 8
 
-    /// By the path of the library.
+    /// By the path of the library, with the names that an app calls them by.
     private var functions: [String: [ELFFile.Function]] = [:]
 
     /// Looks for the functions in those libraries among `images` that were not looked into yet.
@@ -18,7 +18,9 @@ final class WaitFunctionNames {
     func prepare(for images: ImageList) {
         for image in images.images where Self.libraries.contains(image.name) && functions[image.path] == nil {
             let found = try? ELFFile(path: image.path).functions { Self.tells(Self.name($0)) }
-            functions[image.path] = found ?? []
+            functions[image.path] = (found ?? []).map {
+                ELFFile.Function(name: Self.name($0.name), addresses: $0.addresses)
+            }
         }
     }
 
@@ -28,7 +30,7 @@ final class WaitFunctionNames {
             let address = frame.lookupAddress
             guard let image = images.image(at: address) else { return NamedFrame(function: nil, image: "") }
             let function = functions[image.path]?.first { $0.addresses.contains(address &- image.base) }
-            return NamedFrame(function: function.map { Self.name($0.name) }, image: image.name)
+            return NamedFrame(function: function?.name, image: image.name)
         }
     }
 
