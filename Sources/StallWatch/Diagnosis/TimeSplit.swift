@@ -46,23 +46,32 @@ extension TimeSplit {
             if let last = inside.last { sum.add(Amount(value, last, after, inside: end - last.time, rateOutside: 0)) }
             return sum
         }
-        var cpu: UInt64 = 0
-        var queue: UInt64 = 0
-        if let first = inside.first, let last = inside.last {
-            let span = last.time - first.time
-            cpu = min(last.onCPU - min(first.onCPU, last.onCPU), span)
-            queue = min(last.runQueue - min(first.runQueue, last.runQueue), span - cpu)
-            if first.isRunnable, last.isRunnable, first.voluntarySwitches == last.voluntarySwitches {
-                // It never waited: also the part of the run queue that schedstat does not show while it lasts is known.
-                queue = span - cpu
-            }
-        }
+        let (cpu, queue) = Self.known(inside)
         let onCPU = amount(\.onCPU, known: cpu)
         let runQueue = amount(\.runQueue, known: queue)
         self.onCPU = min(onCPU.estimate, duration)
         self.runQueue = min(runQueue.estimate, duration - self.onCPU)
         blocked = duration - self.onCPU - self.runQueue
         uncertainty = min(onCPU.uncertainty, duration)
+    }
+
+    /// What is known of the time between the first and the last of the readings of one turn.
+    private static func known(_ readings: [ThreadReading]) -> (onCPU: UInt64, runQueue: UInt64) {
+        var sum: (onCPU: UInt64, runQueue: UInt64) = (0, 0)
+        // Counted before schedstat tells of it.
+        var ahead: UInt64 = 0
+        for (from, to) in zip(readings, readings.dropFirst()) {
+            let span = to.time - from.time
+            let onCPU = min(to.onCPU - min(from.onCPU, to.onCPU), span)
+            let told = to.runQueue - min(from.runQueue, to.runQueue)
+            let isReady = from.isRunnable && to.isRunnable && from.voluntarySwitches == to.voluntarySwitches
+            // Who never waited was ready for all of the rest: also for a wait for a CPU that schedstat does not show
+            // while it lasts, and for one that it never shows, because the host of this machine had taken the CPU.
+            let runQueue = isReady ? span - onCPU : min(told - min(ahead, told), span - onCPU)
+            ahead = isReady ? runQueue - min(told, runQueue) : 0
+            sum = (sum.onCPU + onCPU, sum.runQueue + runQueue)
+        }
+        return sum
     }
 
     /// An amount of time, and by how much it may be wrong.

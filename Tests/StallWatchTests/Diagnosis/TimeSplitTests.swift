@@ -38,6 +38,30 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.blocked == 0)
     }
 
+    /// The host of a virtual machine had the CPU for half of the first part, which no clock of the thread shows.
+    @Test func aThreadThatWaitedLaterHadBeenReadyBefore() throws {
+        let readings = [
+            reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 50, state: "R"),
+            reading(at: 200, cpu: 50, switches: 1),
+        ]
+        let split = try #require(timeSplit(readings, from: 0, to: 200))
+        #expect(split.onCPU == 50_000_000)
+        #expect(split.runQueue == 50_000_000)
+        #expect(split.blocked == 100_000_000)
+    }
+
+    @Test func aWaitForACPUCountsOnce() throws {
+        // It lasts at the second reading, when schedstat does not know of it yet, and is over 10 ms later.
+        let readings = [
+            reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 60, state: "R"),
+            reading(at: 200, cpu: 100, queue: 50, switches: 1),
+        ]
+        let split = try #require(timeSplit(readings, from: 0, to: 200))
+        #expect(split.onCPU == 100_000_000)
+        #expect(split.runQueue == 50_000_000)
+        #expect(split.blocked == 50_000_000)
+    }
+
     @Test func whatAnIdleLoopDidBetweenTheReadingsWasInTheTurn() throws {
         let readings = [
             reading(at: 0, cpu: 0), reading(at: 900, cpu: 0), reading(at: 1_040, cpu: 40), reading(at: 1_100, cpu: 40),
