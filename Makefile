@@ -32,6 +32,14 @@ soak: install ## All scenarios at random for ten minutes (SOAK=8h), beside forks
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
+# How often: make rounds ROUNDS=3
+ROUNDS := 20
+
+.PHONY: rounds
+rounds: install ## Run all scenarios twenty times (ROUNDS=n) and count what is reported rightly: two minutes a round
+	$(SWIFT) build -c release --product stallwatch-demo --enable-all-traits
+	scripts/repeat-scenarios.py "$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" $(ROUNDS)
+
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
 UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
 # A test that hangs is a failure, too: each half takes a few minutes, and is ended after 20.
