@@ -1,8 +1,17 @@
 /// Notices that time has passed in which nothing in the process could run.
 ///
 /// A pure value. A thread that sleeps until a deadline and wakes up late was either at work until after it, or waiting for a
-/// CPU (so were the loops, and that is worth reporting), or nobody was running at all.
+/// CPU (so were the loops, and that is worth reporting), or its CPU was with another machine of the host, or nobody was
+/// running at all.
 struct GapDetector: Equatable {
+    /// What a late wake-up means for the turns that last.
+    enum Gap: Equatable {
+        /// They are measured anew.
+        case held(HeldBackReason)
+        /// Some were kept from running and some were not: they get ``GapDetector/respite`` to end before they are judged.
+        case stolen
+    }
+
     /// The clocks at one moment, in nanoseconds.
     struct Reading: Equatable {
         var monotonic: UInt64
@@ -15,7 +24,14 @@ struct GapDetector: Equatable {
     /// Lateness and suspensions up to this are normal, in nanoseconds: timer slack, a page fault, an interrupt.
     static let tolerance: UInt64 = 50_000_000
 
+    /// How long a turn that was kept from running by the host may go on before it is judged, in nanoseconds.
+    ///
+    /// A healthy one needs its few milliseconds; more would hide stalls on hosts that do this all the time.
+    static let respite: UInt64 = 50_000_000
+
     private var last: Reading?
+    /// Whether the last wake-up gave a respite: there are no two in a row.
+    private var hadRespite = false
     private var deadline = UInt64.max
 
     /// The watchdog goes to sleep until `deadline`, or without one (`.max`).
@@ -29,20 +45,28 @@ struct GapDetector: Equatable {
 
     /// The watchdog has woken up.
     ///
-    /// Returns why the loops' turns have to be measured anew, if they have.
-    ///
-    /// - Parameter firstBegin: When the earliest turn that lasts now began: it ended a sleep without a deadline.
-    mutating func wake(at reading: Reading, firstBegin: UInt64?) -> HeldBackReason? {
+    /// - Parameters:
+    ///   - reading: The clocks now.
+    ///   - firstBegin: When the earliest turn that lasts now began: it ended a sleep without a deadline.
+    ///   - stolen: How long the host has kept a CPU from running meanwhile, in nanoseconds, or somewhat more; asked for only
+    ///     when the watchdog is late.
+    /// - Returns: What the turns that last need, if it is anything.
+    mutating func wake(at reading: Reading, firstBegin: UInt64?, stolen: () -> UInt64) -> Gap? {
         guard let last else { return nil }
+        let isRested = hadRespite
+        hadRespite = false
         self.last = nil
         let suspended = (reading.boot &- reading.monotonic) &- (last.boot &- last.monotonic)
         // Clocks that are read one after the other may differ by a little in either direction.
-        if suspended > Self.tolerance, suspended < UInt64.max / 2 { return .suspended }
+        if suspended > Self.tolerance, suspended < UInt64.max / 2 { return .held(.suspended) }
         // Without a deadline it was woken by the first turn that began since, if it was that and not something else.
         let due = deadline != .max ? deadline : firstBegin.flatMap { $0 >= last.monotonic ? $0 : nil } ?? .max
         guard due != .max, reading.monotonic > due else { return nil }
         let late = reading.monotonic - due
-        let occupied = reading.occupied &- last.occupied
-        return late > Self.tolerance && late - min(occupied, late) > Self.tolerance ? .processStopped : nil
+        let unexplained = late - min(reading.occupied &- last.occupied, late)
+        guard unexplained > Self.tolerance else { return nil }
+        guard unexplained - min(stolen(), unexplained) <= Self.tolerance else { return .held(.processStopped) }
+        hadRespite = !isRested
+        return isRested ? nil : .stolen
     }
 }

@@ -3,6 +3,9 @@ public enum HeldBackReason: String, Codable, Sendable, CaseIterable {
     /// The whole process had been stopped: SIGSTOP, the cgroup freezer, a paused virtual machine. The watchdog was late
     /// itself, and had not been waiting for a CPU.
     case processStopped
+    /// The host of this virtual machine had given its CPUs to others (steal, proc_stat(5)), so the watchdog was late: turns
+    /// got 50 ms more to end.
+    case cpuStolen
     /// The machine had been suspended.
     case suspended
     /// A debugger was attached to the loop's thread.

@@ -62,6 +62,7 @@ final class Watchdog: Sendable {
         var watches: [LoopWatch] = []
         var version = 0
         let clocks = WatchdogClocks()
+        let stolen = StealTime()
         var gaps = GapDetector()
         var counting: (from: UInt64, reason: HeldBackReason) = (0, .processStopped)
         while true {
@@ -72,9 +73,21 @@ final class Watchdog: Sendable {
                 follow(state.2, &watches, services)
             }
             let awake = clocks.read(capturing: capturer.timeTaken)
-            if let reason = gaps.wake(at: awake, firstBegin: watches.compactMap(\.turnBegan).min()) {
+            let gap = gaps.wake(
+                at: awake, firstBegin: watches.compactMap(\.turnBegan).min(), stolen: stolen.sinceBase
+            )
+            stolen.renewBase(at: awake.monotonic)
+            switch gap {
+            case .held(let reason):
                 counting = (now(), reason)
                 heldBack.add(reason)
+            case .stolen:
+                heldBack.add(.cpuStolen)
+                gaps.sleep(at: awake, until: awake.monotonic &+ GapDetector.respite)
+                alarm.sleep(until: awake.monotonic &+ GapDetector.respite)
+                continue
+            case nil:
+                break
             }
             let pausedUntil = pauses.countingFrom(at: now())
             if pausedUntil > counting.from { counting = (pausedUntil, .paused) }

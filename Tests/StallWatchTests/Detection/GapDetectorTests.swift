@@ -11,71 +11,111 @@ import Testing
         GapDetector.Reading(monotonic: monotonic, boot: monotonic + suspended, occupied: waited)
     }
 
+    private mutating func wake(at reading: GapDetector.Reading, firstBegin: UInt64? = nil, stolen: UInt64 = 0)
+        -> GapDetector.Gap?
+    {
+        detector.wake(at: reading, firstBegin: firstBegin) { stolen }
+    }
+
     @Test mutating func theFirstWakeUpIsNoGap() {
-        #expect(detector.wake(at: clocks(10_000_000_000), firstBegin: nil) == nil)
+        #expect(wake(at: clocks(10_000_000_000)) == nil)
     }
 
     @Test(arguments: [0, 1, GapDetector.tolerance])
     mutating func aLittleLatenessIsNormal(late: UInt64) {
         detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(detector.wake(at: clocks(2_000 + late), firstBegin: nil) == nil)
+        #expect(wake(at: clocks(2_000 + late)) == nil)
     }
 
     @Test mutating func anEarlyWakeUpIsNormal() {
         detector.sleep(at: clocks(1_000), until: 2_000_000_000)
-        #expect(detector.wake(at: clocks(1_500), firstBegin: nil) == nil)
+        #expect(wake(at: clocks(1_500)) == nil)
     }
 
     @Test mutating func aWatchdogThatIsLateWasStoppedWithTheProcess() {
         detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(detector.wake(at: clocks(2_001 + Self.tolerance), firstBegin: nil) == .processStopped)
+        #expect(wake(at: clocks(2_001 + Self.tolerance)) == .held(.processStopped))
     }
 
     /// The loops were short of CPU too, and that is what they are watched for.
     @Test mutating func aWatchdogThatWaitedForACPUIsNoGap() {
         detector.sleep(at: clocks(1_000, waited: 500), until: 2_000)
         let late = 3 * Self.tolerance
-        #expect(detector.wake(at: clocks(2_000 + late, waited: 500 + late), firstBegin: nil) == nil)
+        #expect(wake(at: clocks(2_000 + late, waited: 500 + late)) == nil)
         detector.sleep(at: clocks(1_000, waited: 500), until: 2_000)
         #expect(
-            detector.wake(at: clocks(2_000 + late, waited: 500 + late / 2), firstBegin: nil) == .processStopped,
+            wake(at: clocks(2_000 + late, waited: 500 + late / 2)) == .held(.processStopped),
             "half of it is not explained"
         )
     }
 
+    /// A stall that goes on while the host takes the CPUs is one, and what was only kept from its end is none.
+    @Test mutating func aWatchdogWhoseCPUWasTakenGivesOneRespite() {
+        let late = 3 * Self.tolerance
+        for expected in [.stolen, nil, .stolen] as [GapDetector.Gap?] {
+            detector.sleep(at: clocks(1_000), until: 2_000)
+            #expect(wake(at: clocks(2_000 + late), stolen: late) == expected)
+        }
+        detector.sleep(at: clocks(1_000), until: 2_000)
+        #expect(wake(at: clocks(2_000), stolen: late) == nil, "on time again")
+        detector.sleep(at: clocks(1_000), until: 2_000)
+        #expect(wake(at: clocks(2_000 + late), stolen: late) == .stolen)
+    }
+
+    @Test mutating func whatWasTakenAndWaitedForAddsUp() {
+        let late = 3 * Self.tolerance
+        detector.sleep(at: clocks(1_000), until: 2_000)
+        #expect(wake(at: clocks(2_000 + late, waited: Self.tolerance), stolen: Self.tolerance) == .stolen)
+        detector.sleep(at: clocks(1_000), until: 2_000)
+        let more = clocks(2_001 + late, waited: Self.tolerance)
+        #expect(wake(at: more, stolen: Self.tolerance) == .held(.processStopped), "a nanosecond is not explained")
+    }
+
+    /// It takes 30 us and more to read.
+    @Test mutating func nobodyAsksWhatWasTakenWhileTheWatchdogIsOnTime() {
+        detector.sleep(at: clocks(1_000), until: 2_000)
+        var isAsked = false
+        let gap = detector.wake(at: clocks(2_000 + Self.tolerance), firstBegin: nil) {
+            isAsked = true
+            return 0
+        }
+        #expect(gap == nil)
+        #expect(!isAsked)
+    }
+
     @Test mutating func timeInSuspensionIsAGapHoweverShortTheSleepWas() {
         detector.sleep(at: clocks(1_000), until: .max)
-        #expect(detector.wake(at: clocks(1_001, suspended: Self.tolerance + 1), firstBegin: nil) == .suspended)
+        #expect(wake(at: clocks(1_001, suspended: Self.tolerance + 1)) == .held(.suspended))
     }
 
     /// Two clocks are read one after the other.
     @Test mutating func clocksThatDifferByALittleAreNoSuspension() {
         detector.sleep(at: clocks(1_000, suspended: 100), until: .max)
-        #expect(detector.wake(at: clocks(5_000, suspended: 60), firstBegin: nil) == nil)
+        #expect(wake(at: clocks(5_000, suspended: 60)) == nil)
         detector.sleep(at: clocks(1_000, suspended: 100), until: .max)
-        #expect(detector.wake(at: clocks(5_000, suspended: 140), firstBegin: nil) == nil)
+        #expect(wake(at: clocks(5_000, suspended: 140)) == nil)
     }
 
     @Test mutating func aSuspensionIsToldOnce() {
         detector.sleep(at: clocks(1_000), until: .max)
         let after = clocks(2_000, suspended: 2 * Self.tolerance)
-        #expect(detector.wake(at: after, firstBegin: nil) == .suspended)
+        #expect(wake(at: after) == .held(.suspended))
         detector.sleep(at: after, until: .max)
-        #expect(detector.wake(at: clocks(3_000, suspended: 2 * Self.tolerance), firstBegin: nil) == nil)
+        #expect(wake(at: clocks(3_000, suspended: 2 * Self.tolerance)) == nil)
     }
 
     /// A parked watchdog has no deadline; what wakes it is a turn that begins.
     @Test mutating func aParkedWatchdogIsLateAfterTheTurnThatWokeIt() {
         detector.sleep(at: clocks(1_000), until: .max)
         let now = 60_000 + Self.tolerance
-        #expect(detector.wake(at: clocks(now), firstBegin: 60_000) == nil)
+        #expect(wake(at: clocks(now), firstBegin: 60_000) == nil)
         detector.sleep(at: clocks(1_000), until: .max)
-        #expect(detector.wake(at: clocks(now), firstBegin: 59_999) == .processStopped)
+        #expect(wake(at: clocks(now), firstBegin: 59_999) == .held(.processStopped))
     }
 
     @Test(arguments: [nil, 500])
     mutating func aParkedWatchdogThatNoTurnWokeIsNotLate(firstBegin: UInt64?) {
         detector.sleep(at: clocks(1_000), until: .max)
-        #expect(detector.wake(at: clocks(1_000_000_000_000), firstBegin: firstBegin) == nil)
+        #expect(wake(at: clocks(1_000_000_000_000), firstBegin: firstBegin) == nil)
     }
 }

@@ -133,7 +133,7 @@ import Testing
                         "isInApp": true, "reason": "unknown" } ],
           "monitor": {
             "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "stop"],
-            "heldBack": { "processStopped": 0, "suspended": 0, "debugger": 0, "paused": 0, "threadEnded": 0, "repeated": 5, "rateLimit": 1 }
+            "heldBack": { "processStopped": 0, "cpuStolen": 0, "suspended": 0, "debugger": 0, "paused": 0, "threadEnded": 0, "repeated": 5, "rateLimit": 1 }
           }
         }
         """
