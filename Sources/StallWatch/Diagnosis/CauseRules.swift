@@ -7,7 +7,8 @@
 ///    the time.
 /// 4. Run queue: `throttled`, if the cgroup's quota kept it from running for half of that time or more, else `starved`.
 /// 5. Blocked: what most of the looks that met it waiting saw, each counting for the time since the look before:
-///    a page of memory is `paging`; a call, by its purpose, is `lock`, `sleep`, `io`, or `syscall` for all others.
+///    a page of memory is `paging`; a call, by its purpose, is `lock`, `sleep`, `io`, or `syscall` for all others. A call that
+///    just goes on after a signal, and is not known, counts only if no other look met it waiting.
 ///    Without such a look: `paging`, if the faults that went to a disk explain the time; else what most of the looks
 ///    at the thread on CPU saw, if they met it in a function of libc that makes such a call; else `unknown`.
 enum CauseRules {
@@ -61,7 +62,8 @@ enum CauseRules {
     }
 
     private static func blocked(_ evidence: Evidence, share: Double) -> Verdict {
-        let (winner, part) = mostSeen(in: evidence, kind(of:))
+        var (winner, part) = mostSeen(in: evidence, kind(of:))
+        if winner == nil { (winner, part) = mostSeen(in: evidence, kindOfRestarted(in:)) }
         guard let winner else {
             if evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked {
                 return Verdict(kind: .paging, confidence: .likely)
@@ -103,8 +105,13 @@ enum CauseRules {
         case .running: return nil
         case .faulting: return .paging
         case .waiting(let call):
-            return Cause.Kind(observation.call?.purpose ?? call.purpose)
+            return call.isRestarted ? nil : Cause.Kind(observation.call?.purpose ?? call.purpose)
         }
+    }
+
+    private static func kindOfRestarted(in observation: Observation) -> Cause.Kind? {
+        guard case .waiting(let call) = observation.activity, call.isRestarted else { return nil }
+        return .syscall
     }
 
     private static func kindOfFunction(in observation: Observation) -> Cause.Kind? {

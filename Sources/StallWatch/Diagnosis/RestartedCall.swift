@@ -1,4 +1,7 @@
 extension SystemCall {
+    /// Whether it is another call that goes on, and not known which.
+    var isRestarted: Bool { name == "restart_syscall" }
+
     /// The call that was made, where the kernel names restart_syscall(2).
     ///
     /// A wait that a signal without a handler has ended goes on under that name: of the calls that keep their rest in a
@@ -6,7 +9,7 @@ extension SystemCall {
     /// not handle it, if the child ends before the fork(2) that made it has unblocked the signals. Where the thread waits
     /// in the kernel tells which call it was.
     func original(waitChannel: String?) -> SystemCall {
-        guard name == "restart_syscall", let waitChannel, let original = Self.original(waitChannel, argument(0)),
+        guard isRestarted, let waitChannel, let original = Self.original(waitChannel, argument(0)),
             let number = SystemCallNames.current.number(of: original)
         else { return self }
         var call = self

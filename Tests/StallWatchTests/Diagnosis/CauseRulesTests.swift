@@ -66,6 +66,14 @@ private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 
         #expect(verdict.confidence == .certain)
     }
 
+    /// A thread that was stopped for its first look has just been let go at the second one.
+    @Test func aCallThatGoesOnTellsLessThanAnyOther() throws {
+        let restarted = try look(at: 80, in: "restart_syscall")
+        let looks = [try look(at: 20, in: "nanosleep"), restarted]
+        #expect(CauseRules.judge(evidence(blocked: 100, looks)).kind == .sleep)
+        #expect(CauseRules.judge(evidence(blocked: 100, [restarted])).kind == .syscall)
+    }
+
     @Test func pagesAreWaitedForOutsideOfCalls() {
         let fault = Observation(time: 50_000_000, activity: .faulting)
         #expect(CauseRules.judge(evidence(blocked: 100, [fault])).kind == .paging)
