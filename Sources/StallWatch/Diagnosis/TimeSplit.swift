@@ -41,7 +41,11 @@ extension TimeSplit {
         func amount(_ value: KeyPath<ThreadReading, UInt64>, known: UInt64) -> Amount {
             let rate = earlier.count == 2 ? Amount.rate(value, earlier[0], earlier[1]) : 0
             var sum = Amount(known)
-            sum.add(Amount(value, before, next, inside: head, rateOutside: rate))
+            if before == nil, let next, value == \.onCPU {
+                sum.add(Amount(onCPUBefore: next, inside: head))
+            } else {
+                sum.add(Amount(value, before, next, inside: head, rateOutside: rate))
+            }
             // Behind its turn the loop waits.
             if let last = inside.last { sum.add(Amount(value, last, after, inside: end - last.time, rateOutside: 0)) }
             return sum
@@ -80,6 +84,14 @@ extension TimeSplit {
         var uncertainty: UInt64 = 0
 
         init(_ exact: UInt64) { estimate = exact }
+
+        /// How much of its CPU time a thread had in the `inside` nanoseconds before the first reading of all.
+        ///
+        /// Who is ready then is taken to have been on a CPU, and who waits to have waited.
+        init(onCPUBefore first: ThreadReading, inside: UInt64) {
+            let most = min(first.onCPU, inside)
+            (estimate, uncertainty) = (first.isRunnable ? most : 0, most)
+        }
 
         /// How much of what passed between two readings falls into a stretch of `inside` nanoseconds at one of the two.
         ///

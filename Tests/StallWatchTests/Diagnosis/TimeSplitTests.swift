@@ -100,6 +100,16 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.onCPU >= split.uncertainty - min(split.uncertainty, split.onCPU))
     }
 
+    /// The first turn of all, in which the monitor was just made ready.
+    @Test(arguments: [("R", 100, 120), ("R", 20, 60), ("S", 100, 40), ("S", 20, 40)] as [(Character, UInt64, UInt64)])
+    func beforeTheFirstReadingAThreadDidWhatItDoesThen(state: Character, cpu: UInt64, onCPU: UInt64) throws {
+        let readings = [reading(at: 80, cpu: cpu, state: state), reading(at: 200, cpu: cpu + 40, switches: 1)]
+        let split = try #require(timeSplit(readings, from: 0, to: 200))
+        #expect(split.onCPU == onCPU * 1_000_000)
+        #expect(split.blocked == (200 - onCPU) * 1_000_000)
+        #expect(split.uncertainty == min(cpu, 80) * 1_000_000)
+    }
+
     @Test func nothingReadIsNothingKnown() {
         #expect(timeSplit([], from: 0, to: 100) == nil)
     }
