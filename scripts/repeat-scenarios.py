@@ -3,7 +3,8 @@
 
     scripts/repeat-scenarios.py DEMO [ROUNDS]
 
-Two scenarios run side by side, but for those that need the machine to themselves. In a virtual machine whose host takes
+Two scenarios run side by side, one of those that use much CPU time and one of the others, but for those that need the machine
+to themselves. In a virtual machine whose host takes
 its CPUs away (steal, proc_stat(5)) a stall is not as long as it was meant to be: a wrong verdict is then no verdict, and the
 scenario is run again, MAXIMUM_ATTEMPTS times in all; that is counted, and the last attempt is judged. A right verdict
 counts at once. What was wrong is kept in stalls/, as is summary.json, with all verdicts.
@@ -14,21 +15,24 @@ Exit status: 0 when all verdicts are right, 1 when not.
 import collections
 import concurrent.futures
 import json
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 # They compete for CPUs, or for the disk, themselves.
 ALONE = ["starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy"]
-LANES = 2
+# Seconds for one: a scenario takes 10 at most.
+PATIENCE = "120"
 MAXIMUM_ATTEMPTS = 5
 # The same as in the tests.
 STOLEN_LIMIT = 0.01
 OUTPUT = pathlib.Path("stalls")
 RIGHT = ("ok", "not-available")
 
-Verdict = collections.namedtuple("Verdict", "scenario verdict row attempts")
+Verdict = collections.namedtuple("Verdict", "scenario verdict rows attempts seconds cpu_seconds")
 
 
 def cpu_times():
@@ -45,18 +49,34 @@ def run(demo, scenario, round):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         summary = folder / "summary.json"
-        stolen, all = cpu_times()
-        command = [demo, "--quiet", "--scenario", scenario, "--output", folder, "--summary", summary]
-        done = subprocess.run(command, capture_output=True, text=True)
+        (stolen, all), begin = cpu_times(), time.monotonic()
+        command = ["timeout", PATIENCE, demo, "--quiet", "--scenario", scenario, "--output", folder, "--summary", summary]
+        with open(folder / "output.txt", "w") as output:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        _, child.returncode, usage = os.wait4(child.pid, 0)
+        seconds, cpu_seconds = time.monotonic() - begin, usage.ru_utime + usage.ru_stime
         rows = json.loads(summary.read_text()) if summary.exists() else []
-        words = [row["verdict"] for row in rows] or [f"exit status {done.returncode}: {done.stderr.strip()}"]
+        words = [row["verdict"] for row in rows] or [f"no verdict, see {folder}/output.txt"]
         if is_right := set(words) <= set(RIGHT):
             shutil.rmtree(folder)
         now_stolen, now_all = cpu_times()
         is_stolen = now_stolen - stolen > STOLEN_LIMIT * (now_all - all)
         if is_right or not is_stolen:
             break
-    return Verdict(scenario, words[0] if is_right else ", ".join(words), rows, attempt)
+    return Verdict(scenario, words[0] if is_right else ", ".join(words), rows, attempt, seconds, cpu_seconds)
+
+
+def lanes(last_round, scenarios):
+    """The scenarios in two parts that take as long, by the last round: those that use most of a CPU, and the others."""
+    if not last_round:
+        return scenarios[0::2], scenarios[1::2]
+    ordered = sorted((verdict for verdict in last_round if verdict.scenario in scenarios),
+                     key=lambda verdict: verdict.cpu_seconds / verdict.seconds)
+    half, parts = sum(verdict.seconds for verdict in ordered) / 2, ([], [])
+    for verdict in ordered:
+        parts[half <= 0].append(verdict.scenario)
+        half -= verdict.seconds
+    return parts
 
 
 def main():
@@ -65,9 +85,11 @@ def main():
     scenarios = [line.split()[0] for line in listed.splitlines() if line.strip()]
     verdicts = []
     for round in range(rounds):
-        for lanes, names in (LANES, [name for name in scenarios if name not in ALONE]), (1, ALONE):
-            with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
-                verdicts += pool.map(lambda name: run(demo, name, round), names)
+        parts = lanes(verdicts[-len(scenarios):], [name for name in scenarios if name not in ALONE])
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            for part in pool.map(lambda names: [run(demo, name, round) for name in names], parts):
+                verdicts += part
+        verdicts += [run(demo, name, round) for name in ALONE]
         for verdict in verdicts[-len(scenarios):]:
             if verdict.verdict not in RIGHT:
                 print(f"round {round + 1}: {verdict.scenario}: {verdict.verdict}", flush=True)
