@@ -72,7 +72,8 @@ let package = Package(
         // Threads in every state that the capture engine has to get right, in C. Part of the tests.
         .target(name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport"),
         // What test targets share.
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "TestSupport", dependencies: ["StallWatch"], path: "Tests/TestSupport", swiftSettings: settings),
         // A small app whose stalls tests can kill, starve of disk or abort.
         .executableTarget(
             name: "stallwatch-test-host", dependencies: ["StallWatch"], path: "Tests/Support/TestHost",

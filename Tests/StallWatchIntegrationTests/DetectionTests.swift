@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func whileFiftyLoopsWaitTheWatchdogNeverWakesUp() async throws {
-        let stolen = StolenTime()
+        let stolen = StealTime()
         let wakeUps = try await wakeUps(.waiting, in: .seconds(30))
         // Without the CPUs the program settles late.
         stolen.excuses { #expect(wakeUps == 0) }
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func aStoppedProcessIsCountedAndNotReported() async throws {
-        let stolen = StolenTime()
+        let stolen = StealTime()
         try await withDirectory { directory in
             let child = try DemoProgram.start(.busy, threshold: Self.threshold, directory: directory)
             try await Task.sleep(for: .seconds(1))

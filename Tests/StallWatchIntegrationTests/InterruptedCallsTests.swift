@@ -18,7 +18,7 @@ import Testing
 
     @Test(arguments: 0..<cunwind_test_call_count())
     func aCapturedThreadNeverNotices(index: Int) throws {
-        let stolen = StolenTime()
+        let stolen = StealTime()
         let call = cunwind_test_call_at(index)
         let name = String(cString: call.name)
         let capture = ThreadCapture(engine: try CUnwindEngine())

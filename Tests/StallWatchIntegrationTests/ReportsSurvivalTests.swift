@@ -29,7 +29,7 @@ import Testing
         let faults = Collected<String>()
         let missing = Collected<String>()
         let expected = Atomic<Int>(0)
-        let stolen = StolenTime()
+        let stolen = StealTime()
         // Two at a time: a machine that is overloaded would be late for its own reasons.
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             for _ in 0..<100 {

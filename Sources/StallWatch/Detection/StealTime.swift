@@ -1,56 +1,61 @@
 import Glibc
 
-/// How long the host of a virtual machine has kept CPUs of it from running: proc_stat(5)'s *steal*.
+/// How long the host of a virtual machine had kept each of its CPUs from running at one moment: proc_stat(5)'s *steal*.
 ///
 /// No thread sees that time on its own clocks: it is neither on a CPU then nor waiting for one.
-final class StealTime {
-    /// How old the state may be that a difference is taken to, in nanoseconds: the file takes 30 us to read with two CPUs,
-    /// and more with each, since the kernel adds up all interrupts for it.
-    static let maximumAge: UInt64 = 1_000_000_000
-    /// How much of the file is read.
+package struct StealTime: Sendable {
+    /// From this share of the time on, what was measured says little of who was measured.
     ///
-    /// Its first lines are of the CPUs, a hundred and more in so much; of further ones nothing is known.
-    private static let bytesRead = 8_192
+    /// A host that takes turns takes some 10 ms each time.
+    package static let disturbingShare = 0.01
     /// The kernel's unit of time here, in nanoseconds: 10 ms.
     private static let tick = 1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
 
-    private let file = OpenFile("/proc/stat")
-    private var buffer = [UInt8](repeating: 0, count: StealTime.bytesRead)
-    private var base: (time: UInt64, ticks: [UInt64]) = (0, [])
+    /// When it was read, in nanoseconds of the monotonic clock.
+    let time: UInt64
+    /// By CPU; empty where the kernel does not tell.
+    private let ticks: [UInt64]
 
-    /// Takes the state now as what ``sinceBase()`` counts from, unless there is one that is young enough.
+    /// Reads it.
     ///
-    /// - Parameter time: Now, in monotonic nanoseconds.
-    func renewBase(at time: UInt64) {
-        guard base.time == 0 || time &- base.time >= Self.maximumAge else { return }
-        base = (time, read())
+    /// That takes 50 us with two CPUs, and more with each: the kernel adds up all interrupts for the same file.
+    package init() {
+        self.init(readSmallFile("/proc/stat") ?? "", at: monotonicNow())
     }
 
-    /// The longest time, in nanoseconds, that was taken from one CPU since the base.
-    ///
-    /// 0 where the kernel does not tell, and on real machines.
-    func sinceBase() -> UInt64 {
-        let taken = zip(base.ticks, read()).map { before, now in now - min(before, now) }
-        return (taken.max() ?? 0) * Self.tick
-    }
-
-    private func read() -> [UInt64] {
-        guard let count = file?.read(into: &buffer),
-            let lastLine = buffer[..<count].lastIndex(of: UInt8(ascii: "\n"))
-        else { return [] }
-        return Self.ticks(in: ByteCursor(buffer, count: lastLine + 1))
-    }
-
-    /// The ticks stolen from each CPU: the eighth number of each line of one, which is `cpu`, its number, and times.
-    static func ticks(in text: ByteCursor) -> [UInt64] {
-        var (text, ticks) = (text, [UInt64]())
+    /// - Parameters:
+    ///   - text: The text of /proc/stat: of each CPU a line of `cpu`, its number, and times, of which this is the eighth.
+    ///   - time: When it was read.
+    init(_ text: String, at time: UInt64) {
+        var (cursor, ticks) = (ByteCursor(text), [UInt64]())
         // The first line is the sum of all.
-        guard text.skip(pastLinePrefix: "cpu ") else { return [] }
-        while text.skip(pastLinePrefix: "cpu"), text.number() != nil {
-            text.skipWords(7)
-            guard let stolen = text.number() else { break }
-            ticks.append(stolen)
+        if cursor.skip(pastLinePrefix: "cpu ") {
+            while cursor.skip(pastLinePrefix: "cpu"), cursor.number() != nil {
+                cursor.skipWords(7)
+                guard let stolen = cursor.number() else { break }
+                ticks.append(stolen)
+            }
         }
-        return ticks
+        self.ticks = ticks
+        self.time = time
+    }
+
+    /// The longest time, in nanoseconds, that was taken from one CPU until another moment.
+    func longest(until end: StealTime) -> UInt64 {
+        (taken(until: end).max() ?? 0) * Self.tick
+    }
+
+    /// The share of all CPUs' time that was taken until another moment, 0 to 1.
+    func share(until end: StealTime) -> Double {
+        let whole = Double(end.time &- time) * Double(ticks.count)
+        guard whole > 0 else { return 0 }
+        return min(Double(taken(until: end).reduce(0, +) * Self.tick) / whole, 1)
+    }
+
+    /// Whether more than ``disturbingShare`` was taken since.
+    package var isDisturbing: Bool { share(until: StealTime()) > Self.disturbingShare }
+
+    private func taken(until end: StealTime) -> [UInt64] {
+        zip(ticks, end.ticks).map { before, after in after - min(before, after) }
     }
 }

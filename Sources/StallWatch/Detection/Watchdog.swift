@@ -11,6 +11,9 @@ final class Watchdog: Sendable {
         var version = 0
         var isStopping = false
     }
+    /// How old the reading may be that tells what was stolen since, in nanoseconds: it costs too much for each look.
+    private static let stealAge: UInt64 = 1_000_000_000
+
     private let shared = Mutex(Shared())
     private let rules: WatchRules
     private let now: @Sendable () -> UInt64
@@ -62,7 +65,7 @@ final class Watchdog: Sendable {
         var watches: [LoopWatch] = []
         var version = 0
         let clocks = WatchdogClocks()
-        let stolen = StealTime()
+        var steal = StealTime()
         var gaps = GapDetector()
         var counting: (from: UInt64, reason: HeldBackReason) = (0, .processStopped)
         while true {
@@ -74,9 +77,10 @@ final class Watchdog: Sendable {
             }
             let awake = clocks.read(capturing: capturer.timeTaken)
             let gap = gaps.wake(
-                at: awake, firstBegin: watches.compactMap(\.turnBegan).min(), stolen: stolen.sinceBase
+                at: awake, firstBegin: watches.compactMap(\.turnBegan).min(),
+                stolen: { steal.longest(until: StealTime()) }
             )
-            stolen.renewBase(at: awake.monotonic)
+            if awake.monotonic &- steal.time >= Self.stealAge { steal = StealTime() }
             switch gap {
             case .held(let reason):
                 counting = (now(), reason)

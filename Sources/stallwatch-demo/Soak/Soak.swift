@@ -55,8 +55,9 @@ struct Soak: Sendable {
             }
             mischief.leaveOut(turn.scenario.leftOut)
             if turn.startsCold, await ColdStart.prepare() { totals.coldStarts += 1 }
+            let steal = StealTime()
             let outcome = try await run(turn.scenario, number: totals.scenarios + 1)
-            totals.add(outcome)
+            totals.add(outcome, isDisturbed: steal.isDisturbing)
             if outcome.verdict != .ok, outcome.verdict != .notAvailable { try tell(of: outcome, totals) }
             if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {
                 history.warmUpIsOver()
