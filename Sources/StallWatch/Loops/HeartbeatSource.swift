@@ -16,6 +16,8 @@ final class HeartbeatSource: LoopSource {
     private let isPending = Atomic<Bool>(false)
     private let lastSent = Atomic<UInt64>(0)
     private let lastRan = Atomic<UInt64>(0)
+    /// When the item had run that came before the last one sent: by then at least, the loop was in order.
+    private let ranBefore = Atomic<UInt64>(0)
 
     /// - Parameters:
     ///   - owner: The thread that runs the loop now, if that can be known.
@@ -47,7 +49,9 @@ final class HeartbeatSource: LoopSource {
         guard now >= due else { return due }
         isPending.store(true, ordering: .relaxed)
         lastSent.store(now, ordering: .relaxed)
-        if lastRan.load(ordering: .relaxed) != 0 { recorder.beginTurn(at: now) }
+        let ran = lastRan.load(ordering: .relaxed)
+        ranBefore.store(ran, ordering: .relaxed)
+        if ran != 0 { recorder.beginTurn(at: now) }
         send { [self] in
             recorder.noteThread()
             let ran = monotonicNow()
@@ -74,7 +78,8 @@ final class HeartbeatSource: LoopSource {
     func remove() { whenRemoved() }
 
     func startUncertainty(of began: UInt64) -> UInt64? {
-        let healthy = lastRan.load(ordering: .relaxed)
+        // Not when the last one ran: a late watchdog may look at a turn that is over.
+        let healthy = ranBefore.load(ordering: .relaxed)
         return began > healthy ? began - healthy : 0
     }
 }

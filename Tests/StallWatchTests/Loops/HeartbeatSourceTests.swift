@@ -69,6 +69,19 @@ import Testing
         #expect(loop.pending == 1)
     }
 
+    /// A watchdog that was kept from the CPU looks at the turn when it is over.
+    @Test func aStallMayHaveBegunSinceTheItemBeforeAlsoWhenItIsOver() throws {
+        let source = source()
+        _ = source.beat(recorder, threshold: 2, at: monotonicNow())
+        loop.runAll()
+        let began = monotonicNow()
+        _ = source.beat(recorder, threshold: 2, at: began)
+        let uncertainty = try #require(source.startUncertainty(of: began))
+        #expect(uncertainty > 0)
+        loop.runAll()
+        #expect(source.startUncertainty(of: began) == uncertainty)
+    }
+
     @Test func theOwnerIsCapturedAndNoThreadThatRanTheLoopBefore() {
         recorder.noteThread()
         #expect(source(owner: .thread(77)).target(of: recorder) == .thread(77))
