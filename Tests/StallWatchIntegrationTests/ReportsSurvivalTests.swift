@@ -28,28 +28,31 @@ import Testing
         let scratch = try TemporaryDirectory()
         let faults = Collected<String>()
         let missing = Collected<String>()
+        let disturbed = Collected<String>()
         let expected = Atomic<Int>(0)
-        let stolen = StealTime()
         // Two at a time: a machine that is overloaded would be late for its own reasons.
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             for _ in 0..<100 {
                 do {
-                    try killOnce(in: scratch, faults, missing, expected)
+                    try killOnce(in: scratch, faults, missing, disturbed, expected)
                 } catch {
                     faults.add("\(error)")
                 }
             }
         }
         #expect(faults.all == [])
-        stolen.excuses {
-            #expect(missing.all == [])
-            #expect(expected.load(ordering: .relaxed) >= 100, "most runs are killed in a stall that is old enough")
+        #expect(missing.all == [])
+        withKnownIssue("the host gave this machine's CPUs to others", isIntermittent: true) {
+            #expect(disturbed.all == [])
         }
+        let count = expected.load(ordering: .relaxed)
+        #expect(count >= 100, "most runs are killed in a stall that is old enough")
+        #expect(disturbed.all.count < count / 2)
 
         // The next start finds what is left.
         #expect(try TestHost(["stalls", scratch.path, "\(Self.threshold)", "0", "1", "1"]).finish() == ["S 0"])
         let reports = try scratch.reports()
-        #expect(reports.count >= expected.load(ordering: .relaxed) - missing.all.count)
+        #expect(reports.count >= count - missing.all.count - disturbed.all.count)
         #expect(reports.allSatisfy { $0.state == .abandoned || $0.state == .ended })
         #expect(reports.contains { $0.state == .abandoned })
         #expect(scratch.names == scratch.reportNames, "no temporary files")
@@ -59,8 +62,9 @@ import Testing
 
     private func killOnce(
         in scratch: TemporaryDirectory, _ faults: Collected<String>, _ missing: Collected<String>,
-        _ expected: borrowing Atomic<Int>
+        _ disturbed: Collected<String>, _ expected: borrowing Atomic<Int>
     ) throws {
+        let stolen = StealTime()
         let before = Set(scratch.reportNames)
         // Two stalls: a third of the same kind would be held back as a repeat.
         let host = try TestHost(["stalls", scratch.path, "\(Self.threshold)", "2", "150", "300"])
@@ -83,7 +87,12 @@ import Testing
             let began = Int64(stall.began / 1_000) + offset
             let isThere = reports.contains { abs($0.startedAt.microsecondsSince1970 - began) < 30_000 }
             if !isThere {
-                missing.add("no report of a stall, killed after \((killed - stall.began) / 1_000_000) ms")
+                let others = reports.map { report in
+                    "\(report.startedAt.microsecondsSince1970 - began) us later, \(report.monitor.heldBack)"
+                }
+                (stolen.isDisturbing ? disturbed : missing).add(
+                    "no report of a stall, killed after \((killed - stall.began) / 1_000_000) ms; there are \(others)"
+                )
             }
         }
     }

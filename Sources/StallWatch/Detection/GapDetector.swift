@@ -8,7 +8,7 @@ struct GapDetector: Equatable {
     enum Gap: Equatable {
         /// They are measured anew.
         case held(HeldBackReason)
-        /// Some were kept from running and some were not: they get ``GapDetector/respite`` to end before they are judged.
+        /// Some were kept from running and some were not: they get a respite to end before they are judged.
         case stolen
     }
 
@@ -24,10 +24,12 @@ struct GapDetector: Equatable {
     /// Lateness and suspensions up to this are normal, in nanoseconds: timer slack, a page fault, an interrupt.
     static let tolerance: UInt64 = 50_000_000
 
-    /// How long a turn that was kept from running by the host may go on before it is judged, in nanoseconds.
+    /// How long turns that were kept from running by the host may go on before they are judged, in nanoseconds.
     ///
-    /// A healthy one needs its few milliseconds; more would hide stalls on hosts that do this all the time.
-    static let respite: UInt64 = 50_000_000
+    /// Healthy ones need a part of their threshold; more would hide stalls on hosts that do this all the time.
+    ///
+    /// - Parameter threshold: The shortest that a loop has.
+    static func respite(threshold: UInt64) -> UInt64 { min(threshold / 5, tolerance) }
 
     private var last: Reading?
     /// Whether the last wake-up gave a respite: there are no two in a row.

@@ -4,7 +4,7 @@ public enum HeldBackReason: String, Codable, Sendable, CaseIterable {
     /// itself, and had not been waiting for a CPU.
     case processStopped
     /// The host of this virtual machine had given its CPUs to others (steal, proc_stat(5)), so the watchdog was late: turns
-    /// got 50 ms more to end.
+    /// got a fifth of the threshold more to end, 50 ms at most.
     case cpuStolen
     /// The machine had been suspended.
     case suspended

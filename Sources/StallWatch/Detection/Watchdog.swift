@@ -87,8 +87,10 @@ final class Watchdog: Sendable {
                 heldBack.add(reason)
             case .stolen:
                 heldBack.add(.cpuStolen)
-                gaps.sleep(at: awake, until: awake.monotonic &+ GapDetector.respite)
-                alarm.sleep(until: awake.monotonic &+ GapDetector.respite)
+                let threshold = watches.map(\.loop.threshold).min() ?? 0
+                let deadline = awake.monotonic &+ GapDetector.respite(threshold: threshold)
+                gaps.sleep(at: awake, until: deadline)
+                alarm.sleep(until: deadline)
                 continue
             case nil:
                 break

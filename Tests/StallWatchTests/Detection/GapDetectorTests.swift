@@ -62,6 +62,12 @@ import Testing
         #expect(wake(at: clocks(2_000 + late), stolen: late) == .stolen)
     }
 
+    @Test func theRespiteIsAPartOfTheThreshold() {
+        #expect(GapDetector.respite(threshold: 20_000_000) == 4_000_000)
+        #expect(GapDetector.respite(threshold: 250_000_000) == 50_000_000)
+        #expect(GapDetector.respite(threshold: 10_000_000_000) == 50_000_000)
+    }
+
     @Test mutating func whatWasTakenAndWaitedForAddsUp() {
         let late = 3 * Self.tolerance
         detector.sleep(at: clocks(1_000), until: 2_000)
