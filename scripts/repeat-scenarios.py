@@ -32,7 +32,7 @@ STOLEN_LIMIT = 0.01
 OUTPUT = pathlib.Path("stalls")
 RIGHT = ("ok", "not-available")
 
-Verdict = collections.namedtuple("Verdict", "scenario verdict rows attempts seconds cpu_seconds")
+Verdict = collections.namedtuple("Verdict", "scenario verdict row attempts seconds cpu_seconds")
 
 
 def cpu_times():
@@ -55,15 +55,16 @@ def run(demo, scenario, round):
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         _, child.returncode, usage = os.wait4(child.pid, 0)
         seconds, cpu_seconds = time.monotonic() - begin, usage.ru_utime + usage.ru_stime
-        rows = json.loads(summary.read_text()) if summary.exists() else []
-        words = [row["verdict"] for row in rows] or [f"no verdict, see {folder}/output.txt"]
-        if is_right := set(words) <= set(RIGHT):
+        row = json.loads(summary.read_text())[0] if summary.exists() else {}
+        verdict = row.get("verdict", f"no verdict, see {folder}/output.txt")
+        is_right = verdict in RIGHT
+        if is_right:
             shutil.rmtree(folder)
         now_stolen, now_all = cpu_times()
         is_stolen = now_stolen - stolen > STOLEN_LIMIT * (now_all - all)
         if is_right or not is_stolen:
             break
-    return Verdict(scenario, words[0] if is_right else ", ".join(words), rows, attempt, seconds, cpu_seconds)
+    return Verdict(scenario, verdict, row, attempt, seconds, cpu_seconds)
 
 
 def lanes(last_round, scenarios):
