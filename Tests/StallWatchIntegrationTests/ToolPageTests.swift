@@ -5,29 +5,30 @@ import Testing
 /// The page of `stallwatch html` in a real browser: headless Chromium, used by keyboard.
 @Suite(.serialized) struct ToolPageTests {
     /// Makes the page, opens it, and returns what was measured.
-    private func open(_ reports: String, _ function: String, _ options: [String] = []) throws -> Command.Output {
+    private func open(_ reports: String, _ function: String, _ options: [String] = []) async throws -> Command.Output {
         let directory = try TemporaryDirectory()
-        try Tool.run(["html", reports, "-o", directory.path + "/page.html"])
-        try Tool.run(["top", reports, "--json"]).write(
-            toFile: directory.path + "/top.json", atomically: true, encoding: .utf8)
+        async let page = Tool.run(["html", reports, "-o", directory.path + "/page.html"])
+        async let top = Tool.run(["top", reports, "--json"])
+        try await top.write(toFile: directory.path + "/top.json", atomically: true, encoding: .utf8)
+        _ = try await page
         return try Tool.reader(
             "open-page.py", [directory.path + "/page.html", directory.path + "/top.json", function] + options)
     }
 
-    @Test func realReportsInLightAndDark() throws {
+    @Test func realReportsInLightAndDark() async throws {
         let directory = try TemporaryDirectory()
         try Tool.stallDemo(into: directory.path)
         for options in [[], ["--dark"]] {
-            let page = try open(directory.path, Tool.spinning, options)
+            let page = try await open(directory.path, Tool.spinning, options)
             #expect(page.status == 0, "\(page.text)")
         }
     }
 
     @Test(arguments: [3, 20_000])
-    func fewAndManyReports(count: Int) throws {
+    func fewAndManyReports(count: Int) async throws {
         let directory = try TemporaryDirectory()
         try ToolReports.write(count, to: directory.path + "/reports.ndjson")
-        let page = try open(directory.path, ToolReports.function)
+        let page = try await open(directory.path, ToolReports.function)
         #expect(page.status == 0, "\(page.text)")
         let figures = page.text.split { !$0.isNumber }.compactMap { Int($0) }
         try #require(figures.count == 3)

@@ -31,7 +31,8 @@ import Testing
     }
 
     @Test func idsOfOneMillisecondDiffer() {
-        #expect(Set((0..<1_000).map { make(at: 0, seed: UInt64($0)) }).count == 1_000)
+        let ids = (0..<1_000).map { make(at: 0, seed: UInt64($0)) }
+        #expect(Set(ids).count == ids.count)
     }
 
     @Test(arguments: [Int64.min, -1, 0, .max])
