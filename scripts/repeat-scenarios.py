@@ -3,11 +3,11 @@
 
     scripts/repeat-scenarios.py DEMO [ROUNDS]
 
-Two scenarios run side by side, one of those that use much CPU time and one of the others, but for those that need the machine
-to themselves. In a virtual machine whose host takes
-its CPUs away (steal, proc_stat(5)) a stall is not as long as it was meant to be: a wrong verdict is then no verdict, and the
-scenario is run again, MAXIMUM_ATTEMPTS times in all; that is counted, and the last attempt is judged. A right verdict
-counts at once. What was wrong is kept in stalls/, as is summary.json, with all verdicts.
+Two scenarios run side by side, one of those that use much CPU time and one of the others, but for those that need the
+machine to themselves. In a virtual machine whose host takes its CPUs away (steal, proc_stat(5)) a stall is not as long
+as it was meant to be: a wrong verdict is then no verdict, and the scenario is run again, MAXIMUM_ATTEMPTS times in all;
+that is counted, and the last attempt is judged. A right verdict counts at once. What was wrong is kept in stalls/, as
+is summary.json, with all verdicts.
 
 Exit status: 0 when all verdicts are right, 1 when not.
 """
