@@ -33,6 +33,11 @@ public final class StallMonitor: Sendable {
         /// When the monitor was started and stopped, in monotonic nanoseconds.
         var started: UInt64?
         var stopped: UInt64?
+
+        /// Stops following all loops; those that are not followed any more stay so.
+        func removeSources() {
+            for loop in loops.values.joined() { loop.source.remove() }
+        }
     }
     private let state = Mutex(State())
     let watchdog: Watchdog
@@ -73,8 +78,8 @@ public final class StallMonitor: Sendable {
     /// May be called before ``start()`` and while the monitor runs.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop, or another one of the same label,
-    ///   ``StallWatchError/Code/invalidConfiguration`` for a threshold out of range, and ``StallWatchError/Code/stopped``
-    ///   after ``stop()``.
+    ///   or if another monitor watches the same ``LoopProbe``; ``StallWatchError/Code/invalidConfiguration`` for a threshold
+    ///   out of range; and ``StallWatchError/Code/stopped`` after ``stop()``.
     public func watch(_ loop: WatchedLoop) throws(StallWatchError) {
         let threshold = try Configuration.nanoseconds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
@@ -155,6 +160,7 @@ public final class StallMonitor: Sendable {
             } catch {
                 reporter.finishSinks()
                 state.phase = .stopped
+                state.removeSources()
                 throw error
             }
             state.started = monotonicNow()
@@ -180,8 +186,6 @@ public final class StallMonitor: Sendable {
         case .stopped:
             return
         case .made:
-            // Nothing runs yet: the observers are all there is to take away.
-            for loop in state.withLock({ $0.loops.values.joined() }) { loop.source.remove() }
             reporter.discard()
         case .running(let watchdogThread, let reporterThread):
             // A sink may be what stops the monitor: nobody may wait for it.
@@ -192,6 +196,8 @@ public final class StallMonitor: Sendable {
             }
             writeStatistics()
         }
+        // The watchdog leaves what it has taken up, which is nothing where it has not run yet.
+        state.withLock { $0.removeSources() }
     }
 
     /// Each stall's report once the stall is over, from now on.

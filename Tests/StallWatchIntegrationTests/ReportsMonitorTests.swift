@@ -21,6 +21,16 @@ import Testing
         return monitor
     }
 
+    @Test func aStallIsReportedByWhicheverMonitorWatches() throws {
+        for count in 1...3 {
+            let monitor = try monitor()
+            try monitor.start()
+            loop.turn { usleep(80_000) }
+            monitor.stop()
+            #expect(scratch.reportNames.count == count)
+        }
+    }
+
     @Test func hooksHearOfEveryStallAlsoOfRepeats() throws {
         let began = Collected<StallReport>()
         let ended = Collected<StallReport>()

@@ -18,18 +18,16 @@ import Synchronization
 public final class LoopProbe: Sendable {
     /// The name that reports give the loop.
     public let label: String
-    /// Retained from when it is attached until the probe goes: `nil` while nobody watches.
+    /// What the calls go to: 0 while nobody watches.
     private let recorder = Atomic<UInt>(0)
+    /// Every one that a call of the loop may still be in.
+    private let kept = Mutex<[TurnRecorder]>([])
 
     /// Makes a probe.
     ///
     /// Until a monitor watches it, its calls do nothing.
     public init(label: String) {
         self.label = label
-    }
-
-    deinit {
-        if let known = Self.recorder(recorder.load(ordering: .acquiring)) { known.release() }
     }
 
     /// A turn begins: the loop has left its wait.
@@ -58,14 +56,37 @@ public final class LoopProbe: Sendable {
     /// Holds for as long as the probe exists.
     public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
-    /// A monitor watches: the first one that does is told, for ever.
-    func attach(_ recorder: TurnRecorder) {
-        let reference = Unmanaged.passRetained(recorder)
-        let bits = UInt(bitPattern: reference.toOpaque())
-        let (isFirst, _) = self.recorder.compareExchange(expected: 0, desired: bits, ordering: .acquiringAndReleasing)
-        if !isFirst { reference.release() }
+    /// A monitor watches: from the next turn on it is told.
+    ///
+    /// - Throws: ``StallWatchError/Code/alreadyWatched`` while another one does.
+    func attach(_ recorder: TurnRecorder) throws(StallWatchError) {
+        let isFirst = kept.withLock { kept in
+            guard exchange(0, for: Self.bits(recorder)) else { return false }
+            // One that has been told of a turn was found by a call of the loop's thread, which has left the earlier ones.
+            if let told = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<told) }
+            kept.append(recorder)
+            return true
+        }
+        guard isFirst else {
+            throw StallWatchError(
+                .alreadyWatched, "another monitor watches the probe \(label): let it unwatch that, or stop it")
+        }
     }
 
+    /// The monitor watches no more.
+    func detach(_ recorder: TurnRecorder) {
+        _ = exchange(Self.bits(recorder), for: 0)
+    }
+
+    private func exchange(_ expected: UInt, for desired: UInt) -> Bool {
+        recorder.compareExchange(expected: expected, desired: desired, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    private static func bits(_ recorder: TurnRecorder) -> UInt {
+        UInt(bitPattern: Unmanaged.passUnretained(recorder).toOpaque())
+    }
+
+    /// The recorder is in ``kept``, at least until the loop's thread has made a later call.
     private static func recorder(_ bits: UInt) -> Unmanaged<TurnRecorder>? {
         UnsafeRawPointer(bitPattern: bits).map(Unmanaged.fromOpaque)
     }
@@ -75,9 +96,16 @@ public final class LoopProbe: Sendable {
 final class ProbeSource: LoopSource {
     let kind = StallReport.LoopKind.probe
     private let probe: LoopProbe
+    private let recorder: TurnRecorder
 
-    init(_ probe: LoopProbe) {
+    init(_ probe: LoopProbe, _ recorder: TurnRecorder) throws(StallWatchError) {
         self.probe = probe
+        self.recorder = recorder
+        try probe.attach(recorder)
+    }
+
+    func remove() {
+        probe.detach(recorder)
     }
 }
 

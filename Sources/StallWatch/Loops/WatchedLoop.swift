@@ -136,13 +136,11 @@ extension WatchedLoop {
         }
     }
 
-    /// A loop that tells of its turns by itself.
+    /// A loop that tells of its turns by itself, to one monitor at a time.
     public static func probe(_ probe: LoopProbe, threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: probe.label, threshold: threshold, identity: ObjectIdentifier(probe)) {
             kit throws(StallWatchError) in
-            let monitor = try kit.monitor { _ in ProbeSource(probe) }
-            probe.attach(monitor.recorder)
-            return [monitor]
+            [try kit.monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]
         }
     }
 }
