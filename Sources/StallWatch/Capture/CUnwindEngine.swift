@@ -12,12 +12,16 @@ final class CUnwindEngine: CaptureEngine {
     private let stack: UnsafeMutablePointer<cunwind_stack>
     private let asyncCallers: UnsafeMutablePointer<cunwind_async_callers>
     private var threads: [Int32: OpaquePointer] = [:]
+    /// How many of them there may be before those that have ended are looked for.
+    private var threadsBeforeTidying = CUnwindEngine.leastThreadsToTidy
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
     private let executable = readLink("/proc/self/exe") ?? ""
 
     /// Threads whose /proc files are kept open; past it, all are closed and opened again as they are needed.
     static let maximumOpenThreads = 64
+    /// Fewer are not worth looking at: two descriptors each.
+    static let leastThreadsToTidy = 8
 
     /// The signal of the last resort: the only one that dispatch's worker threads let through (their mask leaves
     /// ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE open).
@@ -212,15 +216,21 @@ extension CUnwindEngine {
 extension CUnwindEngine {
     private func open(_ thread: Int32) throws(CaptureFailure) -> OpaquePointer {
         if let known = threads[thread] { return known }
-        if threads.count >= Self.maximumOpenThreads {
-            for handle in threads.values { cunwind_thread_close(handle) }
-            threads.removeAll()
-        }
+        if threads.count >= threadsBeforeTidying { tidy() }
         guard let handle = cunwind_thread_open(engine, thread) else {
             throw errno == ESRCH || errno == ENOENT ? .noSuchThread : .failed(errno: errno)
         }
         threads[thread] = handle
         return handle
+    }
+
+    /// Closes the files of threads that have ended, and of all when too many are left.
+    private func tidy() {
+        var look = cunwind_thread_look()
+        for (thread, handle) in threads where cunwind_thread_look_at(handle, &look) != CUNWIND_OK { forget(thread) }
+        if threads.count >= Self.maximumOpenThreads { for thread in threads.keys { forget(thread) } }
+        // Twice as many: however many threads live, each is looked at once for each that is opened.
+        threadsBeforeTidying = min(max(2 * threads.count, Self.leastThreadsToTidy), Self.maximumOpenThreads)
     }
 
     private func forget(_ thread: Int32) {

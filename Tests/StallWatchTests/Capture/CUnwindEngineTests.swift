@@ -1,0 +1,67 @@
+import CLinux
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import StallWatch
+
+@Suite struct CUnwindEngineTests {
+    /// A thread that waits for its end.
+    private final class Waiting {
+        private let gate = DispatchSemaphore(value: 0)
+        private let thread: WorkerThread
+        let id: Int32
+
+        init() throws {
+            let (gate, ready, id) = (gate, DispatchSemaphore(value: 0), IDBox())
+            thread = try WorkerThread(name: "waiting") {
+                id.value.store(clinux_gettid(), ordering: .relaxed)
+                ready.signal()
+                gate.wait()
+            }
+            ready.wait()
+            self.id = id.value.load(ordering: .relaxed)
+        }
+
+        func end() {
+            gate.signal()
+            thread.join()
+        }
+    }
+
+    private final class IDBox: Sendable {
+        let value = Atomic<Int32>(0)
+    }
+
+    /// How many files of those threads the process has open.
+    private func openFiles(of threads: Set<Int32>) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
+            let parts = readLink("/proc/self/fd/\(name)")?.split(separator: "/") ?? []
+            return parts.dropLast().last.flatMap { Int32($0) }.map(threads.contains) ?? false
+        }
+    }
+
+    @Test func filesOfThreadsThatHaveEndedAreClosed() throws {
+        let engine = try CUnwindEngine()
+        var seen: Set<Int32> = []
+        for _ in 0..<(3 * CUnwindEngine.leastThreadsToTidy) {
+            let thread = try Waiting()
+            _ = try engine.look(at: thread.id)
+            thread.end()
+            seen.insert(thread.id)
+            // Two files each. The last one that has ended may still be seen by the kernel.
+            #expect(try openFiles(of: seen) <= 2 * (CUnwindEngine.leastThreadsToTidy + 1))
+        }
+        #expect(try openFiles(of: seen) > 0)
+    }
+
+    @Test func tooManyThreadsThatLiveHaveTheirFilesClosedToo() throws {
+        let engine = try CUnwindEngine()
+        let threads = try (0..<(CUnwindEngine.maximumOpenThreads + 6)).map { _ in try Waiting() }
+        for thread in threads { _ = try engine.look(at: thread.id) }
+        #expect(try openFiles(of: Set(threads.map(\.id))) == 2 * 6)
+        for thread in threads { thread.end() }
+        #expect(throws: CaptureFailure.noSuchThread) { try engine.look(at: threads[0].id) }
+    }
+}
