@@ -37,7 +37,9 @@ struct GLib: @unchecked Sendable {
             let setCallback: @convention(c) (Pointer?, Callback, Pointer?, Pointer?) -> Void = function(
                 "g_source_set_callback"),
             let attach: @convention(c) (Pointer?, Pointer?) -> UInt32 = function("g_source_attach"),
-            let iterate: @convention(c) (Pointer?, Int32) -> Int32 = function("g_main_context_iteration")
+            let iterate: @convention(c) (Pointer?, Int32) -> Int32 = function("g_main_context_iteration"),
+            let giveBackSource: @convention(c) (Pointer?) -> Void = function("g_source_unref"),
+            let giveBackContext: @convention(c) (Pointer?) -> Void = function("g_main_context_unref")
         else { return .zero }
         let context = newContext()
         // The loop waits nowhere but in its poll function, so that is where one turn ends and the next begins.
@@ -59,8 +61,11 @@ struct GLib: @unchecked Sendable {
             }, Unmanaged.passUnretained(work).toOpaque(), nil
         )
         _ = attach(source, context)
+        giveBackSource(source)
         while !work.isDone { _ = iterate(context, 1) }
         GLib.probe.endTurn()
+        // The last reference: an attached source goes with it.
+        giveBackContext(context)
         return withExtendedLifetime(work) { work.injected }
     }
 

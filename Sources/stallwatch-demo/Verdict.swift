@@ -33,6 +33,9 @@ enum Verdict: String, Codable, Sendable, CaseIterable {
 }
 
 extension Verdict {
+    /// Whether nothing was wrong.
+    var isRight: Bool { self == .ok || self == .notAvailable }
+
     /// How far a reported duration may be from the injected one, in milliseconds.
     static let toleratedMilliseconds = 5.0
     /// The same as a part of the injected one; whichever is more counts.

@@ -56,7 +56,7 @@ import Testing
         #expect(
             good.line == """
                 soak ok. Seed 42, 61 s | 2 scenarios in 1 whole rounds: 2 ok, 0 failed, 0 not available, \
-                0 not judged because the host took the CPUs | 1 of 1 stalls reported, \
+                0 run again because the host took the CPUs | 1 of 1 stalls reported, \
                 0 false alarms | 40 interruptible calls: 40 reported, 40 captured, 0 EINTR, 0 early | memory grew by 0.5 MB to 20.0 MB, \
                 descriptors by 0, threads by 0, mappings by -3 | 0 children left | beside it fork 120, exec off, load off, \
                 exception off, allocation off, memory off, clock not permitted, cold starts 1 (310 page faults to disk)
@@ -94,19 +94,6 @@ import Testing
         #expect(nothing.problems == ["no scenario was judged"])
     }
 
-    @Test func whatWentWrongWhileTheHostTookTheCPUsIsCountedAndNotJudged() {
-        var totals = good
-        totals.add(outcome([]), isDisturbed: true)
-        totals.add(outcome([report], isStall: false), isDisturbed: true)
-        totals.add(outcome([report]), isDisturbed: true)
-        #expect(totals.problems == [])
-        #expect(totals.disturbed == 2 && totals.ok == 3 && totals.falseAlarms == 0)
-        #expect(totals.stalls == 2 && totals.reported == 2)
-        var nothing = SoakTotals(seed: 1)
-        nothing.add(outcome([]), isDisturbed: true)
-        #expect(nothing.problems == ["no scenario was judged"])
-    }
-
     @Test(arguments: SoakTotalsTests.checks)
     private func eachCheckCanFail(change: Change, problem: String) {
         var totals = good
@@ -136,7 +123,7 @@ import Testing
     @Test func theSummaryHasEverything() throws {
         let json = try JSONSerialization.jsonObject(with: Data(try Summary.json(good))) as? [String: Any]
         let keys = [
-            "seed", "seconds", "problems", "scenarios", "rounds", "ok", "failed", "notAvailable", "disturbed",
+            "seed", "seconds", "problems", "scenarios", "rounds", "ok", "failed", "notAvailable", "repeated",
             "falseAlarms",
             "stalls",
             "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "mischief",

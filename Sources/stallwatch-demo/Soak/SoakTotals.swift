@@ -21,8 +21,8 @@ struct SoakTotals: Sendable {
     var rounds = 0
     var ok = 0
     var notAvailable = 0
-    /// Scenarios that were not as they had to be while the machine's host took its CPUs away: nothing can be said of them.
-    var disturbed = 0
+    /// How often a scenario was run again because the machine's host took its CPUs away.
+    var repeated = 0
     /// How many scenarios gave a report that they should not have given.
     var falseAlarms = 0
     /// How many stalls were injected that had to be reported, and of how many there was a report.
@@ -46,17 +46,9 @@ struct SoakTotals: Sendable {
     }
 
     /// Counts what came of one more scenario.
-    ///
-    /// - Parameters:
-    ///   - outcome: What came of it.
-    ///   - isDisturbed: Whether the machine's host took its CPUs away meanwhile.
-    mutating func add(_ outcome: Outcome, isDisturbed: Bool = false) {
+    mutating func add(_ outcome: Outcome) {
         scenarios += 1
         let verdict = outcome.verdict
-        if isDisturbed, verdict != .ok, verdict != .notAvailable {
-            disturbed += 1
-            return
-        }
         if let expected = outcome.expected, verdict != .notAvailable {
             stalls += expected.count
             reported += min(outcome.ownReports.count, expected.count)
@@ -103,7 +95,7 @@ extension SoakTotals {
             let names = failures.prefix(5).map { "\($0.scenario) (no. \($0.number): \($0.verdict))" }
             problems.append("\(failed) scenarios failed, \(names.joined(separator: ", "))")
         }
-        if scenarios == notAvailable + disturbed { problems.append("no scenario was judged") }
+        if scenarios == notAvailable { problems.append("no scenario was judged") }
         problems += growth?.problems ?? []
         if !leftChildren.isEmpty {
             let names = leftChildren.map { "\($0.name) (\($0.state))" }
@@ -131,7 +123,7 @@ extension SoakTotals {
         return [
             "soak \(verdict). Seed \(seed), \(Int(seconds.rounded())) s",
             "\(scenarios) scenarios in \(rounds) whole rounds: \(ok) ok, \(failed) failed, \(notAvailable) not available, "
-                + "\(disturbed) not judged because the host took the CPUs",
+                + "\(repeated) run again because the host took the CPUs",
             "\(reported) of \(stalls) stalls reported, \(falseAlarms) false alarms",
             "\(calls.calls) interruptible calls: \(calls.reported) reported, \(calls.captured) captured, \(calls.interrupted) EINTR, "
                 + "\(calls.early) early",
@@ -158,7 +150,7 @@ extension SoakTotals {
 
 extension SoakTotals: Encodable {
     private enum Key: String, CodingKey {
-        case seed, seconds, problems, scenarios, rounds, ok, failed, notAvailable, disturbed, falseAlarms
+        case seed, seconds, problems, scenarios, rounds, ok, failed, notAvailable, repeated, falseAlarms
         case stalls, reported
         case failures, growth, margin, memoryKilobytes, leftChildren, calls, mischief, coldStarts, majorFaults
     }
@@ -173,7 +165,7 @@ extension SoakTotals: Encodable {
         try container.encode(ok, forKey: .ok)
         try container.encode(failed, forKey: .failed)
         try container.encode(notAvailable, forKey: .notAvailable)
-        try container.encode(disturbed, forKey: .disturbed)
+        try container.encode(repeated, forKey: .repeated)
         try container.encode(falseAlarms, forKey: .falseAlarms)
         try container.encode(stalls, forKey: .stalls)
         try container.encode(reported, forKey: .reported)
