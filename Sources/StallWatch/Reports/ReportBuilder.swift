@@ -7,9 +7,14 @@ struct ReportBuilder {
 
     /// The report, with its names and lines.
     ///
-    /// `whenLate`: Is given the report as far as it has come, if names and lines take longer than they may.
-    func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
-        symbolication.symbolicate(unnamedReport(of: record), whenLate: whenLate)
+    /// - Parameters:
+    ///   - record: The raw facts.
+    ///   - whenLate: Is given the report as far as it has come, if names and lines take longer than they may.
+    ///   - meanwhile: Is called again and again while names and lines are looked up.
+    func report(
+        of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }, meanwhile: () -> Void = {}
+    ) -> StallReport {
+        symbolication.symbolicate(unnamedReport(of: record), whenLate: whenLate, meanwhile: meanwhile)
     }
 
     /// The report without any function's name: what can be written at once.

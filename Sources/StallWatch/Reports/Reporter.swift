@@ -16,7 +16,8 @@ final class Reporter: Sendable {
     static let storePatience: UInt64 = 5_000_000_000
     /// The same for any other sink; also how long a disk may keep a report from the other sinks.
     static let sinkPatience: UInt64 = 1_000_000_000
-    /// When naming took longer than this the last time, a report is first written without names.
+    /// When naming took longer than this the last time, a report is first written without names: before its own names, and
+    /// those of the report before it, are looked up.
     static let slowNaming: UInt64 = 20_000_000
 
     /// How reports are made.
@@ -133,6 +134,7 @@ final class Reporter: Sendable {
                 defer { mailbox.records.removeAll() }
                 return (mailbox.records, mailbox.isClosed)
             }
+            giveWithoutNames(records, &work)
             for record in records { report(record, &work) }
             if records.isEmpty {
                 if isClosed { break }
@@ -165,6 +167,8 @@ extension Reporter {
         var policy: RepeatPolicy
         /// Stalls that last and have been reported as such.
         var open: Set<String> = []
+        /// Those of which there is a report without names.
+        var unnamed: Set<String> = []
         var escalated: Set<String> = []
         /// Where each store was when the last stall was over.
         var storesReached: [SinkWorker.Barrier] = []
@@ -176,12 +180,13 @@ extension Reporter {
 
     private func report(_ record: StallRecord, _ work: inout Work) {
         let isNew = work.open.insert(record.id).inserted
-        if isNew, record.state == .ongoing, work.isNamingSlow {
-            give(.updated(prepared(work.builder.unnamedReport(of: record))))
-        }
         let begun = monotonicNow()
-        var report = work.builder.report(of: record) { unfinished in
+        let builder = work.builder
+        var report = builder.report(of: record) { unfinished in
             if record.state == .ongoing { give(.updated(prepared(unfinished))) }
+        } meanwhile: {
+            if monotonicNow() &- begun > Self.slowNaming { work.isNamingSlow = true }
+            giveWithoutNames(mailbox.withLock { $0.records }, &work)
         }
         let fingerprint = Fingerprint(report).text
         work.isNamingSlow = monotonicNow() &- begun > Self.slowNaming
@@ -195,6 +200,7 @@ extension Reporter {
             return
         }
         work.open.remove(record.id)
+        work.unnamed.remove(record.id)
         work.escalated.remove(record.id)
         var reason: HeldBackReason?
         switch work.policy.judge(fingerprint, at: monotonicNow()) {
@@ -208,6 +214,15 @@ extension Reporter {
         guard reason == nil else { return }
         let dropped = streams.yield(report)
         if dropped > 0 { counts.add { $0.reportsDropped += dropped } }
+    }
+
+    /// Gives what is new and lasts to the sinks at once, where naming it, or what comes before it, takes long.
+    private func giveWithoutNames(_ records: [StallRecord], _ work: inout Work) {
+        guard work.isNamingSlow else { return }
+        for record in records where record.state == .ongoing && !work.open.contains(record.id) {
+            guard work.unnamed.insert(record.id).inserted else { continue }
+            give(.updated(prepared(work.builder.unnamedReport(of: record))))
+        }
     }
 
     /// The report as the sinks are to see it.

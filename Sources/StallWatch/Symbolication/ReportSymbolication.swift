@@ -28,18 +28,25 @@ struct ReportSymbolication {
 
     /// The report with names and lines.
     ///
-    /// `whenLate`: Is given the report as far as it has come, if the time limit is reached before its end.
-    func symbolicate(_ report: StallReport, whenLate: (StallReport) -> Void) -> StallReport {
+    /// - Parameters:
+    ///   - report: The report.
+    ///   - whenLate: Is given the report as far as it has come, if the time limit is reached before its end.
+    ///   - meanwhile: Is called before each address, for what cannot wait until all have been looked up.
+    func symbolicate(
+        _ report: StallReport, whenLate: (StallReport) -> Void, meanwhile: () -> Void = {}
+    ) -> StallReport {
         let start = monotonicNow()
-        let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit)
+        let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit, meanwhile)
         if isFinished { return inTime }
         whenLate(inTime)
-        return symbolicate(report, deadline: start &+ max(patience, timeLimit)).report
+        return symbolicate(report, deadline: start &+ max(patience, timeLimit), meanwhile).report
     }
 
-    private func symbolicate(_ report: StallReport, deadline: UInt64) -> (report: StallReport, isFinished: Bool) {
+    private func symbolicate(
+        _ report: StallReport, deadline: UInt64, _ meanwhile: () -> Void
+    ) -> (report: StallReport, isFinished: Bool) {
         var pass = Pass(self, report, deadline: deadline)
-        let stacks = report.stacks.map { pass.stack($0) }
+        let stacks = report.stacks.map { pass.stack($0, meanwhile) }
         var result = report
         result.stacks = stacks
         result.frames = pass.frames
@@ -76,10 +83,11 @@ struct ReportSymbolication {
         }
 
         /// The stack with each frame looked up, as indices into ``frames``.
-        mutating func stack(_ stack: [Int]) -> [Int] {
+        mutating func stack(_ stack: [Int], _ meanwhile: () -> Void) -> [Int] {
             var result: [Int] = []
             var inlined: [StallReport.Frame] = []
             for index in stack {
+                meanwhile()
                 let frame = report.frames[index]
                 if frame.isInlined == true {
                     // Known from an earlier symbolication; its function's frame, which comes next, is looked up.

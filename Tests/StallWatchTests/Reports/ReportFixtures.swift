@@ -14,6 +14,18 @@ final class FixedSymbols: NamingSymbolicator {
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { names[offset] }
 }
 
+/// Calls the test before each answer, which is always `work`.
+final class CalledSymbols: NamingSymbolicator {
+    private let call: () -> Void
+
+    init(_ call: @escaping () -> Void) { self.call = call }
+
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
+        call()
+        return "work"
+    }
+}
+
 extension Reporter.Settings {
     /// Every function `0x1000 + n` of the app is called `work<n>`.
     static func fixture(process: StallReport.ProcessDescription = .current()) -> Self {

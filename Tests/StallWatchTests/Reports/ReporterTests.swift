@@ -1,6 +1,7 @@
 import Foundation
 import InMemoryLogging
 import Logging
+import Synchronization
 import TestSupport
 import Testing
 
@@ -81,6 +82,34 @@ import Testing
         #expect(reporter.counts.current == StallMonitor.Statistics())
         #expect(try scratch.reports().map(\.state) == [.ongoing])
         #expect(lines.isEmpty)
+    }
+
+    /// The names of the first stall of a process may take longer than the second one lasts.
+    @Test func aStallIsOnDiskBeforeAnotherHasItsNames() throws {
+        let scratch = try TemporaryDirectory()
+        let second = Mutex<StallRecord?>(.fixture(function: 9, state: .ongoing))
+        let submit = Mutex<(@Sendable (StallRecord) -> Void)?>(nil)
+        let seen = Mutex<[[String]]>([])
+        var settings = Reporter.Settings.fixture()
+        settings.builder = {
+            .stub(
+                CalledSymbols {
+                    // The second one begins while the first frame is looked up.
+                    if let record = second.withLock({ $0.take() }) { return submit.withLock { $0?(record) } ?? () }
+                    guard seen.withLock({ $0.isEmpty }) else { return }
+                    _ = eventually { (try? scratch.reports().count) == 2 }
+                    let culprits = (try? scratch.reports().map { $0.culprit?.function ?? "no name" }) ?? []
+                    seen.withLock { $0.append(culprits) }
+                })
+        }
+        let reporter = try Reporter(settings: settings, sinks: [.directory(scratch.path)])
+        submit.withLock { $0 = reporter.submit }
+        var first = StallRecord.fixture(state: .ongoing)
+        first.samples += StallRecord.fixture(function: 1).samples
+        reporter.submit(first)
+        try run(reporter)
+        #expect(seen.withLock { $0 } == [["no name", "no name"]])
+        #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
     }
 
     @Test func whoIsToldOfAReportFindsItsFile() async throws {
