@@ -134,8 +134,10 @@ final class Reporter: Sendable {
                 defer { mailbox.records.removeAll() }
                 return (mailbox.records, mailbox.isClosed)
             }
-            giveWithoutNames(records, &work)
-            for record in records { report(record, &work) }
+            for index in records.indices {
+                giveWithoutNames(records[index...], &work)
+                report(records[index], &work)
+            }
             if records.isEmpty {
                 if isClosed { break }
                 work.builder.symbolication.symbolicator.releaseMemory()
@@ -186,7 +188,7 @@ extension Reporter {
             if record.state == .ongoing { give(.updated(prepared(unfinished))) }
         } meanwhile: {
             if monotonicNow() &- begun > Self.slowNaming { work.isNamingSlow = true }
-            giveWithoutNames(mailbox.withLock { $0.records }, &work)
+            giveWithoutNames(mailbox.withLock { $0.records[...] }, &work)
         }
         let fingerprint = Fingerprint(report).text
         work.isNamingSlow = monotonicNow() &- begun > Self.slowNaming
@@ -217,7 +219,7 @@ extension Reporter {
     }
 
     /// Gives what is new and lasts to the sinks at once, where naming it, or what comes before it, takes long.
-    private func giveWithoutNames(_ records: [StallRecord], _ work: inout Work) {
+    private func giveWithoutNames(_ records: ArraySlice<StallRecord>, _ work: inout Work) {
         guard work.isNamingSlow else { return }
         for record in records where record.state == .ongoing && !work.open.contains(record.id) {
             guard work.unnamed.insert(record.id).inserted else { continue }
