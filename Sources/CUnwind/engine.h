@@ -22,7 +22,7 @@ typedef struct cunwind_helper_memory {
   bool name_as_tracer;  ///< The kernel asked for PR_SET_PTRACER (Yama).
   bool is_checked;      ///< The next two are known.
   bool is_forbidden;    ///< A seccomp filter would kill the helper.
-  bool may_be_placed;   ///< None would kill who chooses the helper's processor.
+  bool may_be_placed;   ///< None would kill who chooses a processor.
 } cunwind_helper_memory;
 
 struct cunwind_signal_slot;

@@ -189,6 +189,11 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// thread is as good as any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
 bool cunwind_make_thread_prompt(void);
 
+/// Moves the calling thread away from `processor`, if it is on it and may be on another one; afterwards it may be on the same
+/// ones as before. False: it was not moved, as where a seccomp filter kills for that, or stops have not been probed
+/// (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
+bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int processor);
+
 // ---- Threads --------------------------------------------------------------------------------------------------------
 
 /// Opens the /proc files of a thread of this process, so that each later look is one pread a file.

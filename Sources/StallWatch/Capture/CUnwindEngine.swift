@@ -110,6 +110,10 @@ final class CUnwindEngine: CaptureEngine {
         imageList = ImageList((0..<count).compactMap(image))
         return imageList
     }
+
+    func leave(processor: Int32) {
+        _ = cunwind_engine_leave_processor(engine, processor)
+    }
 }
 
 // MARK: - C values to Swift values

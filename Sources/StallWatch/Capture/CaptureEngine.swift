@@ -11,6 +11,9 @@ protocol CaptureEngine: AnyObject {
 
     /// The images that are mapped now.
     func images() -> ImageList
+
+    /// Moves the calling thread to another processor, if it is on that one and may be on another.
+    func leave(processor: Int32)
 }
 
 /// Why one method gave no stack.

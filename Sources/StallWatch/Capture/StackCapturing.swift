@@ -12,6 +12,9 @@ protocol StackCapturing: AnyObject {
 
     /// The images that are mapped now.
     func images() -> ImageList
+
+    /// Moves the calling thread to another processor, if it is on that one and may be on another.
+    func leave(processor: Int32)
 }
 
 /// Why a thread's stack could not be captured.

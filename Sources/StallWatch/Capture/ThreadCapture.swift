@@ -46,6 +46,8 @@ final class ThreadCapture: StackCapturing {
     var methods: [CapturedStack.Method] { policy.permitted }
 
     func images() -> ImageList { engine.images() }
+
+    func leave(processor: Int32) { engine.leave(processor: processor) }
 }
 
 extension CaptureError {

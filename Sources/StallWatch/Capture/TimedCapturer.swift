@@ -27,4 +27,6 @@ final class TimedCapturer: StackCapturing {
     var methods: [CapturedStack.Method] { capturer.methods }
 
     func images() -> ImageList { capturer.images() }
+
+    func leave(processor: Int32) { capturer.leave(processor: processor) }
 }

@@ -56,7 +56,9 @@ struct LoopWatch {
         if detector.stall == nil, let turn = snapshot.began,
             case .thread(let thread) = loop.source.target(of: loop.recorder)
         {
-            diagnostician.look(at: thread, turn: turn, threshold: loop.threshold, now: time)
+            let reading = diagnostician.look(at: thread, turn: turn, threshold: loop.threshold, now: time)
+            // The sample of a stall is not to wait for the stalled thread.
+            if let processor = reading?.processor { services.capturer.leave(processor: processor) }
         }
         watchSaturation(snapshot, at: time)
         return min(decision.nextLook ?? .max, nextBeat ?? .max, escalate(at: time) ?? .max)

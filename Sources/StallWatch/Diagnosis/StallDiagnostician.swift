@@ -42,13 +42,15 @@ struct StallDiagnostician {
     ///   - turn: When it began: its identity.
     ///   - threshold: The loop's threshold, in nanoseconds.
     ///   - now: The time, in monotonic nanoseconds.
-    mutating func look(at thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
+    /// - Returns: What the kernel said of the thread, if it was asked.
+    mutating func look(at thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) -> ThreadReading? {
         if turn == lastTurn, let last = readings.last, last.thread.time >= turn, now &- last.thread.time < threshold {
-            return
+            return nil
         }
         lastTurn = turn
-        read(thread)
+        let reading = read(thread)
         if readings.count > Self.readingsKept { readings.removeFirst(readings.count - Self.readingsKept) }
+        return reading
     }
 
     /// A stack has been taken of the thread, whose turn has been late since `start`: why it is, so far.

@@ -26,6 +26,8 @@ struct ThreadReading: Equatable, Sendable {
     var activity: ThreadActivity
     /// The kernel function that it waits in; `nil` when it does not wait, or the kernel does not tell.
     var waitChannel: String?
+    /// The processor that it is on, or was on last; `nil` when the kernel does not tell.
+    var processor: Int32?
     /// How long its loop had waited for events, in nanoseconds; 0 for a loop that does not tell.
     var loopWaited: UInt64 = 0
 
@@ -84,13 +86,14 @@ extension ThreadActivity {
     }
 }
 
-/// Fields 3, 10, 12, 14 and 15 of /proc/<pid>/stat (proc(5)).
+/// Fields 3, 10, 12, 14, 15 and 39 of /proc/<pid>/stat (proc(5)).
 struct ThreadStat: Equatable {
     var state: UInt8
     var minorFaults: UInt64
     var majorFaults: UInt64
     var userTicks: UInt64
     var systemTicks: UInt64
+    var processor: Int32?
 
     init?(_ cursor: ByteCursor) {
         var cursor = cursor
@@ -104,6 +107,8 @@ struct ThreadStat: Equatable {
         cursor.skipWords(1)
         guard let user = cursor.number(), let system = cursor.number() else { return nil }
         (minorFaults, majorFaults, userTicks, systemTicks) = (minor, major, user, system)
+        cursor.skipWords(23)
+        processor = cursor.number().flatMap(Int32.init(exactly:))
     }
 }
 

@@ -180,6 +180,18 @@ typedef struct cunwind_test_placement_result {
 /// Captures a thread by stop, and looks at the helpers meanwhile. False: it could not be set up.
 bool cunwind_test_placement(cunwind_test_placement_result *_Nonnull result);
 
+/// What became of a thread that was to leave a processor.
+typedef struct cunwind_test_leaving_result {
+  bool leaves_own;      ///< The one that it was on.
+  bool is_free;         ///< And may be where it might before.
+  bool leaves_another;  ///< One that it was not on.
+  bool leaves_its_only; ///< The only one that it may be on.
+  bool leaves_unprobed; ///< Its own, with an engine that has not probed what is allowed.
+} cunwind_test_leaving_result;
+
+/// Has a new thread leave processors. False: it could not be set up, or there is one processor only.
+bool cunwind_test_leaving(cunwind_test_leaving_result *_Nonnull result);
+
 /// Has a child process with such a filter for sched_setattr(2) call cunwind_make_thread_prompt(). Returns how it ended
 /// (wait(2)); its exit status is what the call returned.
 int cunwind_test_prompt_under_filter(bool kills);

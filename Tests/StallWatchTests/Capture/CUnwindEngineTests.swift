@@ -64,4 +64,18 @@ import Testing
         for thread in threads { thread.end() }
         #expect(throws: CaptureFailure.noSuchThread) { try engine.look(at: threads[0].id) }
     }
+
+    @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "needs two processors"))
+    func aCapturerLeavesTheProcessorThatItIsOn() throws {
+        let capturer = TimedCapturer(ThreadCapture(engine: try CUnwindEngine()), now: monotonicNow)
+        let thread = try #require(ownThread())
+        let files = try #require(ThreadFiles(thread: thread))
+        let moves = try (0..<100).count { _ in
+            let here = try #require(files.read()?.processor)
+            capturer.leave(processor: here)
+            return files.read()?.processor != here
+        }
+        // The scheduler may bring it back at once.
+        #expect(moves > 50)
+    }
 }

@@ -30,6 +30,8 @@ private final class ScriptedEngine: CaptureEngine {
     }
 
     func images() -> ImageList { ImageList() }
+
+    func leave(processor: Int32) {}
 }
 
 private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool = true) -> CapturedStack {

@@ -24,6 +24,8 @@ import Testing
         }
 
         func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
     }
 
     private let clock = Clock()

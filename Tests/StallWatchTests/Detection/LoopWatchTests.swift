@@ -32,6 +32,11 @@ import Testing
         }
 
         func images() -> ImageList { ImageList() }
+
+        /// The processors that it was told to leave.
+        private(set) var left: [Int32] = []
+
+        func leave(processor: Int32) { left.append(processor) }
     }
 
     private let world = WatchedWorld(at: Self.begin)
@@ -77,6 +82,16 @@ import Testing
         capturer.threadHasEnded = { [source] in source.thread.store(Self.otherThread, ordering: .relaxed) }
         #expect(look(at: next) < .max)
         #expect(world.states == [.ongoing, .ongoing])
+    }
+
+    /// Where both share one, the sample waits for the stalled thread.
+    @Test mutating func theProcessorOfAThreadThatMayStallIsLeftOncePerLook() throws {
+        source.thread.store(try #require(ownThread()), ordering: .relaxed)
+        let next = look(at: Self.begin + 1)
+        #expect(capturer.left.count == 1 && capturer.left.allSatisfy { $0 >= 0 })
+        _ = look(at: next)
+        #expect(world.states == [.ongoing])
+        #expect(capturer.left.count == 1, "a stall has its sample")
     }
 
     @Test mutating func aThreadThatIsGoneAtTheThresholdIsCountedAndLeftAlone() {

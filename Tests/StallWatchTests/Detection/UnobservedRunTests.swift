@@ -31,6 +31,8 @@ import Testing
         }
 
         func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
     }
 
     private let world = WatchedWorld(at: Self.begin)

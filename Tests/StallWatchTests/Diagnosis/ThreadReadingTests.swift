@@ -30,6 +30,12 @@ import Testing
         #expect(stat?.majorFaults == 13)
         #expect(stat?.userTicks == 15)
         #expect(stat?.systemTicks == 16)
+        #expect(stat?.processor == nil, "a kernel that tells less")
+    }
+
+    @Test func theProcessorIsTheThirtyNinthField() {
+        let fields = (3...52).map { $0 == 3 ? "R" : String($0) }.joined(separator: " ")
+        #expect(ThreadStat(ByteCursor("4700 (a) \(fields)\n"))?.processor == 39)
     }
 
     @Test func linesAreFoundByTheirBeginning() {

@@ -1,4 +1,4 @@
-// Which processors the helper may be on, and the thread that made it afterwards.
+// Which processors the helper may be on, and the thread that made it afterwards; and how a thread leaves one.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -56,4 +56,50 @@ bool cunwind_test_placement(cunwind_test_placement_result *result) {
   cunwind_engine_destroy(engine);
   cunwind_test_poser_stop(poser);
   return true;
+}
+
+typedef struct leaving {
+  cunwind_engine *engine, *unprobed;
+  cunwind_test_leaving_result *result;
+  bool is_set_up;
+} leaving;
+
+static void bind_to(int processor, cpu_set_t *only) {
+  CPU_ZERO(only);
+  CPU_SET(processor, only);
+  sched_setaffinity(0, sizeof *only, only);
+}
+
+static void *leave(void *context) {
+  leaving *leaving = context;
+  cunwind_test_leaving_result *result = leaving->result;
+  cpu_set_t all, only, after;
+  if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) return NULL;
+  // Bound while it asks where it is, and free again: what moves it then is asked for, or the scheduler's doing.
+  int here = sched_getcpu();
+  bind_to(here, &only);
+  result->leaves_its_only = cunwind_engine_leave_processor(leaving->engine, here);
+  result->leaves_another = cunwind_engine_leave_processor(leaving->engine, here + 1);
+  for (int tries = 0; tries < 100 && !result->leaves_own; tries++) {
+    bind_to(here, &only);
+    sched_setaffinity(0, sizeof all, &all);
+    result->leaves_unprobed |= cunwind_engine_leave_processor(leaving->unprobed, here);
+    result->leaves_own = cunwind_engine_leave_processor(leaving->engine, here);
+  }
+  result->is_free = sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&all, &after);
+  leaving->is_set_up = true;
+  return NULL;
+}
+
+bool cunwind_test_leaving(cunwind_test_leaving_result *result) {
+  memset(result, 0, sizeof *result);
+  leaving leaving = {cunwind_engine_create(27), cunwind_engine_create(27), result, false};
+  pthread_t thread;
+  if (!leaving.engine || !leaving.unprobed || cunwind_engine_probe_stop(leaving.engine, NULL) != CUNWIND_OK)
+    return false;
+  if (pthread_create(&thread, NULL, leave, &leaving) != 0) return false;
+  pthread_join(thread, NULL);
+  cunwind_engine_destroy(leaving.engine);
+  cunwind_engine_destroy(leaving.unprobed);
+  return leaving.is_set_up;
 }
