@@ -3,36 +3,48 @@ import Measuring
 
 /// What StallWatch adds to a program's resident memory: two programs that differ by it alone.
 enum MemoryCost {
+    /// Starts of both; what is touched in one by chance differs by a few hundred kilobytes.
+    static let starts = 9
+
     static func table() throws -> Table {
         // Both have said something before: what that brings in is no one's.
-        let without = try resident("resident-without", ["", "0"])
-        let names = try resident("resident-with", ["names", "0", "1000"])
+        let without = try median(of: "resident-without", ["", "0"])
+        let started = try median(of: "resident-with", ["names", "0"])
+        let names = try resident("resident-with", ["names", "1000"])
         let lines = try resident("resident-with", ["lines", "1000"])
         let days = try resident("resident-with", ["names", "2880", "5760"])
-        guard let base = without["after 0"] else { throw CannotMeasure("resident-without told nothing") }
-        func added(_ what: String, _ values: [String: [Double]], _ when: String) -> [String] {
-            [what] + zip(values[when] ?? [], base).map { (($0 - $1) / 1000).digits(1) }
+        func added(_ what: String, _ values: [Double]?) -> [String] {
+            [what] + zip(values ?? [], without).map { ($0 - $1).digits(2) }
         }
         return Table(
-            title: "Memory added to a program with a run loop, which has \((base[0] / 1000).digits(1)) MB resident",
+            title: "Memory added to a program with a run loop, which has \(without[0].digits(1)) MB resident",
             columns: ["when", "resident, MB", "of it in no file, MB", "most that was resident, MB"],
             rows: [
-                added("linked, and started with one loop", names, "after 0"),
-                added("after 1,000 stalls, with function names", names, "after 1000"),
-                added("after 1,000 stalls, with lines", lines, "after 1000"),
-                added("after a day with a stall every 30 s (2,880), with names", days, "after 2880"),
-                added("after two such days", days, "after 5760"),
+                added("linked, and started with one loop (medians of \(starts))", started),
+                added("after 1,000 stalls, with function names", names["after 1000"]),
+                added("after 1,000 stalls, with lines", lines["after 1000"]),
+                added("after a day with a stall every 30 s (2,880), with names", days["after 2880"]),
+                added("after two such days", days["after 5760"]),
             ]
         )
     }
 
-    /// What the program prints: lines of a name and three numbers of kilobytes.
+    /// The medians of what several starts print last.
+    private static func median(of program: String, _ arguments: [String]) throws -> [Double] {
+        let runs = try (0..<starts).map { _ in try resident(program, arguments)["after 0"] ?? [] }
+        guard runs.allSatisfy({ $0.count == Resident.allCases.count }) else {
+            throw CannotMeasure("\(program) told nothing")
+        }
+        return Resident.allCases.indices.map { column in Samples(runs.map { $0[column] }).median }
+    }
+
+    /// What the program prints: lines of a name and three numbers of megabytes.
     private static func resident(_ program: String, _ arguments: [String]) throws -> [String: [Double]] {
         var values: [String: [Double]] = [:]
         for line in try output(of: sibling(program), arguments).split(separator: "\n") {
             let parts = line.split(separator: ":")
             let numbers = parts.dropFirst().compactMap { Double($0) }
-            guard numbers.count == 3 else { throw CannotMeasure("\(program) printed '\(line)'") }
+            guard numbers.count == Resident.allCases.count else { throw CannotMeasure("\(program) printed '\(line)'") }
             values[String(parts[0])] = numbers
         }
         return values

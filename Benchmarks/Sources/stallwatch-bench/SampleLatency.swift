@@ -7,7 +7,7 @@ import Synchronization
 /// How long after a stall's turn went over the threshold its first sample is there, beside what the machine does to a thread
 /// that only sleeps until then.
 enum SampleLatency {
-    static let stalls = 200
+    static let stalls = 1000
     /// Of a process; meanwhile the symbols of every image are read, which keeps a processor busy.
     static let firstStalls = 20
     static let threshold = Duration.milliseconds(20)

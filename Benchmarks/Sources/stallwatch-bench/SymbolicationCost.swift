@@ -48,14 +48,14 @@ enum SymbolicationCost {
         _ = report.symbolicated(with: StallReport.DebugSources())
         giveBackFreeMemory()
         var rows: [[String]] = []
-        let before = residentMegabytes("VmRSS")
+        let before = Resident.all.megabytes
         for round in 1...3 {
             for _ in 0..<10 { _ = report.symbolicated(with: StallReport.DebugSources()) }
-            rows.append(["after \(round * 10) reports", (residentMegabytes("VmRSS") - before).digits(1)])
+            rows.append(["after \(round * 10) reports", (Resident.all.megabytes - before).digits(1)])
         }
         giveBackFreeMemory()
-        rows.append(["after malloc_trim(3)", (residentMegabytes("VmRSS") - before).digits(1)])
-        rows.append(["the most that the process ever had", (residentMegabytes("VmHWM") - before).digits(1)])
+        rows.append(["after malloc_trim(3)", (Resident.all.megabytes - before).digits(1)])
+        rows.append(["the most that the process ever had", (Resident.most.megabytes - before).digits(1)])
         return Table(
             title: "Resident memory beyond that after the first report, large executable", columns: ["when", "MB"],
             rows: rows
@@ -100,6 +100,4 @@ enum SymbolicationCost {
     }
 
     private static func milliseconds(since began: UInt64) -> Double { Double(now() - began) / 1e6 }
-
-    private static func residentMegabytes(_ field: String) -> Double { Double(residentKilobytes(field)) / 1000 }
 }
