@@ -5,17 +5,13 @@ import Synchronization
 /// Names what the watchdog found, decides what is reported, and gives it to the sinks, on a thread of its own.
 ///
 /// Symbolication may take long, and while it does, the watchdog has other loops to look after. It leaves the newest
-/// state of each stall in a mailbox and goes on. Each sink then has its own thread.
+/// state of each stall in a mailbox and goes on. Each sink then has its own thread, too.
 ///
 /// A stall's file is there from the threshold on, whatever becomes of the stall: only at its end is it known which
 /// other stalls it repeats. One that is held back loses its file then. If the process dies before, the file stays.
 final class Reporter: Sendable {
     /// Stalls that may wait to be named; past it, the oldest that is over is dropped, and counted.
     static let mailboxCapacity = 256
-    /// How long a disk may keep the process from aborting, or ``StallMonitor/stop()`` from returning, in nanoseconds.
-    static let storePatience: UInt64 = 5_000_000_000
-    /// The same for any other sink; also how long a disk may keep a report from the other sinks.
-    static let sinkPatience: UInt64 = 1_000_000_000
     /// When naming took longer than this the last time, a report is first written without names: before its own names, and
     /// those of the report before it, are looked up.
     static let slowNaming: UInt64 = 20_000_000
@@ -39,8 +35,7 @@ final class Reporter: Sendable {
     private let arrival = Semaphore()
     private let finished = Atomic<Bool>(false)
     private let settings: Settings
-    private let stores: [SinkWorker]
-    private let others: [SinkWorker]
+    private let sinks: SinkSet
     private let notices: NoticeBoard
     let counts: ReportCounts
     let streams = ReportStreams()
@@ -51,26 +46,18 @@ final class Reporter: Sendable {
         self.counts = counts
         let notices = NoticeBoard()
         self.notices = notices
-        var stores: [SinkWorker] = []
-        var others: [SinkWorker] = []
-        for sink in sinks {
-            let description = try sink.describe(counts) { notices.post(.recovered($0)) }
-            let worker = SinkWorker(description, counts: counts, notice: notices.post)
-            if description.isStore { stores.append(worker) } else { others.append(worker) }
-        }
-        self.stores = stores
-        self.others = others
-        let all = stores + others
+        let sinks = try SinkSet(sinks, counts: counts, notices: notices)
+        self.sinks = sinks
         let streams = streams
         notices.open { delivery in
-            for worker in all { worker.submit(delivery) }
+            sinks.submit(delivery)
             if case .recovered(let report) = delivery { _ = streams.yield(report) }
         }
     }
 
     /// Starts the sinks' threads.
     func startSinks() throws(StallWatchError) {
-        for worker in stores + others { try worker.start() }
+        try sinks.start()
     }
 
     /// Leaves the newest state of a stall to be reported.
@@ -99,7 +86,7 @@ final class Reporter: Sendable {
     ///
     /// Never waits.
     func tell(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
-        guard (stores + others).contains(where: { $0.isInterested(in: .notice) }) else { return }
+        guard sinks.areInterested(in: .notice) else { return }
         notices.post(.notice(message, metadata()))
     }
 
@@ -108,7 +95,7 @@ final class Reporter: Sendable {
 
     /// Tells which thread stops the monitor: if it is a sink's, nobody will wait for it.
     func noteStop() {
-        for worker in stores + others { worker.abandonIfCurrent() }
+        sinks.abandonCurrent()
     }
 
     /// Lets ``run()`` return once everything submitted has been reported.
@@ -152,10 +139,7 @@ final class Reporter: Sendable {
     ///
     /// Harmless the second time.
     func finishSinks() {
-        for worker in stores + others { worker.close() }
-        for worker in stores { worker.join(until: monotonicNow() &+ Self.storePatience) }
-        let deadline = monotonicNow() &+ Self.sinkPatience
-        for worker in others { worker.join(until: deadline) }
+        sinks.finish()
         discard()
     }
 }
@@ -185,7 +169,7 @@ extension Reporter {
         let begun = monotonicNow()
         let builder = work.builder
         var report = builder.report(of: record) { unfinished in
-            if record.state == .ongoing { give(.updated(prepared(unfinished))) }
+            if record.state == .ongoing { sinks.submit(.updated(prepared(unfinished))) }
         } meanwhile: {
             if monotonicNow() &- begun > Self.slowNaming { work.isNamingSlow = true }
             giveWithoutNames(mailbox.withLock { $0.records[...] }, &work)
@@ -197,7 +181,7 @@ extension Reporter {
 
         guard record.state != .ongoing else {
             report = prepared(report)
-            give(isNew ? .began(report) : .updated(report))
+            sinks.submit(isNew ? .began(report) : .updated(report))
             if record.isEscalated, work.escalated.insert(record.id).inserted { escalate(report) }
             return
         }
@@ -211,8 +195,8 @@ extension Reporter {
         }
         if let reason { counts.add { $0.heldBack[reason] += 1 } }
         report = prepared(report)
-        if isNew { give(.began(report)) }
-        giveLast(.ended(report, reason), &work)
+        if isNew { sinks.submit(.began(report)) }
+        sinks.submitLast(.ended(report, reason), reached: &work.storesReached)
         guard reason == nil else { return }
         let dropped = streams.yield(report)
         if dropped > 0 { counts.add { $0.reportsDropped += dropped } }
@@ -223,7 +207,7 @@ extension Reporter {
         guard work.isNamingSlow else { return }
         for record in records where record.state == .ongoing && !work.open.contains(record.id) {
             guard work.unnamed.insert(record.id).inserted else { continue }
-            give(.updated(prepared(work.builder.unnamedReport(of: record))))
+            sinks.submit(.updated(prepared(work.builder.unnamedReport(of: record))))
         }
     }
 
@@ -239,38 +223,15 @@ extension Reporter {
         return report
     }
 
-    private func give(_ delivery: Delivery) {
-        for worker in stores + others { worker.submit(delivery) }
-    }
-
-    /// Gives the last report of a stall to the stores, and to the others once it is on disk: who is told of a report
-    /// finds its file.
-    ///
-    /// A disk that takes too long is not waited for, and not again before it has caught up.
-    private func giveLast(_ delivery: Delivery, _ work: inout Work) {
-        for worker in stores { worker.submit(delivery) }
-        if work.storesReached.allSatisfy(\.isReached) {
-            work.storesReached = stores.map { $0.barrier() }
-            wait(for: work.storesReached, Self.sinkPatience)
-        }
-        for worker in others { worker.submit(delivery) }
-    }
-
-    private func wait(for barriers: [SinkWorker.Barrier], _ patience: UInt64) {
-        let deadline = monotonicNow() &+ patience
-        for barrier in barriers { barrier.wait(until: deadline) }
-    }
-
     private func escalate(_ report: StallReport) {
         switch settings.escalation {
         case nil:
             break
         case .call:
-            give(.escalated(report))
+            sinks.submit(.escalated(report))
         case .abort:
             notices.post(.notice("the process is aborted because it does not come back", ["reason": report.summary]))
-            wait(for: stores.map { $0.barrier() }, Self.storePatience)
-            wait(for: others.map { $0.barrier() }, Self.sinkPatience)
+            sinks.flush()
             // With every signal blocked, as here, the Swift runtime's crash handler makes a SIGSEGV of it (measured).
             _ = clinux_unblock_all_signals()
             abort()

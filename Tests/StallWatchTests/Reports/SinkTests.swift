@@ -88,7 +88,7 @@ import Testing
         // One report is with the sink, and of the others a queue's length waits.
         #expect(statistics.reportsLost == 0)
         #expect(try scratch.reports().count == 60)
-        #expect(monotonicNow() - begun < 15 * Reporter.sinkPatience)
+        #expect(monotonicNow() - begun < 15 * SinkSet.otherPatience)
     }
 
     @Test func whatASlowSinkMissesIsCounted() throws {
