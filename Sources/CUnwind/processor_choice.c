@@ -6,11 +6,11 @@
 // helper. Bound before it is made: to be moved later takes longer than to be stopped does.
 //
 // The watchdog leaves the processor of a thread whose turn it is about to wait for. A thread that begins a turn after a rest
-// wakes the watchdog on its own processor, and there the watchdog's timer goes off too. The scheduler looks for an idle
-// processor then, but takes those of a virtual machine for busy ones (available_idle_cpu, kernel/sched/sched.h: one that
-// halted is vcpu_is_preempted). A thread that wakes with a short slice runs at once, unless less than that slice is left of
-// the other's: an eighth of all moments, with ticks of 4 ms, and then it waits for the next tick (do_preempt_short,
-// kernel/sched/fair.c). Of 200 stalls, each after a rest, the first samples of a tenth came 2.6 to 3.2 ms late.
+// wakes the watchdog on its own processor, and there the watchdog's timer goes off too. The scheduler should look for an idle
+// one then, but did not take the other one of a virtual machine (one that has halted may count as busy: available_idle_cpu,
+// vcpu_is_preempted). A thread that wakes with a short slice runs at once, unless less than that is left of the other's
+// slice: an eighth of all moments, with ticks of 4 ms, and then it waits for the next tick (do_preempt_short,
+// kernel/sched/fair.c). Of 200 stalls, each after a rest, the first samples of a tenth came 2.6 to 3.2 ms late (perf sched).
 
 #define _GNU_SOURCE
 #include <sched.h>
