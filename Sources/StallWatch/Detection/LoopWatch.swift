@@ -9,8 +9,11 @@ struct LoopWatch {
     private var escalation: UInt64?
     /// The turn that has been counted as held back, so that no turn is counted twice.
     private var heldBackTurn: UInt64 = 0
-    /// The turn in which the loop was found in a run that nobody observes, and how often its thread had waited by then.
+    /// The turn in which the loop was found, by the last look, in a run that nobody observes, and how often its thread had
+    /// waited by then; `nil` if that look found it waiting, and so cannot tell that it waited no longer.
     private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
+    /// The turn that was measured anew because it may have waited: nobody knows until when.
+    private var uncertainTurn: UInt64?
     private var diagnostician: StallDiagnostician
     private unowned let services: WatchServices
 
@@ -38,6 +41,7 @@ struct LoopWatch {
     mutating func look(at time: UInt64, countingFrom: UInt64, heldBack reason: HeldBackReason) -> UInt64 {
         let nextBeat = loop.source.beat(loop.recorder, threshold: loop.threshold, at: time)
         let snapshot = loop.snapshot()
+        if snapshot.isWaitingUnobserved, let began = snapshot.began { unobservedRun = (began, nil) }
         detector.threshold = loop.threshold
         let decision = detector.look(snapshot, at: time, countingFrom: countingFrom)
         for action in decision.actions {
@@ -99,10 +103,11 @@ extension LoopWatch {
         let isOverNow = isOver || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
         if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, target, first, waits: waits) {
             loop.recorder.clearStalled()
+            uncertainTurn = stall.turnBegan
             return detector.measureAnew(from: time)
         }
         stallRecord = StallRecord(stall, of: loop, target, at: time)
-        if unobservedRun != nil { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
+        if uncertainTurn == stall.turnBegan { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
         escalation = services.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         add(first, to: stall, of: target, isOver: isOver)
     }
@@ -110,17 +115,17 @@ extension LoopWatch {
     /// Whether the loop may have waited for its own events since the turn counts.
     ///
     /// That is so in a run in a mode without observers, unless the thread has not waited for anything: who computes, or
-    /// is blocked once and for all, goes on at the same number of waits a threshold later.
+    /// is blocked once and for all, goes on at the same number of waits a threshold later. It is also so after such a run,
+    /// which may have waited until a moment ago.
     private mutating func mayHaveWaited(
         _ stall: StallDetector.Stall, _ target: CaptureTarget, _ sample: StallRecord.Sample, waits: UInt64?
     ) -> Bool {
-        guard let stack = try? sample.stack.get(), loop.source.isInUnobservedRun(stack, nesting: stall.nesting) else {
-            unobservedRun = nil
-            return false
-        }
+        let stack = try? sample.stack.get()
+        let isInRun = stack.map { loop.source.isInUnobservedRun($0, nesting: stall.nesting) } ?? false
+        guard isInRun || unobservedRun?.turnBegan == stall.turnBegan else { return false }
         if let waits, waits == unobservedRun?.waits { return false }
         // Counted after the capture: to be stopped for it is a wait, too.
-        unobservedRun = (stall.turnBegan, self.waits(of: target))
+        unobservedRun = isInRun ? (stall.turnBegan, self.waits(of: target)) : nil
         return true
     }
 

@@ -46,7 +46,7 @@ struct StallRecord: Sendable {
     var turns: UInt64?
     /// Whether the stall is the time between two runs of the loop.
     var isGap = false
-    /// By how much the stall may have begun earlier, in nanoseconds, where only a heartbeat tells of it.
+    /// By how much the stall may have begun earlier, in nanoseconds, where no observer tells of it.
     var startUncertainty: UInt64?
     /// What had been held back when the record was last brought up to date.
     var heldBack = HeldBackCounts()

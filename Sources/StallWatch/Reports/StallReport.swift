@@ -34,7 +34,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var loop: LoopDescription
     /// By how much the stall may have begun earlier.
     ///
-    /// Only for loops that are watched by heartbeat.
+    /// Only for loops that are watched by heartbeat, and after a run of the loop in a mode that is not watched.
     public var startUncertaintyMilliseconds: Double?
     /// Turns that passed while the loop did not come to wait.
     ///

@@ -12,12 +12,14 @@ import Testing
     private final class Source: LoopSource {
         let kind = StallReport.LoopKind.runLoop
         let isInRun = Atomic<Bool>(true)
+        let isWaiting = Atomic<Bool>(false)
 
         // A number that no thread has (proc(5), pid_max).
         func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
         func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool {
             isInRun.load(ordering: .relaxed)
         }
+        func isWaitingUnobserved() -> Bool { isWaiting.load(ordering: .relaxed) }
     }
 
     private final class Capturer: StackCapturing {
@@ -71,6 +73,32 @@ import Testing
         look(after: 2)
         #expect(world.records.withLock { $0.isEmpty })
         look(after: 3)
+        #expect(world.records.withLock { $0.isEmpty })
+    }
+
+    /// When it ended nobody knows: it may have been a moment before the look.
+    @Test(arguments: [false, true])
+    mutating func aTurnIsMeasuredAnewAfterSuchARun(waits: Bool) throws {
+        source.isWaiting.store(waits, ordering: .relaxed)
+        look(after: 1)
+        source.isWaiting.store(false, ordering: .relaxed)
+        source.isInRun.store(false, ordering: .relaxed)
+        look(after: 2)
+        #expect(world.records.withLock { $0.isEmpty })
+        look(after: 3)
+        let record = try #require(world.records.withLock { $0.first })
+        #expect(record.duration == Self.threshold)
+        #expect(record.startUncertainty == 2 * Self.threshold)
+    }
+
+    @Test mutating func aTurnThatWaitedAtTheLastLookAndEndsInTheMomentOfThisOneIsNoStall() {
+        source.isWaiting.store(true, ordering: .relaxed)
+        look(after: 1)
+        source.isWaiting.store(false, ordering: .relaxed)
+        source.isInRun.store(false, ordering: .relaxed)
+        let recorder = loop.recorder
+        capturer.meanwhile = { recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1) }
+        look(after: 2)
         #expect(world.records.withLock { $0.isEmpty })
     }
 
