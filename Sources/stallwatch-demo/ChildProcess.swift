@@ -36,8 +36,8 @@ struct ChildProcess: Sendable {
 
     /// Ends the child's standard input, and waits for its end; after `limit` it is killed.
     ///
-    /// Returns what it wrote, as far as a pipe holds it, and `nil` unless it ended by itself and well.
-    func finish(within limit: Duration) async -> String? {
+    /// Returns what it wrote, as far as a pipe holds it, and how it ended.
+    func finish(within limit: Duration) async -> Ending {
         close(input)
         let end = ContinuousClock.now + limit
         var status: Int32 = 0
@@ -49,7 +49,24 @@ struct ChildProcess: Sendable {
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65536)
         while case let count = read(output, &buffer, buffer.count), count > 0 { text += buffer.prefix(count) }
-        return status == 0 ? String(decoding: text, as: UTF8.self) : nil
+        return Ending(status: status, text: String(decoding: text, as: UTF8.self))
+    }
+
+    /// How a child ended, and what it wrote.
+    struct Ending: Sendable, CustomStringConvertible {
+        /// As wait(2) gives it.
+        let status: Int32
+        let text: String
+
+        /// What it wrote, if it ended by itself and well.
+        var answer: String? { status == 0 ? text : nil }
+
+        var description: String {
+            // The lowest seven bits are the signal, the next byte is the exit status (wait(2)).
+            let signal = status & 0x7f
+            let how = signal == 0 ? "ended with status \(status >> 8 & 0xff)" : "was ended by signal \(signal)"
+            return "\(how) and wrote '\(text.prefix(200))'"
+        }
     }
 
     /// A pipe that no other child inherits.
@@ -79,9 +96,10 @@ extension Stage {
             "--output", directory, "--host-stall", "\(Int(stall.milliseconds.rounded()))",
         ])
         await body(child)
-        guard let line = await child.finish(within: .seconds(30)),
+        let ending = await child.finish(within: .seconds(30))
+        guard let line = ending.answer,
             let result = try? JSONDecoder().decode(HostResult.self, from: Data(line.utf8))
-        else { throw DemoFailure(.systemError, "the child of shape \(shape.rawValue) has failed") }
+        else { throw DemoFailure(.systemError, "the child of shape \(shape.rawValue) \(ending)") }
         take(result)
         return result.injectedMilliseconds.map { .microseconds(Int(($0 * 1000).rounded())) }
     }

@@ -68,7 +68,7 @@ import Testing
         try await Task.sleep(for: .seconds(3))
         kill(child.id, SIGINT)
         // `nil`: its exit status is not 0.
-        #expect(await child.finish(within: .seconds(30)) == nil)
+        #expect(await child.finish(within: .seconds(30)).answer == nil)
         let data = try Data(contentsOf: URL(filePath: directory.path("summary.json")))
         #expect(try JSONDecoder().decode(Summary.self, from: data).problems == ["it was ended before its time"])
     }
