@@ -34,10 +34,10 @@ final class EmptyFIFO: Sendable {
     init(for duration: Duration) {
         let path = "./stallwatch-fifo-\(getpid())"
         mkfifo(path, 0o600)
-        let readEnd = open(path, O_RDWR | O_CLOEXEC)
-        self.readEnd = readEnd
+        readEnd = open(path, O_RDWR | O_CLOEXEC)
         unlink(path)
-        NamedThread.start("fifo-writer") { ready in
+        // Which keeps the FIFO open, also where nobody waits for the byte any more.
+        NamedThread.start("fifo-writer") { [self] ready in
             ready()
             sleepTooLong(for: duration)
             write(readEnd, "!", 1)
@@ -83,7 +83,7 @@ final class BusyServer: @unchecked Sendable {
         var length = addressLength
         getsockname(listener, socketAddress, &length)
         connect(first, socketAddress, addressLength)
-        NamedThread.start("server") { [listener] ready in
+        NamedThread.start("server") { [self] ready in
             ready()
             sleepTooLong(for: duration)
             for _ in 0..<2 { close(accept(listener, nil, nil)) }

@@ -49,9 +49,10 @@ enum Holding: String, Sendable, CaseIterable {
                 guard count > 0 else { break }
                 left -= count
             }
+            // Here, because the last byte may be written before it is read, and by then the number might be another file's.
+            close(readEnd)
         }
         write(writeEnd, bytes, bytes.count)
-        close(readEnd)
         close(writeEnd)
     }
 }
