@@ -24,15 +24,6 @@ extension StallReport.ThreadDescription {
 enum ThreadList {
     /// The kernel ids of all threads, ascending.
     static func current() -> [Int32] {
-        guard let directory = opendir("/proc/self/task") else { return [] }
-        defer { closedir(directory) }
-        var threads: [Int32] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if let thread = Int32(name) { threads.append(thread) }
-        }
-        return threads.sorted()
+        (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.sorted()
     }
 }

@@ -110,19 +110,7 @@ extension ReportDirectory {
         Self.isReport(name) && FileStatus(path: path + "/" + name).map { $0.isRegular && $0.size == 0 } ?? false
     }
 
-    private func names() -> [String] {
-        guard let directory = opendir(path) else { return [] }
-        defer { closedir(directory) }
-        var names: [String] = []
-        while let entry = readdir(directory) {
-            names.append(
-                withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                }
-            )
-        }
-        return names
-    }
+    private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 
     /// Keeps two processes that start at once from both recovering the same reports.
     ///

@@ -78,17 +78,10 @@ struct ReportFiles {
     ///
     /// Symbolic links to directories are not followed: they may lead in circles. Returns whether it could be read.
     private mutating func search(_ directory: String) -> Bool {
-        guard let stream = opendir(directory) else { return false }
-        var entries: [(name: String, type: Int)] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            entries.append((name, Int(entry.pointee.d_type)))
-        }
-        closedir(stream)
+        guard let entries = directoryEntries(directory) else { return false }
         let prefix = directory.hasSuffix("/") ? directory : directory + "/"
-        for (name, type) in entries.sorted(by: { $0.name < $1.name }) where !name.hasPrefix(".") {
+        for entry in entries.sorted(by: { $0.name < $1.name }) where !entry.name.hasPrefix(".") {
+            let (name, type) = (entry.name, entry.type)
             let path = prefix + name
             let isReport = Self.isReport(name) || Self.hasLines(name)
             // Some file systems do not tell the type.

@@ -56,19 +56,7 @@ struct DirectoryWatch {
         return changed.sorted()
     }
 
-    private func names() -> [String] {
-        guard let stream = opendir(path) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            names.append(
-                withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                }
-            )
-        }
-        return names
-    }
+    private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 }
 
 /// CLOCK_REALTIME in nanoseconds.
