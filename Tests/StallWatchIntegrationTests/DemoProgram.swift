@@ -17,7 +17,8 @@ enum DemoProgram {
 extension ChildProcess {
     /// Lets the program end by itself, and reads what it says.
     func result() async throws -> HostResult? {
-        try await finish(within: .seconds(30)).answer.map { try JSONDecoder().decode(HostResult.self, from: Data($0.utf8)) }
+        let ending = await finish(within: .seconds(30))
+        return try ending.answer.map { try JSONDecoder().decode(HostResult.self, from: Data($0.utf8)) }
     }
 
     /// How often the thread of that name has gone to sleep and been woken up (proc(5)).
