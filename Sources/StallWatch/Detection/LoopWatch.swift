@@ -62,7 +62,7 @@ struct LoopWatch {
         {
             let reading = diagnostician.look(at: thread, turn: turn, threshold: loop.threshold, now: time)
             // The sample of a stall is not to wait for the stalled thread.
-            if let processor = reading?.processor { services.capturer.leave(processor: processor) }
+            if services.wasParked, let processor = reading?.processor { services.capturer.leave(processor: processor) }
         }
         watchSaturation(snapshot, at: time)
         return min(decision.nextLook ?? .max, nextBeat ?? .max, escalate(at: time) ?? .max)

@@ -19,6 +19,10 @@ final class WatchServices {
     let ownThreads: Set<Int32>
     /// Threads as a diagnosis sees them.
     let threads: ProcessThreads
+    /// Whether the watchdog has just been woken by a loop, and so may be on the processor of that loop's thread.
+    ///
+    /// Only then it looks for another: to move is a context switch, as much as a wake-up.
+    var wasParked = true
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,

@@ -105,6 +105,7 @@ final class Watchdog: Sendable {
                 )
             }
             gaps.sleep(at: awake, until: deadline)
+            services.wasParked = deadline == .max
             if deadline == .max {
                 alarm.park { mayPark(watches, version) }
             } else {

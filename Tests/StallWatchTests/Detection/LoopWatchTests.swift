@@ -94,6 +94,13 @@ import Testing
         #expect(capturer.left.count == 1, "a stall has its sample")
     }
 
+    @Test mutating func whileLoopsTurnNoProcessorIsLeft() throws {
+        source.thread.store(try #require(ownThread()), ordering: .relaxed)
+        services.wasParked = false
+        _ = look(at: Self.begin + 1)
+        #expect(capturer.left.isEmpty, "a move is a context switch")
+    }
+
     @Test mutating func aThreadThatIsGoneAtTheThresholdIsCountedAndLeftAlone() {
         capturer.threadHasEnded = {}
         let next = look(at: Self.begin + Self.threshold)
