@@ -9,11 +9,35 @@ extension SystemCall {
     /// not handle it, if the child ends before the fork(2) that made it has unblocked the signals. Where the thread waits
     /// in the kernel tells which call it was.
     func original(waitChannel: String?) -> SystemCall {
-        guard isRestarted, let waitChannel, let original = Self.original(waitChannel, argument(0)),
-            let number = SystemCallNames.current.number(of: original)
-        else { return self }
+        guard isRestarted, let waitChannel, let original = Self.original(waitChannel, argument(0)) else { return self }
+        return named(original)
+    }
+
+    /// The call that was made, by the thread's innermost functions.
+    ///
+    /// They tell where the kernel's wait does not: of a thread that was met on its way into the wait, or out of it.
+    func original(frames: [NamedFrame]) -> SystemCall {
+        guard isRestarted else { return self }
+        let libraries = frames.prefix { WaitFunctionNames.libraries.contains($0.image) }
+        return libraries.compactMap(\.function).compactMap(Self.restarted(by:)).first.map(named) ?? self
+    }
+
+    /// Whether a function of that name in a stack says which call goes on.
+    static func isRestarted(by function: String) -> Bool { restarted(by: function) != nil }
+
+    private static func restarted(by function: String) -> String? {
+        switch function {
+        case "nanosleep", "clock_nanosleep", "poll": function
+        // syscall(2) makes any call.
+        case LockFunction.anyCall: nil
+        default: LockFunction.isKnown(function) ? "futex" : nil
+        }
+    }
+
+    /// The same with another name, if the architecture has a call of that name.
+    private func named(_ name: String) -> SystemCall {
         var call = self
-        call.number = number
+        call.number = SystemCallNames.current.number(of: name) ?? number
         return call
     }
 

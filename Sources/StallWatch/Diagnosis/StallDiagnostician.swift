@@ -129,13 +129,17 @@ struct StallDiagnostician {
         var observation = Observation(
             time: reading.time, activity: reading.activity, waitChannel: reading.waitChannel
         )
-        guard let call = reading.call else {
+        guard var call = reading.call else {
             if reading.activity == .faulting {
                 observation.kernelStack = files?.kernelStack()
             } else {
                 observation.function = stack.flatMap { threads.names(of: $0).first?.libcFunction }
             }
             return observation
+        }
+        if call.isRestarted, let stack {
+            call = call.original(frames: threads.names(of: stack))
+            observation.activity = .waiting(call)
         }
         observation.call = DescribedCall(call, memory: memory)
         observation.kernelStack = files?.kernelStack()

@@ -3,7 +3,7 @@
 /// Used by the watchdog: where those few functions are is read once, before anything stalls, and nothing else is.
 final class WaitFunctionNames {
     /// The libraries whose functions wait on behalf of an app.
-    private static let libraries: Set<String> = ["libc.so.6", "libdispatch.so"]
+    static let libraries: Set<String> = ["libc.so.6", "libdispatch.so"]
     /// Frames that are looked at.
     ///
     /// From the system call outwards it is five to a mutex's function, with room for more.
@@ -37,6 +37,7 @@ final class WaitFunctionNames {
     /// Whether the rules know the function.
     private static func tells(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.Purpose(ofFunction: function) != nil
+            || SystemCall.isRestarted(by: function)
     }
 
     /// As an app calls it: libc itself calls the same function by a name that begins with underscores.

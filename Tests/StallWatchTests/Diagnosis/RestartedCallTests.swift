@@ -37,6 +37,25 @@ import Testing
         }
     #endif
 
+    /// A thread that was just let go is not in its wait yet: then its stack tells.
+    @Test(
+        arguments: [
+            (["clock_nanosleep", "nanosleep", nil], "clock_nanosleep"), ([nil, "poll"], "poll"),
+            ([nil, nil, "pthread_cond_timedwait"], "futex"), ([nil, nil], "restart_syscall"),
+            (["syscall"], "restart_syscall"), (["read"], "restart_syscall"), ([], "restart_syscall"),
+        ] as [([String?], String)])
+    func theInnermostFunctionsTellWhichCallGoesOn(functions: [String?], name: String) throws {
+        let frames = functions.map { NamedFrame(function: $0, image: "libc.so.6") }
+        #expect(try call("restart_syscall", 0, 0, 7).original(frames: frames).name == name)
+    }
+
+    @Test func aFunctionBehindTheAppsOwnTellsNothing() throws {
+        let frames = [
+            NamedFrame(function: nil, image: "app"), NamedFrame(function: "pthread_once", image: "libc.so.6"),
+        ]
+        #expect(try call("restart_syscall", 0).original(frames: frames).isRestarted)
+    }
+
     @Test(arguments: [nil, "", "pipe_read", "ptrace_stop"])
     func whatIsNotKnownStaysAsItIs(channel: String?) throws {
         let restarted = try call("restart_syscall", 0)
@@ -46,6 +65,7 @@ import Testing
     @Test func otherCallsStayAsTheyAre() throws {
         let read = try call("read", 0)
         #expect(read.original(waitChannel: "hrtimer_nanosleep") == read)
+        #expect(read.original(frames: [NamedFrame(function: "poll", image: "libc.so.6")]) == read)
         #expect(ThreadActivity.running.original(waitChannel: "futex_do_wait") == .running)
     }
 }

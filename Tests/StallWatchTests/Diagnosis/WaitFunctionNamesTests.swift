@@ -22,7 +22,11 @@ import Testing
         return names.names(of: [.init(address: UInt64(UInt(bitPattern: start)) + 1, isExact: true)], in: images).first
     }
 
-    @Test(arguments: ["pthread_mutex_lock", "pthread_cond_wait", "sem_wait", "fsync", "pread64", "syscall"])
+    @Test(
+        arguments: [
+            "pthread_mutex_lock", "pthread_cond_wait", "sem_wait", "fsync", "pread64", "syscall", "clock_nanosleep",
+            "poll",
+        ])
     func aFunctionOfLibcThatWaitsHasItsName(function: String) throws {
         let frame = try #require(try named(function))
         #expect(frame.image == "libc.so.6")
