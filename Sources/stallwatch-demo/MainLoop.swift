@@ -15,8 +15,11 @@ enum MainLoop {
 
     /// `work` is called by a Foundation timer.
     static func timer(_ work: @escaping Work) async -> Duration {
-        await withCheckedContinuation { continuation in
-            let timer = Timer(timeInterval: 0, repeats: false) { _ in continuation.resume(returning: time(work)) }
+        let once = WorkOnce(work)
+        return await withCheckedContinuation { continuation in
+            let timer = Timer(timeInterval: 0, repeats: false) { _ in
+                continuation.resume(returning: time { once.run() })
+            }
             add(timer)
         }
     }
@@ -122,4 +125,21 @@ extension MainLoop {
 /// Where one thread leaves a result for another.
 private final class ResultBox<Success: Sendable>: Sendable {
     let result = Mutex<Result<Success, DemoFailure>?>(nil)
+}
+
+/// Work that is let go when it has been done: Foundation's `Timer` keeps its block for ever, also once it has fired.
+private final class WorkOnce: Sendable {
+    private let work: Mutex<MainLoop.Work?>
+
+    init(_ work: @escaping MainLoop.Work) {
+        self.work = Mutex(work)
+    }
+
+    func run() {
+        let work = work.withLock { work in
+            defer { work = nil }
+            return work
+        }
+        work?()
+    }
 }
