@@ -45,7 +45,8 @@ final class ThreadFiles {
             time: time, onCPU: onCPU, runQueue: runQueue, state: stat.state, minorFaults: stat.minorFaults,
             majorFaults: stat.majorFaults, userTicks: stat.userTicks, systemTicks: stat.systemTicks,
             voluntarySwitches: voluntary, involuntarySwitches: involuntary,
-            activity: activity.original(waitChannel: channel), waitChannel: channel, processor: stat.processor
+            activity: activity.original(waitChannel: channel).confirmed(by: channel), waitChannel: channel,
+            processor: stat.processor
         )
     }
 

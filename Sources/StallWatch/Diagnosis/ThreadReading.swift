@@ -86,6 +86,17 @@ extension ThreadActivity {
     }
 }
 
+extension ThreadActivity {
+    /// The same, if where the thread waits in the kernel bears it out.
+    ///
+    /// Outside of a system call a thread waits not only for a page, but also where a tracer has stopped it, such as the
+    /// capture of another monitor: it runs on at once. One that no longer waits a moment later has not waited long.
+    func confirmed(by waitChannel: String?) -> ThreadActivity {
+        guard self == .faulting, waitChannel == nil || waitChannel == "ptrace_stop" else { return self }
+        return .running
+    }
+}
+
 /// Fields 3, 10, 12, 14, 15 and 39 of /proc/<pid>/stat (proc(5)).
 struct ThreadStat: Equatable {
     var state: UInt8

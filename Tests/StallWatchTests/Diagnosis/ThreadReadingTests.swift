@@ -3,6 +3,14 @@ import Testing
 @testable import StallWatch
 
 @Suite struct ThreadReadingTests {
+    /// A thread that another monitor's capture has stopped outside of a call waits for no page.
+    @Test func whereItWaitsTellsWhetherItIsForAPage() {
+        #expect(ThreadActivity.faulting.confirmed(by: "folio_wait_bit_common") == .faulting)
+        #expect(ThreadActivity.faulting.confirmed(by: "ptrace_stop") == .running)
+        #expect(ThreadActivity.faulting.confirmed(by: nil) == .running)
+        #expect(ThreadActivity.running.confirmed(by: nil) == .running)
+    }
+
     @Test func aThreadThatRunsIsInNoCall() {
         #expect(ThreadActivity(ByteCursor("running\n")) == .running)
         #expect(ThreadActivity(ByteCursor("-1 0x7ffd0 0x55d0\n")) == .faulting)
