@@ -32,10 +32,9 @@ final class CallWitnesses: Sendable {
     static let wait: UInt32 = 200
     /// How long each thread rests between two calls, in milliseconds.
     static let pause = 500...1500
-    /// How much earlier than asked for a call may return, in nanoseconds.
-    ///
-    /// Only recv(2) counts its time in ticks of the kernel's, of which one may have begun already: 10 ms at most.
-    static func earliness(of call: String) -> Int { call == "recv" ? 10_000_000 : 0 }
+    /// How much earlier than asked for recv(2) may return, in nanoseconds: the kernel's tick, of which a part may have passed
+    /// already.
+    static let earliness = 10_000_000
 
     private let monitor: StallMonitor
     private let count = Mutex(Count())
@@ -83,11 +82,19 @@ final class CallWitnesses: Sendable {
     /// One call.
     private func observe(_ kind: Int32, _ probe: LoopProbe) {
         probe.beginTurn()
-        let begin = DispatchTime.now().uptimeNanoseconds
+        // Only recv(2) counts its time in ticks, which stand still while a host holds the CPU that counts them. So does
+        // this clock (clock_gettime(2)), and what the one makes up for at once the other does as well.
+        let isInTicks = probe.label == "recv"
+        let clock = isInTicks ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC
+        let begin = now(by: clock)
         let error = demo_wait_interruptibly(kind, Self.wait)
-        let elapsed = Int(DispatchTime.now().uptimeNanoseconds - begin)
+        let elapsed = now(by: clock) - begin
         probe.endTurn()
-        let isEarly = elapsed + Self.earliness(of: probe.label) < Int(Self.wait) * 1_000_000
+        let isEarly = elapsed + (isInTicks ? Self.earliness : 0) < Int(Self.wait) * 1_000_000
+        if error != 0 || isEarly {
+            let how = error != 0 ? String(cString: strerror(error)) : "too early"
+            StandardError.write("\(probe.label) ended after \(elapsed / 1_000_000) ms: \(how)\n")
+        }
         count.withLock { count in
             count.calls += 1
             if error == EINTR {
@@ -114,6 +121,13 @@ final class CallWitnesses: Sendable {
             return count
         }
     }
+}
+
+/// The time of a clock, in nanoseconds.
+private func now(by clock: clockid_t) -> Int {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 extension DispatchSemaphore {
