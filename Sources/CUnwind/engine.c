@@ -41,9 +41,10 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   cunwind_unwinder_destroy(&engine->unwinder);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
-  // A helper that was too late has been killed, and is a zombie until it is reaped: nobody else does, and no capture of this
+  // A helper that was too late is killed, and is a zombie until it is reaped: nobody else does, and no capture of this
   // engine's comes any more. One that is still there writes into these; better to lose them than to give them to someone
   // else.
+  engine->helper.left_until = 0;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
     cunwind_stack_copy_destroy(&engine->copy);
     cunwind_helper_destroy(&engine->helper);

@@ -19,6 +19,7 @@ typedef struct cunwind_helper_memory {
   cunwind_stop_request *request;
   uint8_t *stack;       ///< With a guard page at its low end.
   pid_t unreaped;       ///< A helper that did not end in time: until it is reaped its memory is its own. Else 0.
+  uint64_t left_until;  ///< Until when that one may still wait for its thread, in monotonic nanoseconds.
   bool name_as_tracer;  ///< The kernel asked for PR_SET_PTRACER (Yama).
   bool is_checked;      ///< The next two are known.
   bool is_forbidden;    ///< A seccomp filter would kill the helper.
@@ -56,7 +57,7 @@ struct cunwind_thread {
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
-/// What the helper is given beyond its own bound before it is killed, and a killed one to be gone.
+/// What a helper is given beyond the bound on a stop before it is killed, and a killed one to be gone.
 #define CUNWIND_HELPER_GRACE_NANOSECONDS 50000000ull
 
 /// Reaps a helper that did not end in time; waits so long for its end. Returns whether there is none any more, so that its

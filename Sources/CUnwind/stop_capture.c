@@ -77,6 +77,11 @@ bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
 
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
   int ending;
+  // As long as it is alive the id is its own.
+  if (helper->unreaped && cunwind_now() >= helper->left_until &&
+      __atomic_load_n(&helper->request->alive, __ATOMIC_ACQUIRE) != 0) {
+    cunwind_raw(SYS_kill, helper->unreaped, SIGKILL, 0, 0, 0, 0);
+  }
   if (helper->unreaped && !cunwind_reap(helper->unreaped, bound, &ending)) return false;
   helper->unreaped = 0;
   return true;
@@ -106,6 +111,34 @@ static bool yama_wants_to_know(void) {
   return scope == '1';
 }
 
+// The letter of proc_pid_stat(5); 0: there is no such process or thread.
+static char state_of(const char *directory, pid_t id) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "%s/%d/stat", directory, (int)id);
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (file < 0) return 0;
+  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  // The state follows the last ')': the name before it may hold one too.
+  const char *close = got > 0 ? memrchr(text, ')', (size_t)got) : NULL;
+  return close && close + 2 < text + got ? close[2] : 0;
+}
+
+// Leaves a helper whose thread does not stop to wait for it alone. False: it is elsewhere, or does not get on itself, as
+// somebody has stopped it: then it would not let the thread go.
+static bool leave(cunwind_helper_memory *helper, pid_t pid) {
+  char state = state_of("/proc", pid);
+  uint32_t phase = CUNWIND_HELPER_WAITS;
+  if (state == 'T' || state == 't' ||
+      !__atomic_compare_exchange_n(&helper->request->phase, &phase, CUNWIND_HELPER_IS_LEFT, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    return false;
+  }
+  helper->unreaped = pid;
+  helper->left_until = cunwind_now() + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS + CUNWIND_HELPER_GRACE_NANOSECONDS;
+  return true;
+}
+
 static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_stop_request *request = helper->request;
@@ -123,6 +156,7 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   request->error = ECANCELED;
   request->held_nanoseconds = 0;
   request->may_begin = helper->name_as_tracer ? 0 : 1;
+  request->phase = CUNWIND_HELPER_BEGINS;
   engine->copy.length = engine->copy.outer_length = 0;
 
   long made = make_helper(helper);
@@ -136,8 +170,10 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
-  bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds + CUNWIND_HELPER_GRACE_NANOSECONDS);
-  bool had_no_time = !is_gone;
+  bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds);
+  bool is_left = !is_gone && leave(helper, pid);
+  if (!is_gone && !is_left) is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
+  bool had_no_time = !is_gone && !is_left;
   if (had_no_time) {
     cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
     is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
@@ -145,8 +181,10 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   // There is no way to ask who was named before; 0 is what a process begins with. An app that names a debugger of its
   // own under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+  if (is_left) return CUNWIND_TIMED_OUT;
   if (!is_gone || !cunwind_reap(pid, CUNWIND_HELPER_GRACE_NANOSECONDS, &ending)) {
     helper->unreaped = pid;
+    helper->left_until = 0;
     return CUNWIND_TIMED_OUT;
   }
   // It may have answered before it was killed.
@@ -155,15 +193,8 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
 
 // ptrace says EPERM of a thread that has ended but is still there (ptrace_attach, exit_state), which is no refusal.
 static bool has_ended(pid_t tid) {
-  char path[64], text[512];
-  snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return true;
-  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  // The state follows the last ')': the name before it may hold one too (proc_pid_stat(5)).
-  const char *close = got > 0 ? memrchr(text, ')', (size_t)got) : NULL;
-  return !close || close + 2 >= text + got || close[2] == 'Z' || close[2] == 'X';
+  char state = state_of("/proc/self/task", tid);
+  return state == 0 || state == 'Z' || state == 'X';
 }
 
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {

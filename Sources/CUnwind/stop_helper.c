@@ -3,7 +3,10 @@
 // How it can go wrong, and what then (ptrace(2), kernel/ptrace.c, kernel/signal.c):
 // - Another stop comes first. A signal's delivery stop is as good a stop as ours; the signal is handed back with the
 //   detach, siginfo and all. A group stop (SIGSTOP, job control) stays one: the detach arms it again.
-// - The thread does not stop in time (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper just
+// - The thread does not stop in time (it gets no CPU). PTRACE_INTERRUPT can be taken back, what it has set off can not: with
+//   TIF_SIGPENDING set, a thread that comes to wait in epoll_wait(2) or recv(2) gets EINTR, whether anybody still wants it to
+//   stop or not. So nobody waits for the helper any more, but the helper waits on, to let that call begin again.
+// - It does not stop for seconds (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper just
 //   ends: it seized without PTRACE_O_EXITKILL, and at its end the kernel detaches its tracees, takes back the pending
 //   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes one that has just stopped. A signal whose
 //   delivery stop was under way is delivered. The same holds for a helper that is killed at any instruction.
@@ -59,23 +62,36 @@ CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
 // Waits for a stop. Positive: stopped, `*state` tells how, and `*unseen` is the last time at which it had not.
 // 0: out of time. Negative: the errno.
 CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int *state, uint64_t *unseen) {
-  uint64_t begin = cunwind_now();
+  uint64_t begin = cunwind_now(), bound = request->timeout_nanoseconds + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
   for (;;) {
     *unseen = cunwind_now();
     long got = cunwind_raw(SYS_wait4, request->tid, (long)state, __WALL | WNOHANG, 0, 0, 0);
     if (got != 0) return got;
     uint64_t waited = cunwind_now() - begin;
-    if (waited >= request->timeout_nanoseconds) return 0;
-    if (waited >= POLL_NANOSECONDS) sleep_until_child(request->timeout_nanoseconds - waited);
+    if (waited >= bound) return 0;
+    if (waited >= POLL_NANOSECONDS) sleep_until_child(bound - waited);
   }
 }
 
+// False: the parent does not wait any more, and what we would copy into is not ours.
+CUNWIND_BARE static bool take(cunwind_stop_request *request) {
+  uint32_t phase = CUNWIND_HELPER_WAITS;
+  return __atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE);
+}
+
 CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int state, uint64_t unseen) {
+  bool is_wanted = take(request);
   struct iovec registers;
   registers.iov_base = &request->registers;
   registers.iov_len = sizeof request->registers;
   long failed = ask(PTRACE_GETREGSET, request->tid, NT_PRSTATUS, (long)&registers);
-  if (failed == 0) {
+  // An event stop has its event in the third byte; without one, this is a signal on its way to the thread.
+  bool is_on_its_way = (state >> 16) == 0;
+  int signal_to_deliver = is_on_its_way ? WSTOPSIG(state) : 0;
+  // Before anything else: so it is done also by a helper that is killed while it copies.
+  if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->tid, &request->registers);
+  if (failed == 0 && is_wanted) {
 #if defined(__x86_64__)
     uint64_t stack_pointer = request->registers.rsp;
 #else
@@ -84,11 +100,8 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
     if (request->walk) cunwind_async_walk_take(request->walk, stack_pointer);
     else cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
   }
-  // An event stop has its event in the third byte; without one, this is a signal on its way to the thread.
-  bool is_on_its_way = (state >> 16) == 0;
-  int signal_to_deliver = is_on_its_way ? WSTOPSIG(state) : 0;
-  if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->tid, &request->registers);
   ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
+  if (!is_wanted) return 0;
   request->held_nanoseconds = cunwind_now() - unseen;
   if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
   return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
@@ -115,6 +128,7 @@ CUNWIND_BARE int cunwind_stop_helper(void *context) {
   for (int index = 0; index < 4; index++) by_default[index] = 0;
   cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, KERNEL_SIGSET_BYTES, 0, 0);
 
+  __atomic_store_n(&request->phase, CUNWIND_HELPER_WAITS, __ATOMIC_RELEASE);
   long failed = ask(PTRACE_SEIZE, request->tid, 0, 0);
   if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
   if (failed < 0) return answer(request, CUNWIND_REFUSED, -failed);

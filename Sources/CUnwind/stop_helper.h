@@ -11,6 +11,14 @@
 #include "registers.h"
 #include "stack_copy.h"
 
+/// How far a helper is.
+enum {
+  CUNWIND_HELPER_BEGINS,
+  CUNWIND_HELPER_WAITS,    ///< For the thread to stop, which may have been asked to.
+  CUNWIND_HELPER_HAS_IT,   ///< The thread has stopped, and is copied and let go.
+  CUNWIND_HELPER_IS_LEFT,  ///< As it waited for too long: when the thread stops, it is let go, and nothing else.
+};
+
 typedef struct cunwind_stop_request {
   // Asked.
   pid_t tid;
@@ -26,6 +34,7 @@ typedef struct cunwind_stop_request {
   cunwind_ptrace_registers registers;
   // Between the two.
   uint32_t may_begin;  ///< Futex. 0: the helper waits for the parent to name it as tracer (Yama).
+  uint32_t phase;      ///< Atomic. The parent leaves a helper that waits, the helper takes a thread that has stopped.
   uint32_t alive;      ///< Futex, shared: the helper's tid, which the kernel makes 0 when it is gone.
 } cunwind_stop_request;
 

@@ -29,6 +29,14 @@ import Testing
         #expect(result.zombies == 0)
     }
 
+    /// It stops after nobody waits for its stack any more, in a call that never goes on after a stop.
+    @Test func aThreadThatGetsNoCPUIsLetGoOn() {
+        let result = cunwind_test_starved()
+        #expect(result.capture == CUNWIND_TIMED_OUT)
+        #expect(result.wait_error == 0)
+        #expect(result.zombies == 0)
+    }
+
     @Test func everySignalArrives() {
         let result = cunwind_test_signal_storm(Self.milliseconds)
         print("signal storm: \(result)")

@@ -41,6 +41,9 @@ extern "C" {
 /// long, and it loses nothing by it. A cgroup's quota keeps one from running for up to its period: 100 ms by default
 /// (Documentation/scheduler/sched-bwc.rst).
 #define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
+/// How much longer a thread that has been asked to stop is waited for by the helper alone, in nanoseconds (2 s), so that no
+/// call of the thread returns EINTR because it was asked. Meanwhile no other thread can be stopped.
+#define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
 /// Longest wait for the signal handler to run, in nanoseconds (120 ms), for the same reason.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
 

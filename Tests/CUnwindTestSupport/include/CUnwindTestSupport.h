@@ -152,6 +152,17 @@ cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds);
 /// Stops and continues (SIGSTOP, SIGCONT) a child process that captures its own thread, for `milliseconds`.
 cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds);
 
+/// What came of the capture of a thread that was given no CPU.
+typedef struct cunwind_test_starved_result {
+  cunwind_status capture;
+  int wait_error;  ///< Of the thread's call; 0: it waited as long as it should. -1: the thread could not be starved.
+  uint64_t zombies;
+} cunwind_test_starved_result;
+
+/// Captures by stop a thread that waits in epoll_wait(2), while a thread of real-time priority has its CPU: needs
+/// CAP_SYS_NICE and two CPUs.
+cunwind_test_starved_result cunwind_test_starved(void);
+
 /// What works where ptrace does not.
 typedef struct cunwind_test_refusal_result {
   int probe_status, probe_error;
