@@ -30,6 +30,9 @@ struct LoopWatch {
     /// When the turn that lasts now began.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
 
+    /// Whether the last look found the loop in a turn that is too long.
+    var isInStall: Bool { detector.stall != nil }
+
     /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, its stall has used up
     /// its samples and will ring at its end, or its thread is gone.
     var mayPark: Bool {
@@ -62,7 +65,9 @@ struct LoopWatch {
         {
             let reading = diagnostician.look(at: thread, turn: turn, threshold: loop.threshold, now: time)
             // The sample of a stall is not to wait for the stalled thread.
-            if services.wasParked, let processor = reading?.processor { services.capturer.leave(processor: processor) }
+            if services.mayShareProcessor, let processor = reading?.processor {
+                services.capturer.leave(processor: processor)
+            }
         }
         watchSaturation(snapshot, at: time)
         return min(decision.nextLook ?? .max, nextBeat ?? .max, escalate(at: time) ?? .max)

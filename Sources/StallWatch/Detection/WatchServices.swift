@@ -19,10 +19,10 @@ final class WatchServices {
     let ownThreads: Set<Int32>
     /// Threads as a diagnosis sees them.
     let threads: ProcessThreads
-    /// Whether the watchdog has just been woken by a loop, and so may be on the processor of that loop's thread.
+    /// Whether the watchdog may be on the processor of a loop's thread: a loop has just woken it, or has just stalled.
     ///
     /// Only then it looks for another: to move is a context switch, as much as a wake-up.
-    var wasParked = true
+    var mayShareProcessor = true
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,

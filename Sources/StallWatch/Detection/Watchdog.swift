@@ -105,7 +105,7 @@ final class Watchdog: Sendable {
                 )
             }
             gaps.sleep(at: awake, until: deadline)
-            services.wasParked = deadline == .max
+            services.mayShareProcessor = deadline == .max || watches.contains(where: \.isInStall)
             if deadline == .max {
                 alarm.park { mayPark(watches, version) }
             } else {

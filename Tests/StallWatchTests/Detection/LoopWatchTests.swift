@@ -92,11 +92,12 @@ import Testing
         _ = look(at: next)
         #expect(world.states == [.ongoing])
         #expect(capturer.left.count == 1, "a stall has its sample")
+        #expect(watch.isInStall, "the watchdog moves again for the turn after it")
     }
 
     @Test mutating func whileLoopsTurnNoProcessorIsLeft() throws {
         source.thread.store(try #require(ownThread()), ordering: .relaxed)
-        services.wasParked = false
+        services.mayShareProcessor = false
         _ = look(at: Self.begin + 1)
         #expect(capturer.left.isEmpty, "a move is a context switch")
     }
