@@ -1,12 +1,33 @@
-// A helper that ends only after its capture was given up.
+// A helper that ends only after its capture was given up, or not at all.
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../Sources/CUnwind/engine.h"
+#include "../../Sources/CUnwind/raw_system_call.h"
 #include "CUnwindTestSupport.h"
+
+int cunwind_test_overdue_helper(void) {
+  cunwind_engine *engine = cunwind_engine_create(27);
+  if (!engine) return -errno;
+  pid_t child = fork();
+  if (child < 0) return -errno;
+  if (child == 0) {
+    for (;;) pause();
+  }
+  engine->helper.unreaped = child;
+  engine->helper.request->alive = (uint32_t)child;
+  engine->helper.left_until = cunwind_now() + 20000000;
+  bool was_left = !cunwind_helper_has_ended(&engine->helper, 0);
+  usleep(30000);
+  bool has_ended = cunwind_helper_has_ended(&engine->helper, 1000000000);
+  if (!has_ended) kill(child, SIGKILL);
+  cunwind_engine_destroy(engine);
+  return was_left ? !has_ended : -ECHILD;
+}
 
 int cunwind_test_late_helper(bool looks_again) {
   cunwind_engine *engine = cunwind_engine_create(27);

@@ -38,4 +38,8 @@ import Testing
     func aHelperThatEndsLateIsReaped(looksAgain: Bool) {
         #expect(cunwind_test_late_helper(looksAgain) == 0)
     }
+
+    @Test func aHelperThatIsLeftToItsThreadIsKilledWhenItsTimeIsOver() {
+        #expect(cunwind_test_overdue_helper() == 0)
+    }
 }

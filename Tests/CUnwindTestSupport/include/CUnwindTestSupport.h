@@ -245,6 +245,10 @@ uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 /// alive, when it has done that; negative: an errno.
 int cunwind_test_late_helper(bool looks_again);
 
+/// Gives an engine a child that never ends, as a helper that was left to its thread and then stopped. Returns the number of
+/// children that are left once its time is over; negative: an errno, ECHILD if it was not left its time.
+int cunwind_test_overdue_helper(void);
+
 /// Forks, and has the child call `work` and end at once. Returns how many threads the child had then, or a negative error
 /// number: ETIMEDOUT when it did not end in 30 s, ECHILD when it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));
