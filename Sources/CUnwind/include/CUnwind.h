@@ -37,8 +37,8 @@ extern "C" {
 #define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
 /// Longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
 #define CUNWIND_MAX_BUILD_ID_BYTES 32
-/// Longest wait for a thread to stop before it is let go, in nanoseconds (120 ms). Only a thread that gets no CPU takes so
-/// long, and it loses nothing by it. A cgroup's quota keeps one from running for up to its period: 100 ms by default
+/// Longest wait for a thread to stop before its capture is given up, in nanoseconds (120 ms). Only a thread that gets no CPU
+/// takes so long, and it loses nothing by it. A cgroup's quota keeps one from running for up to its period: 100 ms by default
 /// (Documentation/scheduler/sched-bwc.rst).
 #define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
 /// How much longer a thread that has been asked to stop is waited for by the helper alone, in nanoseconds (2 s), so that no
