@@ -126,15 +126,14 @@ static char state_of(const char *directory, pid_t id) {
 
 // Leaves a helper whose thread does not stop to wait for it alone. False: it is elsewhere, or does not get on itself, as
 // somebody has stopped it: then it would not let the thread go.
-static bool leave(cunwind_helper_memory *helper, pid_t pid) {
-  char state = state_of("/proc", pid);
+static bool leave(cunwind_helper_memory *helper) {
+  char state = state_of("/proc", helper->unreaped);
   uint32_t phase = CUNWIND_HELPER_WAITS;
   if (state == 'T' || state == 't' ||
       !__atomic_compare_exchange_n(&helper->request->phase, &phase, CUNWIND_HELPER_IS_LEFT, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_ACQUIRE)) {
     return false;
   }
-  helper->unreaped = pid;
   helper->left_until = cunwind_now() + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS + CUNWIND_HELPER_GRACE_NANOSECONDS;
   return true;
 }
@@ -142,7 +141,6 @@ static bool leave(cunwind_helper_memory *helper, pid_t pid) {
 static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_stop_request *request = helper->request;
-  int ending;
   if (!cunwind_helper_has_ended(helper, 0)) {
     request->error = EBUSY;
     request->held_nanoseconds = 0;
@@ -164,31 +162,22 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     request->error = (int)-made;
     return made == -EPERM || made == -ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;
   }
-  pid_t pid = (pid_t)made;
+  helper->unreaped = (pid_t)made;
+  helper->left_until = 0;
   if (helper->name_as_tracer) {
-    prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
+    prctl(PR_SET_PTRACER, (unsigned long)made, 0, 0, 0);
     __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
   bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds);
-  bool is_left = !is_gone && leave(helper, pid);
+  bool is_left = !is_gone && leave(helper);
   if (!is_gone && !is_left) is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
-  bool had_no_time = !is_gone && !is_left;
-  if (had_no_time) {
-    cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
-    is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
-  }
   // There is no way to ask who was named before; 0 is what a process begins with. An app that names a debugger of its
   // own under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-  if (is_left) return CUNWIND_TIMED_OUT;
-  if (!is_gone || !cunwind_reap(pid, CUNWIND_HELPER_GRACE_NANOSECONDS, &ending)) {
-    helper->unreaped = pid;
-    helper->left_until = 0;
-    return CUNWIND_TIMED_OUT;
-  }
-  // It may have answered before it was killed.
-  return had_no_time && request->status == CUNWIND_FAILED ? CUNWIND_TIMED_OUT : request->status;
+  // One that is neither gone nor left is killed here; it may have answered before.
+  if (is_left || !cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) return CUNWIND_TIMED_OUT;
+  return !is_gone && request->status == CUNWIND_FAILED ? CUNWIND_TIMED_OUT : request->status;
 }
 
 // ptrace says EPERM of a thread that has ended but is still there (ptrace_attach, exit_state), which is no refusal.

@@ -9,6 +9,12 @@
 
 enum { SECONDS = 30, TRIES_A_SECOND = 1000 };
 
+uint64_t cunwind_test_milliseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 bool cunwind_test_join(pthread_t thread) {
   struct timespec limit;
   clock_gettime(CLOCK_REALTIME, &limit);

@@ -1,4 +1,4 @@
-// Waits that end, so that a test whose thread or child is left stopped fails and does not hang.
+// Waits that end, and the clock for them, so that a test whose thread or child is left stopped fails and does not hang.
 
 #ifndef CUNWIND_BOUNDED_H
 #define CUNWIND_BOUNDED_H
@@ -6,7 +6,11 @@
 #include <CUnwind.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/// CLOCK_MONOTONIC.
+uint64_t cunwind_test_milliseconds_now(void);
 
 /// Waits for a thread's end, 30 s at most. False: it goes on, and what it uses has to stay.
 bool cunwind_test_join(pthread_t thread);

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
@@ -28,12 +27,6 @@ typedef struct scene {
 static uint64_t arrived_signals;
 
 static bool is_over(const scene *scene) { return __atomic_load_n(&scene->is_over, __ATOMIC_ACQUIRE); }
-
-static uint64_t milliseconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void *signal_helpers(void *context) {
   scene *scene = context;
@@ -83,8 +76,8 @@ static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*dist
   cunwind_engine_refresh_images(engine);
   cunwind_thread *captured = cunwind_thread_open(engine, cunwind_test_poser_tid(scene.poser));
   bool is_disturbed = disturber && pthread_create(&thread, NULL, disturber, &scene) == 0;
-  uint64_t deadline = milliseconds_now() + milliseconds;
-  while (milliseconds_now() < deadline) {
+  uint64_t deadline = cunwind_test_milliseconds_now() + milliseconds;
+  while (cunwind_test_milliseconds_now() < deadline) {
     cunwind_capture_info info;
     cunwind_status status = cunwind_capture_stop(engine, captured, &stack, &info);
     if (status == CUNWIND_OK) {
@@ -143,8 +136,8 @@ cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds) {
     *shared = disturb(milliseconds, NULL, 0);
     _exit(0);
   }
-  uint64_t stops = 0, deadline = milliseconds_now() + milliseconds;
-  while (child > 0 && milliseconds_now() + 50 < deadline) {
+  uint64_t stops = 0, deadline = cunwind_test_milliseconds_now() + milliseconds;
+  while (child > 0 && cunwind_test_milliseconds_now() + 50 < deadline) {
     usleep(3000);
     kill(child, SIGSTOP);
     stops++;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
@@ -47,12 +46,6 @@ static void restore_output(int output) {
   fflush(stdout);
   dup2(output, STDOUT_FILENO);
   close(output);
-}
-
-static uint64_t milliseconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static void capture(cunwind_engine *engine, const cunwind_test_churner *churner, cunwind_stack *stack,
@@ -103,8 +96,8 @@ cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds) {
     result.last_error = errno;
     return result;
   }
-  uint64_t deadline = milliseconds_now() + milliseconds;
-  for (unsigned turn = 0; milliseconds_now() < deadline; turn++) {
+  uint64_t deadline = cunwind_test_milliseconds_now() + milliseconds;
+  for (unsigned turn = 0; cunwind_test_milliseconds_now() < deadline; turn++) {
     capture(engine, &churners[turn % CUNWIND_TEST_CHURNERS], &stack, &result);
   }
   cunwind_test_churn_stop(churners);

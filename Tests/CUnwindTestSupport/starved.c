@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
@@ -23,12 +22,6 @@ typedef struct starved {
   bool is_starving, has_failed;
 } starved;
 
-static uint64_t milliseconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static bool stay_on(int processor) {
   cpu_set_t only;
   CPU_ZERO(&only);
@@ -42,9 +35,10 @@ static void *wait_for_events(void *context) {
   int file = epoll_create1(EPOLL_CLOEXEC);
   if (!stay_on(scene->processor)) scene->has_failed = true;
   __atomic_store_n(&scene->waiter, gettid(), __ATOMIC_RELEASE);
-  uint64_t begin = milliseconds_now();
+  uint64_t begin = cunwind_test_milliseconds_now();
   scene->wait_error = epoll_wait(file, &event, 1, WAIT_MILLISECONDS) < 0 ? errno : 0;
-  if (scene->wait_error == 0 && milliseconds_now() - begin < WAIT_MILLISECONDS - 1) scene->wait_error = ETIME;
+  if (scene->wait_error == 0 && cunwind_test_milliseconds_now() - begin < WAIT_MILLISECONDS - 1)
+    scene->wait_error = ETIME;
   close(file);
   return NULL;
 }
@@ -53,9 +47,9 @@ static void *starve(void *context) {
   starved *scene = context;
   struct sched_param priority = {.sched_priority = 1};
   scene->has_failed |= !stay_on(scene->processor) || sched_setscheduler(0, SCHED_FIFO, &priority) != 0;
-  uint64_t end = milliseconds_now() + STARVED_MILLISECONDS;
+  uint64_t end = cunwind_test_milliseconds_now() + STARVED_MILLISECONDS;
   __atomic_store_n(&scene->is_starving, true, __ATOMIC_RELEASE);
-  while (!scene->has_failed && milliseconds_now() < end) continue;
+  while (!scene->has_failed && cunwind_test_milliseconds_now() < end) continue;
   return NULL;
 }
 
