@@ -38,16 +38,11 @@ static cunwind_status read_stopped(cunwind_engine *engine, cunwind_thread *threa
 }
 
 static cunwind_status read_blocked(cunwind_engine *engine, cunwind_thread *thread) {
-  cunwind_thread_look before, after;
-  memset(&before, 0, sizeof before);
-  memset(&after, 0, sizeof after);
-  if (!cunwind_thread_read_status(thread, &before) || !cunwind_thread_read_system_call(thread, &before))
-    return CUNWIND_NO_SUCH_THREAD;
-  if (!before.is_blocked) return CUNWIND_NOT_BLOCKED;
-  cunwind_async_walk_take(&engine->walk, before.stack_pointer);
-  if (!cunwind_thread_read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after))
-    return CUNWIND_NO_SUCH_THREAD;
-  return cunwind_thread_has_stayed(&before, &after) ? CUNWIND_OK : CUNWIND_MOVED;
+  cunwind_blocked_thread blocked;
+  cunwind_status status = cunwind_thread_before_read(thread, &blocked);
+  if (status != CUNWIND_OK) return status;
+  cunwind_async_walk_take(&engine->walk, blocked.look.stack_pointer);
+  return cunwind_thread_after_read(thread, &blocked);
 }
 
 // What was read is believed as far as each context leads to code of an image.

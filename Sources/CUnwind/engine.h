@@ -48,6 +48,7 @@ struct cunwind_thread {
   int signal_number;     ///< The engine's.
   int system_call_file;  ///< -1: not allowed (a process that made itself undumpable).
   int status_file;
+  int slices_file;  ///< schedstat; -1: this kernel has none.
   cunwind_stack_bounds bounds;
   char text[CUNWIND_STATUS_BYTES];
 };
@@ -98,8 +99,22 @@ bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *loo
 /// Blocked or not, in which call, SP and PC.
 bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look *look);
 
-/// Whether the thread was blocked in the same call at the same place both times, and did not run in between.
-bool cunwind_thread_has_stayed(const cunwind_thread_look *before, const cunwind_thread_look *after);
+/// How many time slices the thread has begun so far (kernel's sched-stats.rst). 0: this kernel does not count them, or the
+/// thread is gone. Async-signal-safe: yes.
+uint64_t cunwind_thread_slices(cunwind_thread *thread);
+
+/// A blocked thread before its stack is read.
+typedef struct cunwind_blocked_thread {
+  uint64_t slices;           ///< 0: not counted, then the look has the switch counts.
+  cunwind_thread_look look;  ///< Where it is blocked.
+} cunwind_blocked_thread;
+
+/// Looks at a thread that is to be read. CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
+cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocked_thread *before);
+
+/// Whether it was blocked there throughout, which makes what was read valid: CUNWIND_OK, CUNWIND_MOVED,
+/// CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
+cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before);
 
 /// One way to copy a thread once: sets `*copy` and `*registers`, adds to `info` what it cost, and says why it failed.
 typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,

@@ -1,4 +1,4 @@
-// What the kernel says of a thread: /proc/self/task/<tid>/syscall and status, kept open, parsed by hand.
+// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status and schedstat, kept open, parsed by hand.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,8 +26,12 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   int error = errno == ENOENT ? ESRCH : errno;
   thread->system_call_file = thread->status_file < 0 ? -1 : open_file(tid, "syscall");
   // proc(5): in a process that is not dumpable these files are root's. Then there is no read, but all else works.
-  if (thread->status_file >= 0 && (thread->system_call_file >= 0 || errno == EACCES)) return thread;
+  if (thread->status_file >= 0 && (thread->system_call_file >= 0 || errno == EACCES)) {
+    thread->slices_file = open_file(tid, "schedstat");
+    return thread;
+  }
   if (thread->status_file >= 0) error = errno == ENOENT ? ESRCH : errno;
+  thread->slices_file = -1;
   cunwind_thread_close(thread);
   errno = error;
   return NULL;
@@ -37,6 +41,7 @@ void cunwind_thread_close(cunwind_thread *thread) {
   if (!thread) return;
   if (thread->status_file >= 0) close(thread->status_file);
   if (thread->system_call_file >= 0) close(thread->system_call_file);
+  if (thread->slices_file >= 0) close(thread->slices_file);
   free(thread);
 }
 
@@ -124,6 +129,17 @@ bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look
   if (read_all(thread->system_call_file, thread->text, sizeof thread->text) <= 0) return false;
   parse_system_call(thread->text, look);
   return true;
+}
+
+// Time on CPU, time ready, time slices. All 0 where the kernel does not count (proc_pid_schedstat).
+uint64_t cunwind_thread_slices(cunwind_thread *thread) {
+  if (thread->slices_file < 0 || read_all(thread->slices_file, thread->text, sizeof thread->text) <= 0) return 0;
+  const char *text = thread->text;
+  uint64_t number = 0;
+  for (int field = 0; field < 3; field++) {
+    if (!take_number(&text, 10, &number)) return 0;
+  }
+  return number;
 }
 
 cunwind_status cunwind_thread_look_at(cunwind_thread *thread, cunwind_thread_look *look) {

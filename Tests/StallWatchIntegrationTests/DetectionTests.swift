@@ -50,8 +50,8 @@ import Testing
             for _ in 0..<stops {
                 try await Task.sleep(for: .milliseconds(Int.random(in: 100...900)))
                 kill(child.id, SIGSTOP)
-                // For two thresholds or more: without the guard, each would be a stall.
-                try await Task.sleep(for: .milliseconds(Int.random(in: 500...1000)))
+                // For many thresholds: without the guard, each would be a stall.
+                try await Task.sleep(for: .seconds(3))
                 kill(child.id, SIGCONT)
             }
             try await Task.sleep(for: .seconds(1))

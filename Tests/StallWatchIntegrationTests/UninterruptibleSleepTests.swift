@@ -1,4 +1,9 @@
+import CLinux
 import CUnwindTestSupport
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -19,5 +24,48 @@ import Testing
         #expect(stack.heldNanoseconds == 0)
         // The wait itself goes on for several times as long.
         #expect(took < 100_000_000, "\(took) ns")
+    }
+    /// Each wait lasts some ten microseconds, less than a read takes, so most looks at the thread find that it has moved.
+    @Test func aThreadInManyShortSleepsHasAStack() throws {
+        let capture = ThreadCapture(engine: try CUnwindEngine())
+        let directory = try TemporaryDirectory()
+        let syncing = try SyncingThread(path: directory.path("synced"))
+        defer { syncing.stop() }
+        var errors: [CaptureError] = []
+        for _ in 0..<300 {
+            usleep(.random(in: 0..<1000))
+            do throws(CaptureError) { _ = try capture.capture(thread: syncing.id) } catch { errors.append(error) }
+        }
+        #expect(errors.isEmpty)
+    }
+}
+
+/// Writes a block to a file, waits for the disk to have it, and does so again.
+private final class SyncingThread: Sendable {
+    private let kernelID = Atomic<Int32>(0)
+    private let isOver = Atomic<Bool>(false)
+    private let hasEnded = DispatchSemaphore(value: 0)
+
+    init(path: String) throws {
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(file >= 0)
+        Thread.detachNewThread { [self] in
+            kernelID.store(clinux_gettid(), ordering: .releasing)
+            let block = [UInt8](repeating: 8, count: 4096)
+            while !isOver.load(ordering: .acquiring) {
+                pwrite(file, block, block.count, 0)
+                fsync(file)
+            }
+            close(file)
+            hasEnded.signal()
+        }
+        while kernelID.load(ordering: .acquiring) == 0 { sched_yield() }
+    }
+
+    var id: Int32 { kernelID.load(ordering: .relaxed) }
+
+    func stop() {
+        isOver.store(true, ordering: .releasing)
+        hasEnded.wait()
     }
 }

@@ -20,7 +20,7 @@ final class CUnwindEngine: CaptureEngine {
 
     /// Threads whose /proc files are kept open; past it, all are closed and opened again as they are needed.
     static let maximumOpenThreads = 64
-    /// Fewer are not worth looking at: two descriptors each.
+    /// Fewer are not worth looking at: three descriptors each.
     static let leastThreadsToTidy = 8
 
     /// The signal of the last resort: the only one that dispatch's worker threads let through (their mask leaves

@@ -152,6 +152,16 @@ cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds);
 /// Stops and continues (SIGSTOP, SIGCONT) a child process that captures its own thread, for `milliseconds`.
 cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds);
 
+/// What came of reads of a thread that changes two words whenever it runs. A torn read found them different.
+typedef struct cunwind_test_proof_result {
+  bool counted_slices;
+  uint64_t valid, refused;
+  uint64_t torn_valid, torn_refused;
+} cunwind_test_proof_result;
+
+/// Reads such a thread for so long. `counts_slices`: by its time slices, if the kernel counts them; else by its switches.
+cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t milliseconds);
+
 /// What came of the capture of a thread that was given no CPU.
 typedef struct cunwind_test_starved_result {
   cunwind_status capture;
@@ -193,11 +203,11 @@ bool cunwind_test_placement(cunwind_test_placement_result *_Nonnull result);
 
 /// What became of a thread that was to leave a processor.
 typedef struct cunwind_test_leaving_result {
-  bool leaves_own;      ///< The one that it was on.
-  bool is_free;         ///< And may be where it might before.
-  bool leaves_another;  ///< One that it was not on.
-  bool leaves_its_only; ///< The only one that it may be on.
-  bool leaves_unprobed; ///< Its own, with an engine that has not probed what is allowed.
+  bool leaves_own;       ///< The one that it was on.
+  bool is_free;          ///< And may be where it might before.
+  bool leaves_another;   ///< One that it was not on.
+  bool leaves_its_only;  ///< The only one that it may be on.
+  bool leaves_unprobed;  ///< Its own, with an engine that has not probed what is allowed.
 } cunwind_test_leaving_result;
 
 /// Has a new thread leave processors. False: it could not be set up, or there is one processor only.

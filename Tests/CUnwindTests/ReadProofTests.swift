@@ -1,0 +1,16 @@
+import CUnwindTestSupport
+import Testing
+
+/// A read that is called valid is of a thread that did not run meanwhile.
+@Suite(.serialized) struct ReadProofTests {
+    @Test(arguments: [true, false])
+    func aValidReadIsNeverTorn(countsSlices: Bool) {
+        let result = cunwind_test_read_proof(countsSlices, 3000)
+        print("read proof: \(result)")
+        #expect(result.counted_slices == countsSlices, "a kernel without CONFIG_SCHEDSTATS counts none")
+        #expect(result.valid > 0)
+        #expect(result.torn_valid == 0)
+        // Without the proof they would be taken for valid.
+        #expect(result.torn_refused > 0)
+    }
+}
