@@ -3,10 +3,10 @@ import CUnwindTestSupport
 import Foundation
 import Glibc
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import StallWatch
+@testable import stallwatch_demo
 
 /// A thread that answers neither ptrace nor a signal: the parent of a vfork(2), whose child sleeps for 400 ms.
 @Suite(.serialized) struct UninterruptibleSleepTests {
@@ -25,12 +25,12 @@ import Testing
         // The wait itself goes on for several times as long.
         #expect(took < 100_000_000, "\(took) ns")
     }
-    /// Each wait lasts some ten microseconds, less than a read takes, so most looks at the thread find that it has moved.
+
+    /// Each wait lasts some ten microseconds, and the thread comes back to it every thirty-five.
     @Test func aThreadInManyShortSleepsHasAStack() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
-        let directory = try TemporaryDirectory()
-        let syncing = try SyncingThread(path: directory.path("synced"))
-        defer { syncing.stop() }
+        let syncing = SyncingThread(for: .seconds(3))
+        defer { syncing.hasEnded.wait() }
         var errors: [CaptureError] = []
         for _ in 0..<300 {
             usleep(.random(in: 0..<1000))
@@ -40,32 +40,21 @@ import Testing
     }
 }
 
-/// Writes a block to a file, waits for the disk to have it, and does so again.
+/// Writes to a file again and again, each time until the disk has it.
 private final class SyncingThread: Sendable {
     private let kernelID = Atomic<Int32>(0)
-    private let isOver = Atomic<Bool>(false)
-    private let hasEnded = DispatchSemaphore(value: 0)
+    let hasEnded = DispatchSemaphore(value: 0)
 
-    init(path: String) throws {
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        try #require(file >= 0)
+    init(for duration: Duration) {
         Thread.detachNewThread { [self] in
             kernelID.store(clinux_gettid(), ordering: .releasing)
-            let block = [UInt8](repeating: 8, count: 4096)
-            while !isOver.load(ordering: .acquiring) {
-                pwrite(file, block, block.count, 0)
-                fsync(file)
-            }
-            close(file)
+            let file = ScratchFile(megabytes: 1)
+            synchronize(file, for: duration)
+            file.close()
             hasEnded.signal()
         }
         while kernelID.load(ordering: .acquiring) == 0 { sched_yield() }
     }
 
     var id: Int32 { kernelID.load(ordering: .relaxed) }
-
-    func stop() {
-        isOver.store(true, ordering: .releasing)
-        hasEnded.wait()
-    }
 }
