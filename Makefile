@@ -32,18 +32,18 @@ soak: install ## All scenarios at random for ten minutes (SOAK=8h), beside forks
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
-# How often: make rounds ROUNDS=3
+# How often: make stress ROUNDS=3
 ROUNDS := 20
 
-.PHONY: rounds
-rounds: install ## Run all scenarios twenty times (ROUNDS=n) and count what is reported rightly: two minutes a round
+.PHONY: stress
+stress: install ## Run all scenarios twenty times (ROUNDS=n) and count what is reported rightly: two minutes a round
 	$(SWIFT) build -c release --product stallwatch-demo --enable-all-traits
 	scripts/repeat-scenarios.py "$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" $(ROUNDS)
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
 UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
 # A test that hangs is a failure, too: each half takes a few minutes, and is ended after 20.
-BOUNDED := scripts/repeat-failures.sh timeout --signal=INT --kill-after=10s 20m
+BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
 
 .PHONY: test
 test: ## Build and run all tests
@@ -51,7 +51,7 @@ test: ## Build and run all tests
 	@scripts/install-python-packages.sh
 	Tests/ScriptTests/install-dependencies-tests.sh
 	Tests/ScriptTests/install-python-packages-tests.sh
-	Tests/ScriptTests/repeat-failures-tests.sh
+	Tests/ScriptTests/summarize-failures-tests.sh
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
@@ -60,14 +60,14 @@ test: ## Build and run all tests
 # runs. Left out, here and nowhere else:
 # - Other integration tests: they wait for programs that are several times as slow then, and judge by the clock.
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread, which take ten times as long.
-# - Under ThreadSanitizer PostureTests, withoutPtrace... and everySignalArrives: it calls signal handlers later, from one
+# - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it calls signal handlers later, from one
 #   of its own that blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
 SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
 # - Under AddressSanitizer aCapturedThreadNeverNotices and aThreadInUninterruptibleSleep...: it aligns frames, so that nothing
 #   tells how far a function's frame is from the stack pointer. A read of a thread that may not be stopped is incomplete then,
 #   and says so. And damagedFiles...: it keeps memory that was given back, so that a bound on memory says nothing.
-NOT_UNDER_thread := PostureTests|withoutPtraceTheSignalTakesOver|everySignalArrives|noFolderCrashesTheTool
+NOT_UNDER_thread := ThreadStateTests|withoutPtraceTheSignalTakesOver|everySignalArrives|noFolderCrashesTheTool
 NOT_UNDER_address := aCapturedThreadNeverNotices|aThreadInUninterruptibleSleep|damagedFilesAreErrors
 # What libraries keep until the end, such as the argument parser's tables, is no leak of ours; MonitorLifeTests look for those.
 export ASAN_OPTIONS := detect_leaks=0
@@ -108,7 +108,7 @@ lint: ## Check the format, the rules and the documentation comments
 	@if command -v $(CLANG_FORMAT) >/dev/null; then $(CLANG_FORMAT) --dry-run -Werror $(C_SOURCES); fi
 
 .PHONY: format
-format: ## Mend the format of all sources
+format: ## Format all sources
 	$(SWIFT) format --in-place --recursive --parallel $(SWIFT_SOURCES)
 	@scripts/install-dependencies.sh lint
 	$(CLANG_FORMAT) -i $(C_SOURCES)

@@ -110,8 +110,8 @@ def template(generator, number):
             for name in ["notes", "libFoundation.so", "libc.so.6", "libdispatch.so"]
         ],
         "monitor": {
-            "version": "0.1.0", "watchdogLateMilliseconds": 0.2, "captureMethods": ["read", "stop"],
-            "heldBack": {"repeated": 5, "rateLimit": 1},
+            "version": "0.1.0", "watchdogLateMilliseconds": 0.2, "captureMethods": ["read", "ptrace"],
+            "suppressed": {"repeated": 5, "rateLimit": 1},
         },
     }
     text = json.dumps(report, indent=2, sort_keys=True, separators=(",", " : ")) + "\n"

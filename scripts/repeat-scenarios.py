@@ -25,14 +25,14 @@ import time
 # They compete for CPUs, or for the disk, themselves.
 ALONE = ["starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy"]
 # Seconds for one: a scenario takes 10 at most.
-PATIENCE = "120"
+TIMEOUT = "120"
 MAXIMUM_ATTEMPTS = 5
 # The same as in the tests.
 STOLEN_LIMIT = 0.01
 OUTPUT = pathlib.Path("stalls")
 RIGHT = ("ok", "not-available")
 
-Verdict = collections.namedtuple("Verdict", "scenario verdict row attempts seconds cpu_seconds")
+ScenarioResult = collections.namedtuple("ScenarioResult", "scenario verdict row attempts seconds cpu_seconds")
 
 
 def cpu_times():
@@ -50,7 +50,7 @@ def run(demo, scenario, round):
         folder.mkdir(parents=True)
         summary = folder / "summary.json"
         (stolen, all), begin = cpu_times(), time.monotonic()
-        command = ["timeout", PATIENCE, demo, "--quiet", "--scenario", scenario, "--output", folder, "--summary", summary]
+        command = ["timeout", TIMEOUT, demo, "--quiet", "--scenario", scenario, "--output", folder, "--summary", summary]
         with open(folder / "output.txt", "w") as output:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         _, child.returncode, usage = os.wait4(child.pid, 0)
@@ -64,7 +64,7 @@ def run(demo, scenario, round):
         is_stolen = now_stolen - stolen > STOLEN_LIMIT * (now_all - all)
         if is_right or not is_stolen:
             break
-    return Verdict(scenario, verdict, row, attempt, seconds, cpu_seconds)
+    return ScenarioResult(scenario, verdict, row, attempt, seconds, cpu_seconds)
 
 
 def lanes(last_round, scenarios):

@@ -15,7 +15,7 @@ struct Counted {
 
 [[gnu::noinline]] int throwBelow(int frames, int *cleanups) {
   Counted counted{cleanups};
-  if (frames == 0) throw std::string("mischief");
+  if (frames == 0) throw std::string("chaos");
   return throwBelow(frames - 1, cleanups) + 1;
 }
 
@@ -26,7 +26,7 @@ bool demo_throw_and_catch(void) {
   try {
     throwBelow(kFrames, &cleanups);
   } catch (const std::string &text) {
-    return text == "mischief" && cleanups == kFrames + 1;
+    return text == "chaos" && cleanups == kFrames + 1;
   }
   return false;
 }

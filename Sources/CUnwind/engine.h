@@ -95,9 +95,9 @@ bool cunwind_thread_is_there(const cunwind_thread *thread);
 
 /// Two halves of a look, for who has to order them. False: the thread is gone. Async-signal-safe: yes.
 /// State, blocked signal, and switch counts.
-bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *look);
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *look);
 /// Blocked or not, in which call, SP and PC.
-bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look *look);
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *look);
 
 /// How many time slices the thread has begun so far (kernel's sched-stats.rst). 0: this kernel does not count them, or the
 /// thread is gone. Async-signal-safe: yes.
@@ -105,8 +105,8 @@ uint64_t cunwind_thread_slices(cunwind_thread *thread);
 
 /// A blocked thread before its stack is read.
 typedef struct cunwind_blocked_thread {
-  uint64_t slices;           ///< 0: not counted, then the look has the switch counts.
-  cunwind_thread_look look;  ///< Where it is blocked.
+  uint64_t slices;             ///< 0: not counted, then the look has the switch counts.
+  cunwind_thread_status look;  ///< Where it is blocked.
 } cunwind_blocked_thread;
 
 /// Looks at a thread that is to be read. CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.

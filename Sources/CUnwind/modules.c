@@ -1,4 +1,4 @@
-// The list of images. The linker's entries and the images' build IDs are witnesses of whether it must be made anew.
+// The list of images. The linker's entries and the images' build IDs are record of whether it must be made anew.
 
 #define _GNU_SOURCE
 #include "modules.h"
@@ -31,7 +31,7 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   modules->list = reserve(CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   modules->paths = reserve(CUNWIND_MAX_PATH_BYTES);
   // An entry and a build ID each.
-  if (!modules->list || !modules->paths || !cunwind_witnesses_init(&modules->witnesses, 2 * CUNWIND_MAX_IMAGES))
+  if (!modules->list || !modules->paths || !cunwind_memory_record_init(&modules->record, 2 * CUNWIND_MAX_IMAGES))
     return false;
   cunwind_modules_refresh(modules);
   return true;
@@ -40,7 +40,7 @@ bool cunwind_modules_init(cunwind_modules *modules) {
 void cunwind_modules_destroy(cunwind_modules *modules) {
   if (modules->list) munmap(modules->list, CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   if (modules->paths) munmap(modules->paths, CUNWIND_MAX_PATH_BYTES);
-  cunwind_witnesses_destroy(&modules->witnesses);
+  cunwind_memory_record_destroy(&modules->record);
   memset(modules, 0, sizeof *modules);
 }
 
@@ -135,7 +135,7 @@ static const char *keep_path(cunwind_modules *modules, const cunwind_linked_imag
 static void add_image(const cunwind_linked_image *image, void *context) {
   cunwind_modules *modules = context;
   // Before the image is read, so that a change in between is seen next time.
-  cunwind_witnesses_add(&modules->witnesses, image->entry, sizeof(struct link_map));
+  cunwind_memory_record_add(&modules->record, image->entry, sizeof(struct link_map));
   if (modules->count == CUNWIND_MAX_IMAGES) {
     modules->omitted_count++;
     return;
@@ -144,7 +144,7 @@ static void add_image(const cunwind_linked_image *image, void *context) {
   uint64_t note = 0;
   if (!read_module(module, image, &note)) return;
   // Another build of a library may be loaded to the same place.
-  if (note) cunwind_witnesses_add(&modules->witnesses, note, BUILD_ID_NOTE_BYTES);
+  if (note) cunwind_memory_record_add(&modules->record, note, BUILD_ID_NOTE_BYTES);
   module->image.path = keep_path(modules, image);
   modules->count++;
 }
@@ -162,17 +162,17 @@ static void sort_by_address(cunwind_module *list, size_t count) {
 }
 
 bool cunwind_modules_refresh(cunwind_modules *modules) {
-  if (cunwind_witnesses_hold(&modules->witnesses)) return false;
+  if (cunwind_memory_record_hold(&modules->record)) return false;
   bool is_whole = false;
   for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
-    cunwind_witnesses_clear(&modules->witnesses);
+    cunwind_memory_record_clear(&modules->record);
     modules->count = modules->omitted_count = modules->path_bytes = 0;
     size_t unreadable;
     is_whole = cunwind_link_map_walk(add_image, modules, &unreadable);
     modules->omitted_count += unreadable;
   }
   // A part of the list is better than none; the next refresh makes it anew.
-  if (!is_whole) cunwind_witnesses_clear(&modules->witnesses);
+  if (!is_whole) cunwind_memory_record_clear(&modules->record);
   modules->generation++;
   sort_by_address(modules->list, modules->count);
   return true;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "CUnwind.h"
-#include "witnesses.h"
+#include "memory_unchanged.h"
 
 /// Images that are kept. The addresses are reserved once and cost memory only as they are used.
 #define CUNWIND_MAX_IMAGES 8192u
@@ -30,8 +30,8 @@ typedef struct cunwind_modules {
   size_t omitted_count;  ///< Images that did not fit, or whose headers cannot be read.
   char *paths;
   size_t path_bytes;
-  cunwind_witnesses witnesses;  ///< Of the last refresh.
-  uint64_t generation;          ///< Grows whenever the list is made anew.
+  cunwind_memory_record record;  ///< Of the last refresh.
+  uint64_t generation;           ///< Grows whenever the list is made anew.
   char executable_path[4096];
 } cunwind_modules;
 

@@ -23,7 +23,7 @@ cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocke
   return before->look.is_blocked ? CUNWIND_OK : CUNWIND_NOT_BLOCKED;
 }
 
-static bool is_the_same(const cunwind_thread_look *before, const cunwind_thread_look *after) {
+static bool is_the_same(const cunwind_thread_status *before, const cunwind_thread_status *after) {
   return after->is_blocked && before->system_call == after->system_call && before->pc == after->pc &&
          before->stack_pointer == after->stack_pointer &&
          memcmp(before->arguments, after->arguments, sizeof before->arguments) == 0 &&
@@ -35,7 +35,7 @@ cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_b
   // The copy is read before the count: it is what a thread that runs changes later.
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   if (before->slices != 0) return cunwind_thread_slices(thread) == before->slices ? CUNWIND_OK : CUNWIND_MOVED;
-  cunwind_thread_look after;
+  cunwind_thread_status after;
   memset(&after, 0, sizeof after);
   if (!cunwind_thread_read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after)) {
     return CUNWIND_NO_SUCH_THREAD;
@@ -59,7 +59,7 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
   do status = copy_once(engine, thread, &blocked);
   while ((status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED) && cunwind_now() < deadline);
   if (status != CUNWIND_OK) return status;
-  const cunwind_thread_look *look = &blocked.look;
+  const cunwind_thread_status *look = &blocked.look;
   cunwind_registers_from_system_call(registers, look->stack_pointer, look->pc, look->arguments, look->system_call >= 0);
   *copy = &engine->copy;
   return CUNWIND_OK;

@@ -78,7 +78,7 @@ static bool take_number(const char **at, int base, uint64_t *number) {
 }
 
 // proc_pid_syscall(5): "running", or "-1 SP PC", or the number, six arguments, SP and PC.
-static void parse_system_call(const char *text, cunwind_thread_look *look) {
+static void parse_system_call(const char *text, cunwind_thread_status *look) {
   uint64_t number = 0;
   bool is_outside = text[0] == '-' && text[1] == '1';
   if (is_outside) text += 2;
@@ -98,7 +98,7 @@ static const char *after(const char *text, const char *label) {
 }
 
 // proc_pid_status(5). The name comes first and has its line breaks escaped, so it can't be taken for another field.
-static bool parse_status(const char *text, int signal_number, cunwind_thread_look *look) {
+static bool parse_status(const char *text, int signal_number, cunwind_thread_status *look) {
   const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
   const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
   const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
@@ -117,12 +117,12 @@ bool cunwind_thread_is_there(const cunwind_thread *thread) {
   return cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) > 0;
 }
 
-bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_look *look) {
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *look) {
   if (read_all(thread->status_file, thread->text, sizeof thread->text) <= 0) return false;
   return parse_status(thread->text, thread->signal_number, look) && look->state != 'Z' && look->state != 'X';
 }
 
-bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_look *look) {
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *look) {
   look->is_blocked = false;
   look->system_call = -1;
   if (thread->system_call_file < 0) return true;
@@ -142,7 +142,7 @@ uint64_t cunwind_thread_slices(cunwind_thread *thread) {
   return number;
 }
 
-cunwind_status cunwind_thread_look_at(cunwind_thread *thread, cunwind_thread_look *look) {
+cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *look) {
   memset(look, 0, sizeof *look);
   bool is_there = cunwind_thread_read_status(thread, look) && cunwind_thread_read_system_call(thread, look);
   return is_there ? CUNWIND_OK : CUNWIND_NO_SUCH_THREAD;

@@ -39,7 +39,7 @@ extension StallMonitor {
         public var sinks: [ReportSink]
         /// Reports in any minute at most: 1 to 10,000.
         ///
-        /// What is over it is only counted (``Statistics/heldBack``), and so are repeats: of stalls that are the same
+        /// What is over it is only counted (``Statistics/suppressed``), and so are repeats: of stalls that are the same
         /// (``StallReport/fingerprint``) the 1st, 2nd, 4th, 8th … are reported.
         public var maximumReportsPerMinute = 30
         /// Whether a stall that is the same as earlier ones is always reported, within the limit a minute.
@@ -111,8 +111,8 @@ extension StallMonitor {
         }
 
         /// What the watchdog goes by.
-        func rules() throws(StallWatchError) -> WatchRules {
-            WatchRules(
+        func rules() throws(StallWatchError) -> WatchdogOptions {
+            WatchdogOptions(
                 capturesAllThreads: captureAllThreads,
                 ignoresDebugged: whenDebugged == .ignore,
                 saturationThreshold: try saturation(),

@@ -9,7 +9,7 @@ extension StallMonitor {
         ///
         /// Repeats and what is over the rate limit are stalls all the same; what was held back for another reason was
         /// none.
-        public internal(set) var heldBack = HeldBackCounts()
+        public internal(set) var suppressed = SuppressionCounts()
         /// Reports that a slow reader of ``StallMonitor/reports`` has missed.
         public internal(set) var reportsDropped = 0
         /// Reports that a sink has missed because too many were waiting, or because the monitor was stopped before they
@@ -110,7 +110,7 @@ extension StallMonitor {
 
 extension StallMonitor.Statistics: Encodable {
     private enum Key: String, CodingKey {
-        case stalls, heldBack, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,
+        case stalls, suppressed, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,
             lastWriteError, loops
     }
 
@@ -118,7 +118,7 @@ extension StallMonitor.Statistics: Encodable {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(stalls, forKey: .stalls)
-        try container.encode(heldBack, forKey: .heldBack)
+        try container.encode(suppressed, forKey: .suppressed)
         try container.encode(reportsDropped, forKey: .reportsDropped)
         try container.encode(reportsLost, forKey: .reportsLost)
         try container.encode(reportsRemoved, forKey: .reportsRemoved)

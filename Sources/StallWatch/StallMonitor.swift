@@ -141,13 +141,13 @@ public final class StallMonitor: Sendable {
             // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
             let capture = ThreadCapture(engine: try CUnwindEngine())
             let methods = capture.methods.map(\.rawValue)
-            let capturer = SendOnce(capture)
+            let capturer = OneShotTransfer(capture)
             do throws(StallWatchError) {
                 try reporter.startSinks()
                 let reporterThread = try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
                 do throws(StallWatchError) {
                     let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [watchdog, reporter] in
-                        CUnwindEngine.makeThreadPrompt()
+                        CUnwindEngine.requestShortSlice()
                         capturer.take().map(watchdog.run)
                         reporter.close()
                     }
@@ -164,7 +164,7 @@ public final class StallMonitor: Sendable {
                 throw error
             }
             state.started = monotonicNow()
-            reporter.tell(
+            reporter.logNotice(
                 "stall monitor started",
                 ["threshold": "\(configuration.threshold)", "captureMethods": methods.joined(separator: ", ")]
             )
@@ -189,7 +189,7 @@ public final class StallMonitor: Sendable {
             reporter.discard()
         case .running(let watchdogThread, let reporterThread):
             // A sink may be what stops the monitor: nobody may wait for it.
-            reporter.noteStop()
+            reporter.willStopOnCurrentThread()
             watchdog.stop()
             for thread in [watchdogThread, reporterThread] {
                 if thread.isCurrent { thread.detach() } else { thread.join() }
@@ -215,7 +215,7 @@ public final class StallMonitor: Sendable {
         let state = state.withLock { $0 }
         let end = state.stopped ?? monotonicNow()
         var statistics = reporter.counts.current
-        statistics.heldBack.add(watchdog.heldBack.current)
+        statistics.suppressed.add(watchdog.suppressed.current)
         statistics.loops = state.loops.map { label, monitors in
             let since = max(state.started ?? end, state.watchedSince[label] ?? end)
             return LoopStatistics(
@@ -232,7 +232,7 @@ public final class StallMonitor: Sendable {
     private func writeStatistics() {
         guard let path = configuration.statisticsPath else { return }
         do {
-            try WholeFile.replace(path, with: statistics.jsonData())
+            try AtomicFile.replace(path, with: statistics.jsonData())
         } catch {
             reporter.counts.add { counts in
                 counts.failedWrites += 1

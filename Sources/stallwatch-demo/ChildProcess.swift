@@ -80,7 +80,7 @@ struct ChildProcess: Sendable {
     }
 }
 
-extension Stage {
+extension ScenarioContext {
     /// Runs a program of that shape as a child, whose reports become this scenario's.
     ///
     /// - Parameters:

@@ -87,13 +87,13 @@ struct HostProgram: Sendable {
     /// Tells the parent what came of it, and ends the process.
     private func finish(_ injected: [Duration]) async -> Never {
         var reports = await inbox.reports(
-            atLeast: injected.count, within: ScenarioRunner.patience, settling: ScenarioRunner.settling
+            atLeast: injected.count, within: ScenarioRunner.timeout, settling: ScenarioRunner.settling
         )
         monitor.stop()
         reports += await inbox.rest()
         let result = HostResult(
             injectedMilliseconds: injected.map(\.milliseconds), files: reports.map(\.fileName),
-            heldBack: monitor.statistics.heldBack
+            suppressed: monitor.statistics.suppressed
         )
         do {
             try StandardOutput.write(String(decoding: JSONEncoder().encode(result), as: UTF8.self) + "\n")

@@ -25,5 +25,5 @@ struct HostResult: Codable, Sendable {
     var injectedMilliseconds: [Double]
     /// The names of its reports.
     var files: [String]
-    var heldBack: HeldBackCounts
+    var suppressed: SuppressionCounts
 }

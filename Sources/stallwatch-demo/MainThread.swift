@@ -17,7 +17,7 @@ extension Outcome {
     /// thread was ready to run for half of the stall by the kernel's count, which is `milliseconds` for the whole scenario.
     mutating func forgiveStarvation(of milliseconds: Double) {
         guard let expected, expected.cause != nil, !expected.isShortOfCPU, expected.loop == "main",
-            own?.cause == "starved", let injected = injectedMilliseconds, milliseconds >= injected / 2
+            own?.cause == "cpuContention", let injected = injectedMilliseconds, milliseconds >= injected / 2
         else { return }
         unavailable = "other programs had the CPUs for \(Int(milliseconds)) ms"
     }
@@ -25,5 +25,5 @@ extension Outcome {
 
 extension ExpectedReport {
     /// Whether the stall is meant to leave the thread without a CPU.
-    var isShortOfCPU: Bool { cause == "starved" || cause == "throttled" }
+    var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
 }

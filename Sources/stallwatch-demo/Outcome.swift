@@ -75,7 +75,7 @@ struct Outcome: Equatable, Sendable {
     /// The kind of cause that reports may have which need not be there.
     var toleratedCause: String?
     /// Why the monitor had to hold something back and did not; `nil` when all is well.
-    var notCounted: HeldBackReason?
+    var notCounted: SuppressionReason?
     /// How long the main thread was ready to run but had no CPU meanwhile, by the kernel's count, where that is granted.
     ///
     /// In a soak much else wants one. The turn is longer by it, and what is measured in the turn is not.

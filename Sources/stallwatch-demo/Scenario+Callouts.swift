@@ -6,76 +6,76 @@ import Foundation
 extension Scenario {
     /// Stalls of the main run loop in its other callouts.
     static let calloutScenarios: [Scenario] = [
-        .stalling("cf-timer", "a CFRunLoopTimer sleeps", times: 2, .main(.timer, in: "sleepTooLong(for:)")) { stage in
-            await DrivenLoop.main.timer { sleepTooLong(for: stage.stall) }
+        .stalling("cf-timer", "a CFRunLoopTimer sleeps", times: 2, .main(.timer, in: "sleepTooLong(for:)")) { context in
+            await DrivenLoop.main.timer { sleepTooLong(for: context.stall) }
         },
         .stalling(
             "source1", "a source that the kernel signals sleeps", times: 2, .main(.source1, in: "sleepTooLong(for:)")
-        ) { stage in
-            await DrivenLoop.main.source1 { sleepTooLong(for: stage.stall) }
+        ) { context in
+            await DrivenLoop.main.source1 { sleepTooLong(for: context.stall) }
         },
         .stalling(
             "observer-before-waiting", "the app's own observer computes right before the loop waits", times: 2,
             .main(.observer, in: "spinTheCPU(for:)")
-        ) { stage in
-            await DrivenLoop.main.observer(of: .beforeWaiting) { spinTheCPU(for: stage.stall) }
+        ) { context in
+            await DrivenLoop.main.observer(of: .beforeWaiting) { spinTheCPU(for: context.stall) }
         },
         .stalling(
             "observer-after-waiting", "the app's own observer sleeps right after the wait", times: 2,
             .main(.observer, in: "sleepTooLong(for:)")
-        ) { stage in
-            await DrivenLoop.main.observer(of: .afterWaiting) { sleepTooLong(for: stage.stall) }
+        ) { context in
+            await DrivenLoop.main.observer(of: .afterWaiting) { sleepTooLong(for: context.stall) }
         },
         .stalling(
             "observer-before-sources", "the app's own observer sleeps right before the sources", times: 2,
             .main(.observer, in: "sleepTooLong(for:)")
-        ) { stage in
-            await DrivenLoop.main.observer(of: .beforeSources) { sleepTooLong(for: stage.stall) }
+        ) { context in
+            await DrivenLoop.main.observer(of: .beforeSources) { sleepTooLong(for: context.stall) }
         },
         .stalling(
             "main-actor-task", "a task on the main actor computes", times: 2,
             .main(.mainQueue, in: "spinTheCPU(for:)")
-        ) { stage in
-            await Task { @MainActor in DrivenLoop.time { spinTheCPU(for: stage.stall) } }.value
+        ) { context in
+            await Task { @MainActor in DrivenLoop.time { spinTheCPU(for: context.stall) } }.value
         },
         .stalling(
             "main-queue-sync", "another thread has the main queue sleep with sync", times: 2,
             .main(.mainQueue, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             await onThread("caller") {
-                DispatchQueue.main.sync { DrivenLoop.time { sleepTooLong(for: stage.stall) } }
+                DispatchQueue.main.sync { DrivenLoop.time { sleepTooLong(for: context.stall) } }
             }
         },
         .stalling(
             "burst-main-queue", "200 small main-queue blocks are drained in one callout", times: 2.5,
             ExpectedReport(mode: ExpectedReport.defaultMode, callout: .mainQueue, differingSamples: true)
-        ) { stage in
-            await MainLoop.burst(200, for: stage.stall)
+        ) { context in
+            await MainLoop.burst(200, for: context.stall)
         },
         .stalling(
             "deep-recursion", "a timer sleeps 500 calls deep", times: 2, .main(.timer, in: "sleepTooLong(for:)")
-        ) { stage in
-            await MainLoop.timer { recurse(500) { sleepTooLong(for: stage.stall) } }
+        ) { context in
+            await MainLoop.timer { recurse(500) { sleepTooLong(for: context.stall) } }
         },
         .stalling(
             "long-stall", "a timer computes for ten thresholds", times: 10, .main(.timer, in: "spinTheCPU(for:)")
-        ) { stage in
-            await MainLoop.timer { spinTheCPU(for: stage.stall) }
+        ) { context in
+            await MainLoop.timer { spinTheCPU(for: context.stall) }
         },
         .stalling(
             "barely", "a source0 sleeps for 110 % of the threshold", times: 1.1,
             .main(.source0, in: "sleepTooLong(for:)")
-        ) { stage in
-            await MainLoop.source0 { sleepTooLong(for: stage.stall) }
+        ) { context in
+            await MainLoop.source0 { sleepTooLong(for: context.stall) }
         },
         .stallingOften(
             "five-stalls", "five stalls, one in each kind of callout and one more", times: 1.5,
             ExpectedReport(mode: ExpectedReport.defaultMode, function: "sleepTooLong(for:)", count: 5)
-        ) { stage in
+        ) { context in
             var injected: [Duration] = []
             for index in 0..<5 {
                 let callout = MainLoop.callouts[index % MainLoop.callouts.count]
-                injected.append(await callout { sleepTooLong(for: stage.stall) })
+                injected.append(await callout { sleepTooLong(for: context.stall) })
                 // The loop has to wait in between: two of these in one turn would be one stall in truth.
                 await pause(.milliseconds(20))
             }

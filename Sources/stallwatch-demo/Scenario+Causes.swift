@@ -10,50 +10,50 @@ extension Scenario {
         .stalling(
             "cpu-kernel-copy", "the kernel copies memory", times: 2,
             .main(.timer, in: "copyInTheKernel(for:)", cause: "cpu")
-        ) { stage in
-            await MainLoop.timer { copyInTheKernel(for: stage.stall) }
+        ) { context in
+            await MainLoop.timer { copyInTheKernel(for: context.stall) }
         },
         .stalling(
             "cpu-random", "the kernel makes random bytes", times: 2,
             .main(.source0, in: "askForRandomBytes(for:)", cause: "cpu")
-        ) { stage in
-            await MainLoop.source0 { askForRandomBytes(for: stage.stall) }
+        ) { context in
+            await MainLoop.source0 { askForRandomBytes(for: context.stall) }
         },
         .stalling(
             "half-and-half", "a block computes for half of the time and sleeps", times: 3,
             .main(.mainQueue, in: "computeAndSleep(for:)", cause: "cpu", onCPU: 1.5)
-        ) { stage in
-            await MainLoop.mainQueue { computeAndSleep(for: stage.stall) }
+        ) { context in
+            await MainLoop.mainQueue { computeAndSleep(for: context.stall) }
         },
         .stalling(
             "starved", "nine threads compute on the CPU that the main thread is bound to", times: 3,
-            .main(.timer, in: "spinTheCPU(for:)", cause: "starved")
-        ) { stage in
+            .main(.timer, in: "spinTheCPU(for:)", cause: "cpuContention")
+        ) { context in
             let competitors = Competitors(count: 9)
-            return await MainLoop.timer { competitors.run { spinTheCPU(for: stage.stall) } }
+            return await MainLoop.timer { competitors.run { spinTheCPU(for: context.stall) } }
         },
         .stalling(
             "paging", "a block touches the pages of a file that is not in memory", times: 2,
             .main(.performedBlock, in: "touchThePages(of:for:)", cause: "paging")
-        ) { stage in
+        ) { context in
             let file = ScratchFile(megabytes: 128)
             defer { file.close() }
-            return await MainLoop.performedBlock { touchThePages(of: file, for: stage.stall) }
+            return await MainLoop.performedBlock { touchThePages(of: file, for: context.stall) }
         },
     ]
 
     private static let throttled = Scenario.stalling(
         "throttled", "the CPU quota of the main thread's cgroup is used up", times: 2,
         .main(.timer, in: "spinTheCPU(for:)", cause: "throttled")
-    ) { stage in
+    ) { context in
         guard let group = QuotaGroup(share: 0.05) else {
             throw NotAvailable(reason: "no CPU cgroup of version 1 can be made here")
         }
         // In turns of their own: going from group to group takes some 20 ms. In between the loop waits until the watchdog
         // does, too: then its first look at the stall is at the beginning, and all that the quota took comes after it.
         _ = await MainLoop.timer { group.enter() }
-        await pause(stage.threshold * 2)
-        let duration = await MainLoop.timer { spinTheCPU(for: stage.stall) }
+        await pause(context.threshold * 2)
+        let duration = await MainLoop.timer { spinTheCPU(for: context.stall) }
         _ = await MainLoop.timer { group.leave() }
         return duration
     }
@@ -61,43 +61,43 @@ extension Scenario {
     private static let blockingScenarios: [Scenario] = [
         .stalling(
             "usleep", "usleep(3)", times: 2, .main(.timer, in: "sleepInMicroseconds(for:)", cause: "sleep", onCPU: 0)
-        ) { stage in
-            await MainLoop.timer { sleepInMicroseconds(for: stage.stall) }
+        ) { context in
+            await MainLoop.timer { sleepInMicroseconds(for: context.stall) }
         },
         .stalling(
             "fsync", "fsync(2) of a large file", times: 2,
             .main(.mainQueue, in: "synchronize(_:for:)", cause: "io")
-        ) { stage in
+        ) { context in
             let file = ScratchFile(megabytes: 64, isDirty: true)
             // The file goes away here: to give its blocks back takes time that is not to be the main thread's.
             defer { file.close() }
-            return await MainLoop.mainQueue { synchronize(file, for: stage.stall) }
+            return await MainLoop.mainQueue { synchronize(file, for: context.stall) }
         },
         .stalling(
             "fifo", "read(2) of an empty FIFO", times: 2,
             .main(.timer, in: "readTheFIFO(_:)", cause: "io", call: "read(/")
-        ) { stage in
-            let fifo = EmptyFIFO(for: stage.stall)
+        ) { context in
+            let fifo = EmptyFIFO(for: context.stall)
             return await MainLoop.timer { readTheFIFO(fifo) }
         },
         .stalling(
             "connect", "connect(2) to a socket that takes no more connections", times: 2,
             .main(.source0, in: "connectTo(_:)", cause: "io", call: "connect(@stallwatch-demo-")
-        ) { stage in
-            let server = BusyServer(.unix, for: stage.stall)
+        ) { context in
+            let server = BusyServer(.unix, for: context.stall)
             return await MainLoop.source0 { connectTo(server) }
         },
         .stalling(
             "connect-tcp", "connect(2) to a port of the loopback interface that takes no more connections", times: 2,
             .main(.mainQueue, in: "connectTo(_:)", cause: "io", call: "connect(127.0.0.1:")
-        ) { stage in
-            let server = BusyServer(.tcp, for: stage.stall)
+        ) { context in
+            let server = BusyServer(.tcp, for: context.stall)
             return await MainLoop.mainQueue { connectTo(server) }
         },
         .stalling(
             "silent-server", "getaddrinfo(3) asks a name server that never answers", times: 2,
             .main(.performedBlock, in: "lookUpAName(at:)", cause: "io", call: "poll(socket to 127.0.0.1:")
-        ) { stage in
+        ) { context in
             let server = SilentServer()
             return await MainLoop.performedBlock { lookUpAName(at: server) }
         },

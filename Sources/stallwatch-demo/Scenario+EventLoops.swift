@@ -9,20 +9,20 @@
             .stalling(
                 "nio-loop-blocked", "a task on an event loop of SwiftNIO sleeps", times: 3,
                 .heartbeat("nio", .eventLoop, in: "sleepTooLong(for:)")
-            ) { stage in
+            ) { context in
                 try await withEventLoops { group in
-                    try await stage.watch(.eventLoops(of: group, label: "nio"))
-                    await pause(stage.threshold)
-                    return try await group.next().submit { DrivenLoop.time { sleepTooLong(for: stage.stall) } }.get()
+                    try await context.watch(.eventLoops(of: group, label: "nio"))
+                    await pause(context.threshold)
+                    return try await group.next().submit { DrivenLoop.time { sleepTooLong(for: context.stall) } }.get()
                 }
             },
-            .quiet("nio-loop-busy", "the event loops have short tasks to run, and are then shut down") { stage in
+            .quiet("nio-loop-busy", "the event loops have short tasks to run, and are then shut down") { context in
                 try await withEventLoops { group in
-                    try await stage.watch(.eventLoops(of: group, label: "nio"))
+                    try await context.watch(.eventLoops(of: group, label: "nio"))
                     for _ in 0..<60 { try await group.next().submit { sleepTooLong(for: .milliseconds(10)) }.get() }
                 }
                 // A loop that is gone does not answer, and is not late.
-                await pause(stage.threshold * 2)
+                await pause(context.threshold * 2)
                 return nil
             },
         ]

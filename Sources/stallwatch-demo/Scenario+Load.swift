@@ -7,11 +7,11 @@ extension Scenario {
     static let loadScenarios: [Scenario] = [
         .quiet(
             "under-load", "timers, sources and main-queue blocks beside two threads that compute all the time",
-            tolerating: "starved"
-        ) { stage in
+            tolerating: "cpuContention"
+        ) { context in
             let hogs = Hogs(count: 2)
             let timers = [BusyTimer(on: .main, every: 0.004), BusyTimer(on: .main, every: 0.021)]
-            let end = ContinuousClock.now + stage.loadTime
+            let end = ContinuousClock.now + context.loadTime
             while ContinuousClock.now < end {
                 for callout in MainLoop.callouts { _ = await callout { spinTheCPU(for: .microseconds(300)) } }
                 _ = await DrivenLoop.main.source1 { spinTheCPU(for: .microseconds(300)) }

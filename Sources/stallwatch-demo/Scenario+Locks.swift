@@ -22,9 +22,9 @@ extension Scenario {
             .stalling(
                 "\(name)-\(holding.rawValue)", "\(summary), whose holder is \(holding.rawValue)", times: 2,
                 .main(.mainQueue, in: function, lock: kind, owner: "holder", ownerDoes: holding.activity)
-            ) { stage in
+            ) { context in
                 let lock = make()
-                lock.hold(by: "holder", holding, for: stage.stall)
+                lock.hold(by: "holder", holding, for: context.stall)
                 return await MainLoop.mainQueue {
                     lock.acquire()
                     lock.release()
@@ -70,9 +70,9 @@ extension Scenario {
                 .mainQueue, in: "ReadWriteLock.acquireForReading()", lock: .pthreadReadWriteLock, owner: "holder",
                 ownerDoes: "running"
             )
-        ) { stage in
+        ) { context in
             let lock = ReadWriteLock()
-            lock.hold(by: "holder", .computing, for: stage.stall)
+            lock.hold(by: "holder", .computing, for: context.stall)
             return await MainLoop.mainQueue {
                 lock.acquireForReading()
                 lock.release()
@@ -81,12 +81,12 @@ extension Scenario {
         .stalling(
             "rwlock-readers", "a writer waits for a reader, whom the lock does not name", times: 2,
             .main(.timer, in: "ReadWriteLock.acquire()", lock: .pthreadReadWriteLock)
-        ) { stage in
+        ) { context in
             let lock = ReadWriteLock()
             NamedThread.start("reader") { ready in
                 lock.acquireForReading()
                 ready()
-                sleepTooLong(for: stage.stall)
+                sleepTooLong(for: context.stall)
                 lock.release()
             }
             return await MainLoop.timer {
@@ -103,8 +103,8 @@ extension Scenario {
                 .timer, in: "SlowGlobal.value.unsafeMutableAddressor", lock: .once, owner: "initializer",
                 ownerDoes: Holding.sleeping.activity
             )
-        ) { stage in
-            guard SlowGlobal.startInitializing(for: stage.stall) else {
+        ) { context in
+            guard SlowGlobal.startInitializing(for: context.stall) else {
                 throw NotAvailable(reason: "a global is initialized once in a process")
             }
             return await MainLoop.timer { useTheGlobal() }
@@ -115,8 +115,8 @@ extension Scenario {
                 .source0, in: "demo_once", lock: .dispatchOnce, owner: "initializer",
                 ownerDoes: Holding.sleeping.activity
             )
-        ) { stage in
-            let once = SlowOnce(for: stage.stall)
+        ) { context in
+            let once = SlowOnceInit(for: context.stall)
             return await MainLoop.source0 { once.run() }
         },
     ]
@@ -125,10 +125,10 @@ extension Scenario {
         .stalling(
             "lock-chain", "the holder of a lock waits for another one's", times: 2,
             .main(.timer, in: "SwiftLock.acquire()", lock: .swiftMutex, owner: "middle", ownerDoes: "futex")
-        ) { stage in
+        ) { context in
             let inner = PthreadLock()
             let outer = SwiftLock()
-            inner.hold(by: "last", .sleeping, for: stage.stall)
+            inner.hold(by: "last", .sleeping, for: context.stall)
             NamedThread.start("middle") { ready in
                 outer.acquire()
                 ready()
@@ -147,13 +147,13 @@ extension Scenario {
                 .source0, in: "waitForTheQueue(_:)", lock: .dispatchQueue, owner: "queue-worker",
                 ownerDoes: Holding.sleeping.activity
             )
-        ) { stage in
+        ) { context in
             let queue = DispatchQueue(label: "demo.busy")
             await withCheckedContinuation { continuation in
                 queue.async {
                     NamedThread.nameThisThread("queue-worker")
                     continuation.resume()
-                    sleepTooLong(for: stage.stall)
+                    sleepTooLong(for: context.stall)
                 }
             }
             return await MainLoop.source0 { waitForTheQueue(queue) }
@@ -164,14 +164,14 @@ extension Scenario {
         .stalling(
             "semaphore", "a semaphore of POSIX, which nobody owns", times: 2,
             .main(.timer, in: "waitForThePOSIXSemaphore(for:)", lock: .semaphore)
-        ) { stage in
-            await MainLoop.timer { waitForThePOSIXSemaphore(for: stage.stall) }
+        ) { context in
+            await MainLoop.timer { waitForThePOSIXSemaphore(for: context.stall) }
         },
         .stalling(
             "file-lock", "flock(2) on a file that is locked", times: 2,
             .main(.timer, in: "waitForTheFileLock(_:)", lock: .file)
-        ) { stage in
-            let lock = HeldFileLock(for: stage.stall)
+        ) { context in
+            let lock = HeldFileLock(for: context.stall)
             return await MainLoop.timer { waitForTheFileLock(lock) }
         },
     ]
@@ -183,8 +183,8 @@ extension Scenario {
                 .timer, in: "PthreadLock.acquire()", cause: "deadlock", lock: .pthreadMutex, owner: "circle-1",
                 ownerDoes: "futex"
             )
-        ) { stage in
-            let circle = LockCircle(of: 2, for: stage.stall)
+        ) { context in
+            let circle = LockCircle(of: 2, for: context.stall)
             return await MainLoop.timer { circle.close() }
         },
         .stalling(
@@ -193,8 +193,8 @@ extension Scenario {
                 .mainQueue, in: "PthreadLock.acquire()", cause: "deadlock", lock: .pthreadMutex, owner: "circle-1",
                 ownerDoes: "futex"
             )
-        ) { stage in
-            let circle = LockCircle(of: 3, for: stage.stall)
+        ) { context in
+            let circle = LockCircle(of: 3, for: context.stall)
             return await MainLoop.mainQueue { circle.close() }
         },
         .stalling(
@@ -204,7 +204,7 @@ extension Scenario {
                 .timer, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
                 owner: "sync-caller", ownerDoes: "futex"
             )
-        ) { stage in
+        ) { context in
             let lock = PthreadLock()
             let mayGoOn = DispatchSemaphore(value: 0)
             NamedThread.start("sync-caller") { ready in
@@ -216,7 +216,7 @@ extension Scenario {
             }
             return await MainLoop.timer {
                 mayGoOn.signal()
-                if lock.acquire(within: stage.stall) { lock.release() }
+                if lock.acquire(within: context.stall) { lock.release() }
             }
         },
         .stalling(
@@ -225,11 +225,11 @@ extension Scenario {
                 .source0, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
                 owner: "stallwatch-demo", ownerDoes: "futex"
             )
-        ) { stage in
+        ) { context in
             let lock = PthreadLock()
             return await MainLoop.source0 {
                 lock.acquire()
-                _ = lock.acquire(within: stage.stall)
+                _ = lock.acquire(within: context.stall)
                 lock.release()
             }
         },

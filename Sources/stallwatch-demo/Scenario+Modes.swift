@@ -8,34 +8,34 @@ extension Scenario {
         .stalling(
             "mode-switch", "a thread's loop is switched to a tracking mode, in which a source0 sleeps", times: 2,
             .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: "tracking")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await stage.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
-            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: stage.stall) }
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
+            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.stall) }
             await thread.stop()
             return injected
         },
         .stalling(
             "mode-switch-back", "the same, and a timer of the default mode computes", times: 2,
             .runLoop("tracker", .timer, in: "spinTheCPU(for:)")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await stage.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
-            let injected = await thread.driven.timer { spinTheCPU(for: stage.stall) }
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
+            let injected = await thread.driven.timer { spinTheCPU(for: context.stall) }
             await thread.stop()
             return injected
         },
-        .quiet("mode-switch-idle", "the same, and nothing stalls") { stage in
+        .quiet("mode-switch-idle", "the same, and nothing stalls") { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await stage.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
-            await pause(stage.threshold * 4)
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker", modes: [.common, .init("tracking")]))
+            await pause(context.threshold * 4)
             await thread.stop()
             return nil
         },
-        .quiet("mode-unwatched", "a source0 sleeps in a mode that is not watched") { stage in
+        .quiet("mode-unwatched", "a source0 sleeps in a mode that is not watched") { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await stage.watch(.runLoop(thread.runLoop, label: "tracker"))
-            _ = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: stage.threshold * 2) }
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
+            _ = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.threshold * 2) }
             await thread.stop()
             return nil
         },
@@ -43,11 +43,11 @@ extension Scenario {
             "mode-common-later", "a mode is made common after the loop is watched, and a source0 of it sleeps",
             times: 2,
             .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: nil)
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
-            try await stage.watch(.runLoop(thread.runLoop, label: "tracker"))
+            try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
             CFRunLoopAddCommonMode(thread.driven.runLoop, DrivenLoop.mode("tracking"))
-            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: stage.stall) }
+            let injected = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.stall) }
             await thread.stop()
             return injected
         },

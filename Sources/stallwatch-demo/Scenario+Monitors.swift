@@ -8,35 +8,35 @@ extension Scenario {
         .stallingOften(
             "two-monitors", "two monitors watch the same loop, and both report", times: 2,
             ExpectedReport(loop: "shared", callout: .source0, function: "sleepTooLong(for:)", count: 2)
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("shared", LoopThread.runOnce)
-            for _ in 0..<2 { try await stage.watch(.runLoop(thread.runLoop, label: "shared")) }
-            let injected = await thread.driven.source0 { sleepTooLong(for: stage.stall) }
+            for _ in 0..<2 { try await context.watch(.runLoop(thread.runLoop, label: "shared")) }
+            let injected = await thread.driven.source0 { sleepTooLong(for: context.stall) }
             await thread.stop()
             return [injected, injected]
         },
         .stalling(
             "loop-threshold", "a loop with a threshold of its own stalls for less than the monitor's", times: 0.7,
             .runLoop("strict", .timer, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("strict", LoopThread.runOnce)
-            try await stage.watch(.runLoop(thread.runLoop, label: "strict", threshold: stage.threshold * 0.4))
-            let injected = await thread.driven.timer { sleepTooLong(for: stage.stall) }
+            try await context.watch(.runLoop(thread.runLoop, label: "strict", threshold: context.threshold * 0.4))
+            let injected = await thread.driven.timer { sleepTooLong(for: context.stall) }
             await thread.stop()
             return injected
         },
         .stalling(
             "threshold-lowered", "the threshold is lowered while the monitor runs", times: 0.7,
             .main(.timer, in: "sleepTooLong(for:)")
-        ) { stage in
-            try stage.monitor.setThreshold(stage.threshold * 0.4, of: "main")
-            defer { restoreThreshold(stage) }
-            return await MainLoop.timer { sleepTooLong(for: stage.stall) }
+        ) { context in
+            try context.monitor.setThreshold(context.threshold * 0.4, of: "main")
+            defer { restoreThreshold(context) }
+            return await MainLoop.timer { sleepTooLong(for: context.stall) }
         },
-        .quiet("threshold-raised", "the threshold is raised while the monitor runs") { stage in
-            try stage.monitor.setThreshold(stage.threshold * 8, of: "main")
-            defer { restoreThreshold(stage) }
-            _ = await MainLoop.timer { sleepTooLong(for: stage.threshold * 2) }
+        .quiet("threshold-raised", "the threshold is raised while the monitor runs") { context in
+            try context.monitor.setThreshold(context.threshold * 8, of: "main")
+            defer { restoreThreshold(context) }
+            _ = await MainLoop.timer { sleepTooLong(for: context.threshold * 2) }
             // The turn goes on for a moment, and would be over the threshold that is restored.
             await pause(.milliseconds(20))
             return nil
@@ -44,61 +44,61 @@ extension Scenario {
         .stalling(
             "threshold-lowered-in-turn", "the threshold is lowered while a turn lasts", times: 2,
             .main(.source0, in: "sleepTooLong(for:)")
-        ) { stage in
-            try stage.monitor.setThreshold(stage.threshold * 8, of: "main")
-            defer { restoreThreshold(stage) }
-            async let injected = MainLoop.source0 { sleepTooLong(for: stage.stall) }
-            await pause(stage.threshold * 1.5)
-            restoreThreshold(stage)
+        ) { context in
+            try context.monitor.setThreshold(context.threshold * 8, of: "main")
+            defer { restoreThreshold(context) }
+            async let injected = MainLoop.source0 { sleepTooLong(for: context.stall) }
+            await pause(context.threshold * 1.5)
+            restoreThreshold(context)
             return await injected
         },
-        .quiet("unwatched", "a loop that is watched no more sleeps") { stage in
+        .quiet("unwatched", "a loop that is watched no more sleeps") { context in
             let thread = await LoopThread.start("free", LoopThread.runOnce)
-            let monitor = try await stage.watch(.runLoop(thread.runLoop, label: "free"))
+            let monitor = try await context.watch(.runLoop(thread.runLoop, label: "free"))
             _ = await thread.driven.block {}
             monitor.unwatch("free")
-            _ = await thread.driven.source0 { sleepTooLong(for: stage.threshold * 2) }
+            _ = await thread.driven.source0 { sleepTooLong(for: context.threshold * 2) }
             await thread.stop()
             return nil
         },
         .stalling(
             "watched-again", "a loop is watched, left and watched again, and computes", times: 2,
             .runLoop("second", .timer, in: "spinTheCPU(for:)")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("again", LoopThread.runOnce)
-            let monitor = try await stage.watch(.runLoop(thread.runLoop, label: "first"))
+            let monitor = try await context.watch(.runLoop(thread.runLoop, label: "first"))
             monitor.unwatch("first")
             try monitor.watch(.runLoop(thread.runLoop, label: "second"))
-            let injected = await thread.driven.timer { spinTheCPU(for: stage.stall) }
+            let injected = await thread.driven.timer { spinTheCPU(for: context.stall) }
             await thread.stop()
             return injected
         },
         .stalling(
             "saturated", "a source0 feeds itself with short turns for several thresholds", times: 4,
             ExpectedReport(kind: .saturation, loop: "fed", callout: .source0, function: "spinTheCPU(for:)")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("fed", LoopThread.runOnce)
-            try await stage.watch(
-                .runLoop(thread.runLoop, label: "fed"), saturationThreshold: stage.threshold * 2
+            try await context.watch(
+                .runLoop(thread.runLoop, label: "fed"), saturationThreshold: context.threshold * 2
             )
-            let injected = await thread.driven.feed(for: stage.stall)
+            let injected = await thread.driven.feed(for: context.stall)
             await thread.stop()
             return injected
         },
-        .quiet("not-saturated", "the same for less than the saturation threshold") { stage in
+        .quiet("not-saturated", "the same for less than the saturation threshold") { context in
             let thread = await LoopThread.start("fed", LoopThread.runOnce)
-            try await stage.watch(
-                .runLoop(thread.runLoop, label: "fed"), saturationThreshold: stage.threshold * 4
+            try await context.watch(
+                .runLoop(thread.runLoop, label: "fed"), saturationThreshold: context.threshold * 4
             )
-            _ = await thread.driven.feed(for: stage.threshold * 2)
+            _ = await thread.driven.feed(for: context.threshold * 2)
             await thread.stop()
             return nil
         },
     ]
 
-    private static func restoreThreshold(_ stage: Stage) {
+    private static func restoreThreshold(_ context: ScenarioContext) {
         // Throws only if the loop is not watched, which then shows in the scenarios to come.
-        try? stage.monitor.setThreshold(stage.threshold, of: "main")
+        try? context.monitor.setThreshold(context.threshold, of: "main")
     }
 }
 

@@ -5,80 +5,80 @@ import StallWatch
 extension Scenario {
     /// Runs of the main run loop inside its own callouts.
     static let nestingScenarios: [Scenario] = [
-        .quiet("nested-waits", "a timer runs the loop for three thresholds with nothing to do") { stage in
-            _ = await MainLoop.timer { runNested(for: stage.threshold * 3) }
+        .quiet("nested-waits", "a timer runs the loop for three thresholds with nothing to do") { context in
+            _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
             return nil
         },
-        .quiet("nested-private-waits", "the same, in a mode that is not watched") { stage in
-            _ = await MainLoop.timer { runNested(for: stage.threshold * 3, in: "private") }
+        .quiet("nested-private-waits", "the same, in a mode that is not watched") { context in
+            _ = await MainLoop.timer { runNested(for: context.threshold * 3, in: "private") }
             return nil
         },
-        .quiet("nested-private-works", "the same, and that run has work to do all the time") { stage in
+        .quiet("nested-private-works", "the same, and that run has work to do all the time") { context in
             let timer = BusyTimer(on: .main.inMode("private")) { spinTheCPU(for: .microseconds(800)) }
-            _ = await MainLoop.timer { runNested(for: stage.threshold * 4, in: "private") }
+            _ = await MainLoop.timer { runNested(for: context.threshold * 4, in: "private") }
             timer.stop()
             return nil
         },
         .stalling(
             "nested-private-stalls", "a timer runs the loop in a mode that is not watched, until a source0 has slept",
             times: 3, .main(.source0, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let injected = DurationBox()
             _ = await MainLoop.timer {
                 let source = Source0(mode: DrivenLoop.mode("private")) { source in
                     source.invalidate()
-                    injected.measure { sleepTooLong(for: stage.stall) }
+                    injected.measure { sleepTooLong(for: context.stall) }
                 }
                 source.signal()
                 CFRunLoopRunInMode(DrivenLoop.mode("private"), 60, true)
             }
             return injected.value
         },
-        .quiet("nested-works", "a nested run has short work to do all the time") { stage in
+        .quiet("nested-works", "a nested run has short work to do all the time") { context in
             let timer = BusyTimer(on: .main)
-            _ = await MainLoop.timer { runNested(for: stage.threshold * 3) }
+            _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
             timer.stop()
             return nil
         },
         .stalling(
             "nested-stalls", "a timer runs the loop, and a source0 of that run sleeps", times: 2,
             .main(.source0, in: "sleepTooLong(for:)", nesting: 1)
-        ) { stage in
-            let nested = Task { await MainLoop.timer { runNested(for: stage.threshold + stage.stall) } }
-            await pause(stage.threshold / 2)
-            let injected = await DrivenLoop.main.source0 { sleepTooLong(for: stage.stall) }
+        ) { context in
+            let nested = Task { await MainLoop.timer { runNested(for: context.threshold + context.stall) } }
+            await pause(context.threshold / 2)
+            let injected = await DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
             _ = await nested.value
             return injected
         },
         .stalling(
             "nested-deep-stalls", "the same, three runs deep", times: 2,
             .main(.timer, in: "spinTheCPU(for:)", nesting: 3)
-        ) { stage in
-            let nested = Task { await MainLoop.source0 { runNested(for: stage.threshold + stage.stall, depth: 3) } }
-            await pause(stage.threshold / 2)
-            let injected = await DrivenLoop.main.timer { spinTheCPU(for: stage.stall) }
+        ) { context in
+            let nested = Task { await MainLoop.source0 { runNested(for: context.threshold + context.stall, depth: 3) } }
+            await pause(context.threshold / 2)
+            let injected = await DrivenLoop.main.timer { spinTheCPU(for: context.stall) }
             _ = await nested.value
             return injected
         },
         .stalling(
             "nested-outer-stalls", "a timer runs the loop and then sleeps by itself", times: 2,
             .main(.timer, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let injected = DurationBox()
             _ = await MainLoop.timer {
-                runNested(for: stage.threshold / 2)
-                injected.measure { sleepTooLong(for: stage.stall) }
+                runNested(for: context.threshold / 2)
+                injected.measure { sleepTooLong(for: context.stall) }
             }
             return injected.value
         },
         .stalling(
             "nested-after-stall", "a main-queue block sleeps and then runs the loop", times: 2,
             .main(.mainQueue, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let injected = DurationBox()
             _ = await MainLoop.mainQueue {
-                injected.measure { sleepTooLong(for: stage.stall) }
-                runNested(for: stage.threshold)
+                injected.measure { sleepTooLong(for: context.stall) }
+                runNested(for: context.threshold)
             }
             return injected.value
         },

@@ -3,16 +3,16 @@ import StallWatch
 extension Scenario {
     /// Stalls that the app has asked not to be told of.
     static let pausedScenarios: [Scenario] = [
-        .quiet("paused", "a timer sleeps while the monitor is paused", heldBack: .paused) { stage in
-            let monitor = stage.monitor
-            _ = await MainLoop.timer { monitor.paused { sleepTooLong(for: stage.threshold * 2) } }
+        .quiet("paused", "a timer sleeps while the monitor is paused", suppressed: .paused) { context in
+            let monitor = context.monitor
+            _ = await MainLoop.timer { monitor.paused { sleepTooLong(for: context.threshold * 2) } }
             return nil
         },
-        .quiet("ignore-scope", "a source0 sleeps in an ignored scope", heldBack: .paused) { stage in
-            let monitor = stage.monitor
+        .quiet("ignore-scope", "a source0 sleeps in an ignored scope", suppressed: .paused) { context in
+            let monitor = context.monitor
             _ = await MainLoop.source0 {
                 let scope = monitor.ignoreScope()
-                sleepTooLong(for: stage.threshold * 2)
+                sleepTooLong(for: context.threshold * 2)
                 scope.end()
             }
             return nil
@@ -20,12 +20,12 @@ extension Scenario {
         .stalling(
             "stall-after-pause", "a timer sleeps in a pause and then goes on sleeping", times: 2,
             .main(.timer, in: "sleepTooLong(for:)")
-        ) { stage in
-            let monitor = stage.monitor
+        ) { context in
+            let monitor = context.monitor
             let injected = DurationBox()
             _ = await MainLoop.timer {
-                monitor.paused { sleepTooLong(for: stage.threshold * 1.5) }
-                injected.measure { sleepTooLong(for: stage.stall) }
+                monitor.paused { sleepTooLong(for: context.threshold * 1.5) }
+                injected.measure { sleepTooLong(for: context.stall) }
             }
             return injected.value
         },

@@ -9,33 +9,34 @@ extension Scenario {
         .stalling(
             "probe", "a game's loop computes for too long in one frame", times: 2,
             .probe("game", in: "spinTheCPU(for:)")
-        ) { stage in
+        ) { context in
             let probe = LoopProbe(label: "game")
-            try await stage.watch(.probe(probe))
-            return await onThread("game") { playFrames(stage.stall, probe.beginTurn, probe.endTurn) }
+            try await context.watch(.probe(probe))
+            return await onThread("game") { playFrames(context.stall, probe.beginTurn, probe.endTurn) }
         },
         .stalling(
             "probe-c", "the same, through the functions for C", times: 2, .probe("game-c", in: "spinTheCPU(for:)")
-        ) { stage in
+        ) { context in
             let probe = LoopProbe(label: "game-c")
-            try await stage.watch(.probe(probe))
+            try await context.watch(.probe(probe))
             return await onThread("game-c") {
-                playFrames(stage.stall, { stallwatch_begin_turn(probe.handle) }, { stallwatch_end_turn(probe.handle) })
+                playFrames(
+                    context.stall, { stallwatch_begin_turn(probe.handle) }, { stallwatch_end_turn(probe.handle) })
             }
         },
-        .quiet("probe-idle", "a game's loop plays short frames and then waits") { stage in
+        .quiet("probe-idle", "a game's loop plays short frames and then waits") { context in
             let probe = LoopProbe(label: "game")
-            try await stage.watch(.probe(probe))
+            try await context.watch(.probe(probe))
             _ = await onThread("game") { playFrames(.zero, probe.beginTurn, probe.endTurn) }
-            await pause(stage.threshold * 3)
+            await pause(context.threshold * 3)
             return nil
         },
         .stalling(
             "glib-loop", "a callback of a GLib main loop sleeps", times: 2, .probe("glib", in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let glib = try GLib.load()
-            try await stage.watch(.probe(GLib.probe))
-            return await onThread("glib") { glib.runLoop(short: 20, stall: stage.stall) }
+            try await context.watch(.probe(GLib.probe))
+            return await onThread("glib") { glib.runLoop(short: 20, stall: context.stall) }
         },
     ]
 }

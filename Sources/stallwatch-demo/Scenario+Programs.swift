@@ -20,22 +20,22 @@ extension Scenario {
             "main-run-before", "the main actor of a program with run(mode:before:) in a while sleeps", .runBefore,
             .main(.mainQueue, in: "sleepTooLong(for:)")
         ),
-        .quiet("main-actor-idle", "a program with an async @main has nothing to do") { stage in
-            _ = try await stage.host(.asyncMain)
+        .quiet("main-actor-idle", "a program with an async @main has nothing to do") { context in
+            _ = try await context.host(.asyncMain)
             return nil
         },
-        .quiet("dispatch-main-idle", "a program with dispatchMain() has nothing to do") { stage in
-            _ = try await stage.host(.dispatchMain)
+        .quiet("dispatch-main-idle", "a program with dispatchMain() has nothing to do") { context in
+            _ = try await context.host(.dispatchMain)
             return nil
         },
-        .quiet("sigstop", "a busy program is stopped for three thresholds and goes on", heldBack: .processStopped) {
-            stage in
-            _ = try await stage.host(.busy) { child in
-                await pause(stage.threshold * 2)
+        .quiet("sigstop", "a busy program is stopped for three thresholds and goes on", suppressed: .processStopped) {
+            context in
+            _ = try await context.host(.busy) { child in
+                await pause(context.threshold * 2)
                 kill(child.id, SIGSTOP)
-                await pause(stage.threshold * 3)
+                await pause(context.threshold * 3)
                 kill(child.id, SIGCONT)
-                await pause(stage.threshold * 2)
+                await pause(context.threshold * 2)
             }
             return nil
         },
@@ -44,6 +44,6 @@ extension Scenario {
     private static func program(
         _ name: String, _ summary: String, _ shape: HostShape, _ expected: ExpectedReport
     ) -> Scenario {
-        .stallingOften(name, summary, times: 3, expected) { stage in try await stage.host(shape) }
+        .stallingOften(name, summary, times: 3, expected) { context in try await context.host(shape) }
     }
 }

@@ -9,76 +9,76 @@ extension Scenario {
         .stalling(
             "queue", "a block on a serial queue sleeps", times: 3,
             .heartbeat("storage", .dispatchQueue, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let queue = DispatchQueue(label: "storage")
-            try await stage.watch(.queue(queue, label: "storage"))
-            await warmUp(stage)
-            return await queue.time { sleepTooLong(for: stage.stall) }
+            try await context.watch(.queue(queue, label: "storage"))
+            await warmUp(context)
+            return await queue.time { sleepTooLong(for: context.stall) }
         },
         .stalling(
             "queue-lock", "a block on a serial queue waits for a mutex", times: 3,
             .heartbeat("storage", .dispatchQueue, in: "waitForTheLock(_:)")
-        ) { stage in
+        ) { context in
             let queue = DispatchQueue(label: "storage")
-            try await stage.watch(.queue(queue, label: "storage"))
-            await warmUp(stage)
-            let lock = await HeldLock.held(for: stage.stall)
+            try await context.watch(.queue(queue, label: "storage"))
+            await warmUp(context)
+            let lock = await HeldLock.held(for: context.stall)
             return await queue.time { waitForTheLock(lock) }
         },
         .stalling(
             "queue-backlog", "a serial queue is given 200 small blocks at once", times: 4,
             .init(loop: "storage", loopKind: .dispatchQueue, differingSamples: true)
-        ) { stage in
+        ) { context in
             let queue = DispatchQueue(label: "storage")
-            try await stage.watch(.queue(queue, label: "storage"))
-            await warmUp(stage)
-            return await queue.backlog(200, for: stage.stall)
+            try await context.watch(.queue(queue, label: "storage"))
+            await warmUp(context)
+            return await queue.backlog(200, for: context.stall)
         },
-        .quiet("queue-idle", "nothing is given to a serial queue") { stage in
-            try await stage.watch(.queue(DispatchQueue(label: "storage"), label: "storage"))
-            await pause(stage.threshold * 4)
+        .quiet("queue-idle", "nothing is given to a serial queue") { context in
+            try await context.watch(.queue(DispatchQueue(label: "storage"), label: "storage"))
+            await pause(context.threshold * 4)
             return nil
         },
-        .quiet("queue-busy", "a serial queue has short blocks to run, one after another") { stage in
+        .quiet("queue-busy", "a serial queue has short blocks to run, one after another") { context in
             let queue = DispatchQueue(label: "storage")
-            try await stage.watch(.queue(queue, label: "storage"))
+            try await context.watch(.queue(queue, label: "storage"))
             for _ in 0..<100 { _ = await queue.time { sleepTooLong(for: .milliseconds(10)) } }
             return nil
         },
         .stalling(
             "global-queue-full", "blocks that wait for a semaphore keep all workers of a global queue", times: 3,
             .heartbeat("utility", .globalQueue, in: "waitForTheSemaphore(for:)", kind: .starvation)
-        ) { stage in
-            try await stage.watch(.globalQueue(.utility, label: "utility"))
-            await warmUp(stage)
-            return await DispatchQueue.global(qos: .utility).fill(for: stage.stall) { waitForTheSemaphore(for: $0) }
+        ) { context in
+            try await context.watch(.globalQueue(.utility, label: "utility"))
+            await warmUp(context)
+            return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { waitForTheSemaphore(for: $0) }
         },
         .stalling(
             "global-queue-busy", "blocks that compute keep all workers of a global queue", times: 3,
             .heartbeat("utility", .globalQueue, in: "spinTheCPU(for:)", kind: .starvation)
-        ) { stage in
-            try await stage.watch(.globalQueue(.utility, label: "utility"))
-            await warmUp(stage)
-            return await DispatchQueue.global(qos: .utility).fill(for: stage.stall) { spinTheCPU(for: $0) }
+        ) { context in
+            try await context.watch(.globalQueue(.utility, label: "utility"))
+            await warmUp(context)
+            return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { spinTheCPU(for: $0) }
         },
-        .quiet("global-queue-idle", "nothing is given to a global queue") { stage in
-            try await stage.watch(.globalQueue(.background, label: "background"))
-            await pause(stage.threshold * 4)
+        .quiet("global-queue-idle", "nothing is given to a global queue") { context in
+            try await context.watch(.globalQueue(.background, label: "background"))
+            await pause(context.threshold * 4)
             return nil
         },
         .stalling(
             "cooperative-pool-blocked", "tasks that wait for a semaphore keep all threads of the pool", times: 3,
             .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
-        ) { stage in
-            try await stage.watch(.cooperativePool())
-            await warmUp(stage)
-            return await FullPool.fill(for: stage.stall, { item in Task.detached { item() } }) { left in
+        ) { context in
+            try await context.watch(.cooperativePool())
+            await warmUp(context)
+            return await FullPool.fill(for: context.stall, { item in Task.detached { item() } }) { left in
                 waitForTheSemaphore(for: left)
             }
         },
-        .quiet("cooperative-pool-busy", "a thousand tasks compute and let others go on") { stage in
-            try await stage.watch(.cooperativePool())
-            await warmUp(stage)
+        .quiet("cooperative-pool-busy", "a thousand tasks compute and let others go on") { context in
+            try await context.watch(.cooperativePool())
+            await warmUp(context)
             // Ten at a time: a pool that has more to do than it can is late in truth.
             for _ in 0..<100 {
                 await withTaskGroup(of: Void.self) { group in
@@ -95,8 +95,8 @@ extension Scenario {
     ]
 
     /// A heartbeat counts only from the first one that has run.
-    private static func warmUp(_ stage: Stage) async {
-        await pause(stage.threshold)
+    private static func warmUp(_ context: ScenarioContext) async {
+        await pause(context.threshold)
     }
 }
 

@@ -13,11 +13,11 @@ extension Scenario {
             await MainLoop.source0Turns(200_000)
             return nil
         },
-        .quiet("short", "40 stalls of 60 % of the threshold, one a turn", times: 0.6) { stage in
+        .quiet("short", "40 stalls of 60 % of the threshold, one a turn", times: 0.6) { context in
             var longest = Duration.zero
             for index in 0..<40 {
                 let callout = MainLoop.callouts[index % MainLoop.callouts.count]
-                longest = max(longest, await callout { sleepTooLong(for: stage.stall) })
+                longest = max(longest, await callout { sleepTooLong(for: context.stall) })
                 // The loop has to wait in between: two of these in one turn would be a stall in truth.
                 await pause(.milliseconds(10))
             }

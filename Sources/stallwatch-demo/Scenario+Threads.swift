@@ -8,12 +8,12 @@ extension Scenario {
         .stalling(
             "resident-thread", "a resident thread is started, given tasks, stalled, and stopped", times: 2,
             .runLoop("resident", .performedBlock, in: "waitForTheSemaphore(for:)")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("resident", LoopThread.runBefore)
-            try await stage.watch(.runLoop(thread.runLoop, label: "resident"))
+            try await context.watch(.runLoop(thread.runLoop, label: "resident"))
             for _ in 0..<20 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(2)) } }
             await pause(.milliseconds(20))
-            let injected = await thread.driven.block { waitForTheSemaphore(for: stage.stall) }
+            let injected = await thread.driven.block { waitForTheSemaphore(for: context.stall) }
             await pause(.milliseconds(20))
             for _ in 0..<20 { _ = await thread.driven.source0 { sleepTooLong(for: .milliseconds(2)) } }
             await thread.stop()
@@ -24,76 +24,76 @@ extension Scenario {
         thread("run-in-mode-loop", "CFRunLoopRunInMode in a while", LoopThread.runInMode),
         thread("run-forever-loop", "RunLoop.run()", LoopThread.runForever),
         thread("run-once-loop", "CFRunLoopRun once", LoopThread.runOnce),
-        .quiet("thread-idle", "loops of four styles wait for two thresholds") { stage in
+        .quiet("thread-idle", "loops of four styles wait for two thresholds") { context in
             var threads: [LoopThread] = []
             let styles = [LoopThread.runUntil, LoopThread.runBefore, LoopThread.runInMode, LoopThread.runForever]
-            let monitor = try await stage.watch()
+            let monitor = try await context.watch()
             for (index, style) in styles.enumerated() {
                 let thread = await LoopThread.start("idle-\(index)", style)
                 try monitor.watch(.runLoop(thread.runLoop, label: "idle-\(index)"))
                 threads.append(thread)
             }
-            await pause(stage.threshold * 2)
+            await pause(context.threshold * 2)
             for thread in threads { await thread.stop() }
             return nil
         },
         .stalling(
             "gap-between-runs", "code between two runs of a loop sleeps", times: 2,
             .runLoop("gaps", .outside, in: "sleepTooLong(for:)", mode: nil)
-        ) { stage in
-            try await stallInGap(stage, watchGaps: true)
+        ) { context in
+            try await stallInGap(context, watchGaps: true)
         },
-        .quiet("gap-unwatched", "the same, and gaps are not watched") { stage in
-            _ = try await stallInGap(stage, watchGaps: false)
+        .quiet("gap-unwatched", "the same, and gaps are not watched") { context in
+            _ = try await stallInGap(context, watchGaps: false)
             return nil
         },
-        .quiet("gap-short", "code between two runs takes 10 ms each time, and gaps are watched") { stage in
+        .quiet("gap-short", "code between two runs takes 10 ms each time, and gaps are watched") { context in
             let thread = await LoopThread.start("gaps") { thread in
                 while !thread.isStopping {
                     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false)
                     sleepTooLong(for: .milliseconds(10))
                 }
             }
-            try await stage.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: true))
-            await pause(stage.threshold * 3)
+            try await context.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: true))
+            await pause(context.threshold * 3)
             await thread.stop()
             return nil
         },
         .stalling(
             "watched-before-run", "a loop is watched before its thread runs it, and stalls in its first turn", times: 2,
             .runLoop("late", .performedBlock, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let gate = Gate()
             let thread = await LoopThread.start("late") { thread in
                 gate.wait()
                 LoopThread.runOnce(thread)
             }
-            try await stage.watch(.runLoop(thread.runLoop, label: "late"))
-            await pause(stage.threshold * 1.5)
-            async let injected = thread.driven.block { sleepTooLong(for: stage.stall) }
+            try await context.watch(.runLoop(thread.runLoop, label: "late"))
+            await pause(context.threshold * 1.5)
+            async let injected = thread.driven.block { sleepTooLong(for: context.stall) }
             await pause(.milliseconds(20))
             gate.open()
             let duration = await injected
             await thread.stop()
             return duration
         },
-        .quiet("thread-ends", "the thread of a watched loop ends") { stage in
+        .quiet("thread-ends", "the thread of a watched loop ends") { context in
             let thread = await LoopThread.start("mortal", LoopThread.runOnce)
-            try await stage.watch(.runLoop(thread.runLoop, label: "mortal", watchGaps: true))
+            try await context.watch(.runLoop(thread.runLoop, label: "mortal", watchGaps: true))
             _ = await thread.driven.block {}
             await thread.stop()
-            await pause(stage.threshold * 2)
+            await pause(context.threshold * 2)
             return nil
         },
         .stalling(
             "stop-in-callout", "a callout sleeps and then stops its loop", times: 2,
             .runLoop("stopped", .performedBlock, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("stopped", LoopThread.runOnce)
-            try await stage.watch(.runLoop(thread.runLoop, label: "stopped"))
+            try await context.watch(.runLoop(thread.runLoop, label: "stopped"))
             let injected = DurationBox()
             _ = await thread.driven.block {
-                injected.measure { sleepTooLong(for: stage.stall) }
+                injected.measure { sleepTooLong(for: context.stall) }
                 CFRunLoopStop(CFRunLoopGetCurrent())
             }
             await thread.stop()
@@ -102,8 +102,8 @@ extension Scenario {
         .stalling(
             "one-of-fifty", "fifty loops turn, and one of them stalls", times: 2,
             .runLoop("loop-31", .source0, in: "sleepTooLong(for:)")
-        ) { stage in
-            let monitor = try await stage.watch()
+        ) { context in
+            let monitor = try await context.watch()
             var threads: [LoopThread] = []
             for index in 0..<50 {
                 let thread = await LoopThread.start("loop-\(index)", LoopThread.runOnce)
@@ -111,7 +111,7 @@ extension Scenario {
                 threads.append(thread)
             }
             let timers = threads.map { BusyTimer(on: $0.driven, every: 0.05) }
-            let injected = await threads[31].driven.source0 { sleepTooLong(for: stage.stall) }
+            let injected = await threads[31].driven.source0 { sleepTooLong(for: context.stall) }
             for timer in timers { timer.stop() }
             for thread in threads { await thread.stop() }
             return injected
@@ -123,13 +123,13 @@ extension Scenario {
         .stalling(
             name, "a thread's loop, run with \(summary), sleeps in a source0", times: 2,
             .runLoop("worker", .source0, in: "sleepTooLong(for:)")
-        ) { stage in
+        ) { context in
             let thread = await LoopThread.start("worker", style)
-            try await stage.watch(.runLoop(thread.runLoop, label: "worker"))
+            try await context.watch(.runLoop(thread.runLoop, label: "worker"))
             for _ in 0..<10 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(5)) } }
             // The loop has to wait before and after: what is in the same turn is part of the stall in truth.
             await pause(.milliseconds(20))
-            let injected = await thread.driven.source0 { sleepTooLong(for: stage.stall) }
+            let injected = await thread.driven.source0 { sleepTooLong(for: context.stall) }
             await pause(.milliseconds(20))
             for _ in 0..<10 { _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(5)) } }
             await thread.stop()
@@ -137,19 +137,19 @@ extension Scenario {
         }
     }
 
-    private static func stallInGap(_ stage: Stage, watchGaps: Bool) async throws -> Duration {
+    private static func stallInGap(_ context: ScenarioContext, watchGaps: Bool) async throws -> Duration {
         let injected = DurationBox()
         let gate = Gate()
         let thread = await LoopThread.start("gaps") { thread in
             gate.wait()
             for _ in 0..<5 { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
-            injected.measure { sleepTooLong(for: stage.threshold * 2) }
+            injected.measure { sleepTooLong(for: context.threshold * 2) }
             // Once more at least: the gap ends when the loop is entered again.
             repeat { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) } while !thread.isStopping
         }
-        try await stage.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: watchGaps))
+        try await context.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: watchGaps))
         gate.open()
-        await pause(stage.threshold * 2.5)
+        await pause(context.threshold * 2.5)
         await thread.stop()
         return injected.value
     }

@@ -5,7 +5,7 @@ struct Scenario: Sendable {
     /// Does it, and returns when the loop has nothing left to do.
     ///
     /// The result is how long each injected stall took in truth.
-    typealias Run = @Sendable (Stage) async throws -> [Duration]
+    typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
 
     /// What `--scenario` takes.
     let name: String
@@ -16,7 +16,7 @@ struct Scenario: Sendable {
     /// What the report must say; `nil` when there must be none.
     let expected: ExpectedReport?
     /// Why the monitor must have held something back; `nil` when that is all the same.
-    var heldBack: HeldBackReason?
+    var suppressed: SuppressionReason?
     /// The kind of cause that reports may have which need not be there.
     var toleratedCause: String?
     let run: Run
@@ -26,7 +26,7 @@ struct Scenario: Sendable {
     /// `run` returns how long the one stall took.
     static func stalling(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport,
-        run: @escaping @Sendable (Stage) async throws -> Duration
+        run: @escaping @Sendable (ScenarioContext) async throws -> Duration
     ) -> Scenario {
         Scenario(
             name: name, summary: summary, stallFactor: stallFactor, expected: expected, run: { [try await run($0)] }
@@ -45,13 +45,13 @@ struct Scenario: Sendable {
     /// `run` returns how long the longest turn that might become a stall took, or `nil` when there is none. Reports of
     /// `toleratedCause` are allowed: what other threads really delayed.
     static func quiet(
-        _ name: String, _ summary: String, times stallFactor: Double = 0, heldBack: HeldBackReason? = nil,
+        _ name: String, _ summary: String, times stallFactor: Double = 0, suppressed: SuppressionReason? = nil,
         tolerating toleratedCause: String? = nil,
-        run: @escaping @Sendable (Stage) async throws -> Duration?
+        run: @escaping @Sendable (ScenarioContext) async throws -> Duration?
     ) -> Scenario {
         Scenario(
-            name: name, summary: summary, stallFactor: stallFactor, expected: nil, heldBack: heldBack,
-            toleratedCause: toleratedCause, run: { stage in try await run(stage).map { [$0] } ?? [] }
+            name: name, summary: summary, stallFactor: stallFactor, expected: nil, suppressed: suppressed,
+            toleratedCause: toleratedCause, run: { context in try await run(context).map { [$0] } ?? [] }
         )
     }
 }

@@ -15,7 +15,7 @@ struct ScenarioRunner: Sendable {
     /// How long after a stall's end its report may take to come.
     ///
     /// Making and writing one takes some 10 ms, but a busy disk may take much longer.
-    static let patience = Duration.seconds(5)
+    static let timeout = Duration.seconds(5)
     /// How long the loop is left alone after each scenario.
     ///
     /// Time for a report that should not come to come, and for the loop to wait.
@@ -49,19 +49,19 @@ struct ScenarioRunner: Sendable {
     /// - Returns: What came of it.
     /// - Throws: When it cannot run, or a report could not be written or read.
     func run(_ scenario: Scenario) async throws(DemoFailure) -> Outcome {
-        let stage = Stage(
+        let context = ScenarioContext(
             threshold: monitor.configuration.threshold, stall: stall(of: scenario), loadTime: loadTime,
             monitor: monitor, directory: directory, inbox: inbox
         )
         var outcome = Outcome(
             scenario: scenario.name, expected: scenario.expected,
-            thresholdMilliseconds: stage.threshold.milliseconds, injected: [], reports: [],
+            thresholdMilliseconds: context.threshold.milliseconds, injected: [], reports: [],
             toleratedCause: scenario.toleratedCause
         )
-        let heldBack = scenario.heldBack.map(stage.heldBack)
+        let suppressed = scenario.suppressed.map(context.suppressed)
         let readyBefore = MainThread.readyMilliseconds()
         do {
-            outcome.injected = try await scenario.run(stage).map(\.milliseconds)
+            outcome.injected = try await scenario.run(context).map(\.milliseconds)
         } catch let missing as NotAvailable {
             outcome.unavailable = missing.reason
         } catch let failure as DemoFailure {
@@ -73,17 +73,17 @@ struct ScenarioRunner: Sendable {
         }
         let awaited = outcome.unavailable == nil ? scenario.expected?.count ?? 0 : 0
         let reports = await inbox.reports(
-            atLeast: awaited - stage.hostFiles.count, within: Self.patience, settling: Self.settling
+            atLeast: awaited - context.hostFiles.count, within: Self.timeout, settling: Self.settling
         )
-        stage.close()
-        for monitor in stage.monitors { try checkWrites(of: monitor) }
-        outcome.reports = try read(reports.map(\.fileName) + stage.hostFiles)
+        context.close()
+        for monitor in context.monitors { try checkWrites(of: monitor) }
+        outcome.reports = try read(reports.map(\.fileName) + context.hostFiles)
         let waited = MainThread.readyMilliseconds() - readyBefore
         outcome.forgiveStarvation(of: waited)
         if grantsWaits, let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {
             outcome.waitedMilliseconds = waited
         }
-        if let reason = scenario.heldBack, stage.heldBack(reason) == heldBack { outcome.notCounted = reason }
+        if let reason = scenario.suppressed, context.suppressed(reason) == suppressed { outcome.notCounted = reason }
         return outcome
     }
 

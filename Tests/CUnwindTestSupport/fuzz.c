@@ -29,9 +29,9 @@ static uint64_t next_random(uint64_t *state) {
 static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint32_t depth, seed *seed) {
   static cunwind_stack stack;
   cunwind_capture_info info;
-  cunwind_test_poser *poser = cunwind_test_poser_start(posture, depth);
-  if (!poser) return false;
-  cunwind_thread *thread = cunwind_thread_open(engine, cunwind_test_poser_tid(poser));
+  cunwind_test_thread *thread_state = cunwind_test_thread_start(posture, depth);
+  if (!thread_state) return false;
+  cunwind_thread *thread = cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state));
   bool is_taken = thread && cunwind_capture_stop(engine, thread, &stack, &info) == CUNWIND_OK;
   if (is_taken) {
     cunwind_registers_from_ptrace(&seed->registers, &engine->helper.request->registers);
@@ -40,7 +40,7 @@ static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint
     memcpy(seed->bytes, engine->copy.bytes, seed->length);
   }
   cunwind_thread_close(thread);
-  cunwind_test_poser_stop(poser);
+  cunwind_test_thread_stop(thread_state);
   return is_taken;
 }
 

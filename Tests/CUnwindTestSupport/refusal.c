@@ -40,18 +40,18 @@ static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   cunwind_engine_refresh_images(engine);
   result->probe_status = cunwind_engine_probe_stop(engine, &result->probe_error);
 
-  cunwind_test_poser *poser = cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 3);
-  cunwind_thread *thread = poser ? cunwind_thread_open(engine, cunwind_test_poser_tid(poser)) : NULL;
+  cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
+  cunwind_thread *thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
   if (!thread) _exit(3);
   result->stop_status = cunwind_capture_stop(engine, thread, &stack, &info);
   result->stop_error = info.error;
   result->signal_status = cunwind_capture_signal(engine, thread, &stack, &info);
   result->signal_is_complete = stack.frame_count > 0 && stack.end == CUNWIND_END_COMPLETE;
   cunwind_thread_close(thread);
-  cunwind_test_poser_stop(poser);
+  cunwind_test_thread_stop(thread_state);
 
-  poser = cunwind_test_poser_start(CUNWIND_TEST_IN_ALLOCA, 3);
-  thread = poser ? cunwind_thread_open(engine, cunwind_test_poser_tid(poser)) : NULL;
+  thread_state = cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3);
+  thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
   if (!thread) _exit(4);
   // It polls for 20 ms at a time, so it can be met between two of them.
   for (int tries = 0; tries < 10; tries++) {
@@ -61,7 +61,7 @@ static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   }
   result->read_is_complete = stack.frame_count > 0 && stack.end == CUNWIND_END_COMPLETE;
   cunwind_thread_close(thread);
-  cunwind_test_poser_stop(poser);
+  cunwind_test_thread_stop(thread_state);
   cunwind_engine_destroy(engine);
 }
 
@@ -95,15 +95,16 @@ static int exit_status_under_filter(uint32_t call, bool kills, bool (*body)(void
 }
 
 int cunwind_test_prompt_under_filter(bool kills) {
-  return exit_status_under_filter(SYS_sched_setattr, kills, cunwind_make_thread_prompt);
+  return exit_status_under_filter(SYS_sched_setattr, kills, cunwind_request_short_slice);
 }
 
 static bool captures_nothing_whole(void) {
   static cunwind_stack stack;
   cunwind_capture_info info;
   cunwind_engine *engine = cunwind_engine_create(SIGPROF);
-  cunwind_test_poser *poser = cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 3);
-  cunwind_thread *thread = engine && poser ? cunwind_thread_open(engine, cunwind_test_poser_tid(poser)) : NULL;
+  cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
+  cunwind_thread *thread =
+      engine && thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
   if (!thread) return true;
   cunwind_engine_refresh_images(engine);
   return cunwind_capture_stop(engine, thread, &stack, &info) != CUNWIND_OK || stack.end != CUNWIND_END_COMPLETE;

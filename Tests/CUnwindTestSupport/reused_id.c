@@ -32,11 +32,11 @@ int cunwind_test_stop_reused_id(void) {
   cunwind_capture_info info;
   int status = -1;
   cunwind_engine *engine = cunwind_engine_create(SIGPROF);
-  cunwind_test_poser *poser = engine ? cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 3) : NULL;
-  if (!poser) return status;
-  pid_t id = cunwind_test_poser_tid(poser);
+  cunwind_test_thread *thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3) : NULL;
+  if (!thread_state) return status;
+  pid_t id = cunwind_test_thread_tid(thread_state);
   cunwind_thread *thread = cunwind_thread_open(engine, id);
-  cunwind_test_poser_stop(poser);
+  cunwind_test_thread_stop(thread_state);
   // pthread_join(3) returns when the kernel clears the thread's id, a moment before it is free.
   pid_t child = -1;
   for (int tries = 0; tries < 100 && child < 0; tries++) {

@@ -26,9 +26,9 @@ cunwind_test_shared_signal_result cunwind_test_shared_signal(void) {
   sigaction(number, &app, &before);
   arrived = 0;
   cunwind_engine *engine = cunwind_engine_create(number);
-  cunwind_test_poser *poser = engine ? cunwind_test_poser_start(CUNWIND_TEST_SPINNING, 3) : NULL;
-  if (!poser) return result;
-  pid_t tid = cunwind_test_poser_tid(poser);
+  cunwind_test_thread *thread_state = engine ? cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3) : NULL;
+  if (!thread_state) return result;
+  pid_t tid = cunwind_test_thread_tid(thread_state);
   cunwind_thread *thread = cunwind_thread_open(engine, tid);
   for (int round = 0; thread && round < 200; round++) {
     cunwind_capture_info info;
@@ -39,7 +39,7 @@ cunwind_test_shared_signal_result cunwind_test_shared_signal(void) {
   for (int tries = 0; tries < 1000 && __atomic_load_n(&arrived, __ATOMIC_RELAXED) < result.sent; tries++) usleep(10000);
   result.arrived = __atomic_load_n(&arrived, __ATOMIC_RELAXED);
   cunwind_thread_close(thread);
-  cunwind_test_poser_stop(poser);
+  cunwind_test_thread_stop(thread_state);
   cunwind_engine_destroy(engine);
   sigaction(number, &before, &after);
   result.is_put_back = after.sa_handler == count && (after.sa_flags & SA_RESTART);

@@ -28,10 +28,10 @@ final class CaptureEngine {
         buffer.deallocate()
     }
 
-    func look() throws -> cunwind_thread_look {
-        var look = cunwind_thread_look()
-        try #require(cunwind_thread_look_at(thread, &look) == CUNWIND_OK)
-        return look
+    func status() throws -> cunwind_thread_status {
+        var status = cunwind_thread_status()
+        try #require(cunwind_thread_inspect(thread, &status) == CUNWIND_OK)
+        return status
     }
 
     func capture(by way: Way) -> cunwind_status {

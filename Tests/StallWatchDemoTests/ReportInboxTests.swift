@@ -38,6 +38,6 @@ import Testing
          "process": {"name": "notes", "pid": 4700, "executable": "/opt/notes", "architecture": "x86_64",
                      "kernel": "6.18", "hostname": "web-3"},
          "loop": {"label": "main", "kind": "runLoop", "turn": 1, "nesting": 0},
-         "monitor": {"version": "0.1.0", "watchdogLateMilliseconds": 0.2, "captureMethods": ["read"], "heldBack": {}}}
+         "monitor": {"version": "0.1.0", "watchdogLateMilliseconds": 0.2, "captureMethods": ["read"], "suppressed": {}}}
         """
 }

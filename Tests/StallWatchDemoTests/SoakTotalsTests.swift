@@ -31,7 +31,7 @@ import Testing
         ({ $0.calls.early = 1 }, "1 calls returned early"),
         ({ $0.calls.failed = 1 }, "1 calls returned another error"),
         ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
-        ({ $0.mischief[.fork]?.failed = 1 }, "1 acts of the kind fork went wrong"),
+        ({ $0.chaos[.fork]?.failed = 1 }, "1 actions of the kind fork went wrong"),
         ({ $0.wasInterrupted = true }, "it was ended before its time"),
     ]
 
@@ -45,7 +45,7 @@ import Testing
         totals.growth = .init(memory: 512, descriptors: 0, threads: 0, mappings: -3)
         totals.health = .init(memory: 20480, resident: 71680, descriptors: 12, threads: 17, mappings: 400)
         totals.calls = .init(calls: 40, reported: 40, captured: 40)
-        totals.mischief = [.fork: .init(done: 120), .clock: .init(isRefused: true)]
+        totals.chaos = [.fork: .init(done: 120), .clock: .init(isRefused: true)]
         totals.coldStarts = 1
         totals.majorFaults = 310
         return totals
@@ -126,12 +126,12 @@ import Testing
             "seed", "seconds", "problems", "scenarios", "rounds", "ok", "failed", "notAvailable", "repeated",
             "falseAlarms",
             "stalls",
-            "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "mischief",
+            "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "chaos",
             "coldStarts",
             "majorFaults",
         ]
         #expect(json?.keys.sorted() == keys.sorted())
-        #expect((json?["mischief"] as? [String: [String: Any]])?["fork"]?["done"] as? Int == 120)
+        #expect((json?["chaos"] as? [String: [String: Any]])?["fork"]?["done"] as? Int == 120)
         #expect((json?["growth"] as? [String: Int])?["memory"] == 512)
     }
 }

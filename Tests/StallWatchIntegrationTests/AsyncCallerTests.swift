@@ -10,7 +10,7 @@ struct AsyncCallerTests {
     #if arch(x86_64) || arch(arm64)
         @Test("callers of a thread on CPU, which is stopped", arguments: AsyncScenario.all, AsyncBuild.allCases)
         func running(_ scenario: AsyncScenario, _ build: AsyncBuild) async throws {
-            try expectCallers(of: scenario, build, by: .stop)
+            try expectCallers(of: scenario, build, by: .ptrace)
         }
 
         @Test("callers of a blocked thread, which is only read", arguments: AsyncScenario.all, AsyncBuild.allCases)
@@ -26,7 +26,7 @@ struct AsyncCallerTests {
             gate.spin()
             gate.finish()
         }
-        let captured = try Self.onAThreadOfItsOwn { try Self.captureStalled(by: .stop) }
+        let captured = try Self.onAThreadOfItsOwn { try Self.captureStalled(by: .ptrace) }
         thread.join()
         #expect(captured.stack.frames.allSatisfy { $0.kind == .code })
     }
@@ -49,7 +49,7 @@ struct AsyncCallerTests {
         #expect(stack.missingAsyncCallersReason == nil)
         let functions = names(of: stack.frames.filter { $0.kind != .code }, in: captured.images, library)
         let callers = scenario.callers(in: build)
-        let found = functions.filter { !Plumbing.contains(function: $0, symbol: nil) }
+        let found = functions.filter { !RuntimeFrame.contains(function: $0, symbol: nil) }
         #expect(found.count > callers.count, "\(functions)")
         #expect(zip(callers, found).allSatisfy { $1.contains($0) }, "\(functions)")
         // Behind them come the scenario's own closures, and last what ends the task.
@@ -70,7 +70,7 @@ struct AsyncCallerTests {
             let thread = try #require(StallGate.shared.waitForThread())
             if method == .read {
                 // It says that it is there before it waits.
-                #expect(eventually { (try? engine.look(at: thread))?.state == .blocked })
+                #expect(eventually { (try? engine.status(of: thread))?.state == .blocked })
             }
             let images = engine.images()
             return Captured(stack: try engine.capture(thread, by: method), images: images)

@@ -23,7 +23,7 @@ final class DebuginfodServer {
         ).process()
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run(atMost: Process.patience)
+        try process.run(atMost: Process.timeout)
     }
 
     /// Waits, 30 seconds at most, until it has found the debug file of that build ID.

@@ -57,7 +57,7 @@ import Testing
             try await Task.sleep(for: .seconds(1))
             let result = try #require(try await child.result())
             #expect(result.files.isEmpty)
-            let counted = result.heldBack[.processStopped]
+            let counted = result.suppressed[.processStopped]
             #expect(counted >= stops)
             // A host that takes all CPUs away stops the process, too.
             stolen.excuses { #expect(counted == stops) }

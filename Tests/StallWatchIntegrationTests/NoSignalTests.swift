@@ -12,9 +12,9 @@ import Testing
     @Test(.repeatedWhileCPUIsStolen) func noSignalIsSentToCaptureAThread() throws {
         let run = try DemoRun(["FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
-        #expect(run.methods["spinTheCPU(for:)"] == [.stop])
+        #expect(run.methods["spinTheCPU(for:)"] == [.ptrace])
         #expect(run.methods["sleepTooLong(for:)"] == [.read])
-        #expect(run.permitted == [[.read, .stop]])
+        #expect(run.permitted == [[.read, .ptrace]])
     }
 
     /// Where ptrace(2) is refused, a signal takes the place of the stop, and reports say so.

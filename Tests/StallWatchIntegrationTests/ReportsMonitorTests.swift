@@ -49,7 +49,7 @@ import Testing
         #expect(ended.all.map(\.state) == [.ended, .ended, .ended])
         #expect(try scratch.reports().map(\.state) == [.ended, .ended], "the third is a repeat")
         #expect(monitor.statistics.stalls == 3)
-        #expect(monitor.statistics.heldBack[.repeated] == 1)
+        #expect(monitor.statistics.suppressed[.repeated] == 1)
     }
 
     /// The thread answers neither ptrace nor a signal, so that its stack can only be read.

@@ -33,7 +33,7 @@ final class TestHost {
             environment: ["SWIFT_BACKTRACE": "enable=no"]
         ).process()
         process.standardOutput = output
-        try process.run(atMost: Process.patience)
+        try process.run(atMost: Process.timeout)
     }
 
     deinit { process.kill() }

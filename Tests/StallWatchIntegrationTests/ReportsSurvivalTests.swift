@@ -88,7 +88,7 @@ import Testing
             let isThere = reports.contains { abs($0.startedAt.microsecondsSince1970 - began) < 30_000 }
             if !isThere {
                 let others = reports.map { report in
-                    "\(report.startedAt.microsecondsSince1970 - began) us later, \(report.monitor.heldBack)"
+                    "\(report.startedAt.microsecondsSince1970 - began) us later, \(report.monitor.suppressed)"
                 }
                 (stolen.isDisturbing ? disturbed : missing).add(
                     "no report of a stall, killed after \((killed - stall.began) / 1_000_000) ms; there are \(others)"

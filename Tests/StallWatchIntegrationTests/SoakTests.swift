@@ -24,7 +24,7 @@ import Testing
         var rounds, stalls, reported: Int
         var growth: [String: Int]?
         var calls: Calls
-        var mischief: [String: Act]
+        var chaos: [String: Act]
     }
 
     /// The demo, which is told to soak for `length`.
@@ -57,8 +57,8 @@ import Testing
         #expect(summary.calls.calls >= 8 && summary.calls.captured > 0)
         #expect(summary.calls.interrupted == 0)
         // Nobody has asked for another clock.
-        #expect(Set(summary.mischief.keys) == ["fork", "exec", "load", "exception", "allocation", "memory"])
-        for (kind, act) in summary.mischief { #expect(act.done > 0 && act.failed == 0, "\(kind)") }
+        #expect(Set(summary.chaos.keys) == ["fork", "exec", "load", "exception", "allocation", "memory"])
+        for (kind, act) in summary.chaos { #expect(act.done > 0 && act.failed == 0, "\(kind)") }
     }
 
     @Test(.timeLimit(.minutes(1)), .repeatedWhileCPUIsStolen) func whoEndsItGetsTheTotalsAndAStatus() async throws {

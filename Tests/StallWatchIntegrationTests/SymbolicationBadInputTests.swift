@@ -60,7 +60,7 @@ struct SymbolicationBadInputTests {
             if keep == whole.count - 1 {
                 #expect(throws: Never.self) { try DebugInformation(file: file, maximumBytes: 64 << 20) }
             } else {
-                #expect(throws: DebugInformation.Shortfall.unreadable) {
+                #expect(throws: DebugInformation.UnavailableReason.unreadable) {
                     try DebugInformation(file: file, maximumBytes: 64 << 20)
                 }
             }
@@ -199,11 +199,11 @@ struct SymbolicationBadInputTests {
         let main = try #require((0x400..<0x4000).first { names.symbol(at: $0)?.name == "main" })
         // A million rows of libdw's take 104 MB (measured, elfutils 0.188).
         let little = try DebugInformation(file: file, maximumBytes: 100 << 20)
-        #expect(little.locations(at: UInt64(main) + 5, deadline: .max).shortfall == .tooLarge)
+        #expect(little.locations(at: UInt64(main) + 5, deadline: .max).unavailable == .tooLarge)
         #expect(little.memoryBytes < 100 << 20)
         let enough = try DebugInformation(file: file, maximumBytes: 150 << 20)
         let found = enough.locations(at: UInt64(main) + 5, deadline: .max)
-        #expect(found.shortfall == nil)
+        #expect(found.unavailable == nil)
         #expect(found.locations.map(\.line) == [1])
         #expect((104_000_000..<150 << 20).contains(enough.memoryBytes))
     }

@@ -9,7 +9,7 @@ enum SymbolicationReport {
             path: path, base: base, addresses: base..<base + 0x1000_0000, buildID: buildID, isExecutable: true
         )
         let stack = CapturedStack(
-            method: .stop, threadState: .running,
+            method: .ptrace, threadState: .running,
             frames: offsets.map { CapturedStack.Frame(address: base + $0, isExact: true) },
             isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0
         )

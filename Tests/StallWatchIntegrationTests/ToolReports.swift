@@ -43,7 +43,7 @@ enum ToolReports {
             "samples":[{"atMilliseconds":250,"stack":0,"isValid":true,"isComplete":true,"heldMicroseconds":0,\
             "captureMicroseconds":90}],"stacks":[[0,1,2,3,4]],"frames":[\(frames.joined(separator: ","))],\
             "images":[{"name":"notes","path":"/opt/notes","buildID":"ab01","baseAddress":"0x1000"}],\
-            "monitor":{"version":"0.1.0","watchdogLateMilliseconds":0,"heldBack":{}}}\n
+            "monitor":{"version":"0.1.0","watchdogLateMilliseconds":0,"suppressed":{}}}\n
             """
     }
 }

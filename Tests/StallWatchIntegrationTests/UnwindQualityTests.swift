@@ -133,7 +133,7 @@ private final class Host {
         let output = Pipe()
         process.standardInput = input
         process.standardOutput = output
-        try process.run(atMost: Process.patience)
+        try process.run(atMost: Process.timeout)
         var text = ""
         while !text.hasSuffix("ready\n") {
             let data = output.fileHandleForReading.availableData

@@ -7,7 +7,7 @@ import Testing
     @Test func theDefaultsAreAQuarterOfASecondAndTenSeconds() throws {
         let configuration = StallMonitor.Configuration()
         #expect(configuration.threshold == .milliseconds(250))
-        #expect(try configuration.rules() == WatchRules(saturationThreshold: 10_000_000_000))
+        #expect(try configuration.rules() == WatchdogOptions(saturationThreshold: 10_000_000_000))
     }
 
     @Test(
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func saturationMayBeLeftAlone() throws {
-        #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchRules())
+        #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchdogOptions())
     }
 }
 

@@ -11,18 +11,18 @@ package struct Command {
     /// What it reads from standard input.
     package var input: String
     /// After this many seconds it is killed.
-    package var patience: TimeInterval
+    package var timeout: TimeInterval
 
     package init(
         program: String, arguments: [String] = [], environment: [String: String?] = [:], directory: String? = nil,
-        input: String = "", patience: TimeInterval = Process.patience
+        input: String = "", timeout: TimeInterval = Process.timeout
     ) {
         self.program = program
         self.arguments = arguments
         self.environment = environment
         self.directory = directory
         self.input = input
-        self.patience = patience
+        self.timeout = timeout
     }
 
     /// Why there is no output.
@@ -70,7 +70,7 @@ package struct Command {
         let paths = try ["output", "errors"].map { try files.write($0, "") }
         process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: paths[0]))
         process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: paths[1]))
-        try process.run(atMost: patience)
+        try process.run(atMost: timeout)
         process.waitUntilExit()
         func text(_ path: String) -> String {
             String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)

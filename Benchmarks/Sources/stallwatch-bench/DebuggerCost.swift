@@ -105,8 +105,8 @@ private final class Spinner: Sendable {
     func turn(of probe: LoopProbe, until isDone: () -> Bool) -> UInt64 {
         turnBegan.store(0, ordering: .relaxed)
         give(Order(probe: probe))
-        let patience = now() + 5_000_000_000
-        while !isDone(), now() < patience { usleep(200) }
+        let timeout = now() + 5_000_000_000
+        while !isDone(), now() < timeout { usleep(200) }
         give(Order())
         return turnBegan.load(ordering: .acquiring)
     }

@@ -7,7 +7,7 @@ enum FileLatency {
     static let stalls = 50
     static let threshold: UInt64 = 50_000_000
     /// Given up after that.
-    static let patience: UInt64 = 5_000_000_000
+    static let timeout: UInt64 = 5_000_000_000
 
     static func table() throws -> Table {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-bench-\(getpid())")
@@ -41,7 +41,7 @@ enum FileLatency {
         probe.beginTurn()
         defer { probe.endTurn() }
         // The stalled thread itself looks: twice a millisecond, so that it takes little from the threads that it waits for.
-        while now() < began + patience {
+        while now() < began + timeout {
             usleep(500)
             guard now() >= began + threshold else { continue }
             for name in names(in: directory) where !known.contains(name) {

@@ -64,7 +64,7 @@ struct SymbolicationHost {
                 ]
             ],
             "stacks": [addresses.compactMap { numbers[$0] }], "frames": frames, "images": list,
-            "monitor": ["version": "0", "watchdogLateMilliseconds": 0, "heldBack": [String: Any]()],
+            "monitor": ["version": "0", "watchdogLateMilliseconds": 0, "suppressed": [String: Any]()],
         ]
         return try StallReport(jsonData: Array(JSONSerialization.data(withJSONObject: report)))
     }

@@ -108,7 +108,7 @@ typedef struct cunwind_stack {
 } cunwind_stack;
 
 /// What the kernel says of a thread.
-typedef struct cunwind_thread_look {
+typedef struct cunwind_thread_status {
   char state;              ///< proc(5)'s letter: R, S, D, T, t, Z, X, I.
   bool is_blocked;         ///< In a system call or a fault and off CPU: `stack_pointer` and `pc` hold.
   bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk.
@@ -118,7 +118,7 @@ typedef struct cunwind_thread_look {
   uint64_t pc;
   uint64_t voluntary_switches;
   uint64_t involuntary_switches;
-} cunwind_thread_look;
+} cunwind_thread_status;
 
 /// A Swift async function that waits for one that is on the stack.
 typedef struct cunwind_async_caller {
@@ -193,7 +193,7 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// its first capture. Asks for short slices (sched_setattr(2); Linux 6.12, older ones take no notice) and the least
 /// timer slack. No privilege; policy and nice value stay. Returns whether the kernel took the slice: where it does not, the
 /// thread is as good as any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
-bool cunwind_make_thread_prompt(void);
+bool cunwind_request_short_slice(void);
 
 /// Moves the calling thread away from `processor`, if it is on it and may be on another one; afterwards it may be on the same
 /// ones as before. False: it was not moved, as where a seccomp filter kills for that, or stops have not been probed
@@ -212,7 +212,7 @@ void cunwind_thread_close(cunwind_thread *_Nullable thread);
 
 /// Says what the kernel knows of the thread. CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs about 10 us on the caller's
 /// time, nothing on the thread's. Async-signal-safe: yes.
-cunwind_status cunwind_thread_look_at(cunwind_thread *_Nonnull thread, cunwind_thread_look *_Nonnull look);
+cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull look);
 
 /// Whether a stop makes the system call `number` end with EINTR instead of letting it go on: signal(7)'s list, and the
 /// calls of asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.

@@ -49,8 +49,8 @@ final class CUnwindEngine: CaptureEngine {
     /// Lets the calling thread run soon after it wakes, where the kernel can do that.
     ///
     /// For the thread that captures: on a busy processor it would otherwise come milliseconds late.
-    static func makeThreadPrompt() {
-        _ = cunwind_make_thread_prompt()
+    static func requestShortSlice() {
+        _ = cunwind_request_short_slice()
     }
 
     func probeStop() -> Bool {
@@ -59,22 +59,22 @@ final class CUnwindEngine: CaptureEngine {
         cunwind_engine_probe_stop(engine, nil) != CUNWIND_REFUSED
     }
 
-    func look(at thread: Int32) throws(CaptureFailure) -> ThreadLook {
+    func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {
         // Before the capture, which knows only the images of the last refresh.
         cunwind_engine_refresh_images(engine)
         let handle = try open(thread)
-        var look = cunwind_thread_look()
-        guard cunwind_thread_look_at(handle, &look) == CUNWIND_OK else {
+        var status = cunwind_thread_status()
+        guard cunwind_thread_inspect(handle, &status) == CUNWIND_OK else {
             forget(thread)
             throw .noSuchThread
         }
-        guard look.is_blocked else { return ThreadLook(state: .running) }
-        let isUninterruptible = look.state == CChar(UInt8(ascii: "D"))
-        return ThreadLook(
+        guard status.is_blocked else { return ThreadStatus(state: .running) }
+        let isUninterruptible = status.state == CChar(UInt8(ascii: "D"))
+        return ThreadStatus(
             state: isUninterruptible ? .uninterruptible : .blocked,
-            systemCall: look.system_call < 0 ? nil : Int(look.system_call),
+            systemCall: status.system_call < 0 ? nil : Int(status.system_call),
             isInterruptedByStop: cunwind_call_is_interrupted_by_stop(
-                look.system_call, Self.isSocket(look.arguments.0)
+                status.system_call, Self.isSocket(status.arguments.0)
             )
         )
     }
@@ -85,7 +85,7 @@ final class CUnwindEngine: CaptureEngine {
         let status =
             switch method {
             case .read: cunwind_capture_read(engine, handle, stack, &info)
-            case .stop: cunwind_capture_stop(engine, handle, stack, &info)
+            case .ptrace: cunwind_capture_stop(engine, handle, stack, &info)
             case .signal: cunwind_capture_signal(engine, handle, stack, &info)
             }
         switch status {
@@ -129,7 +129,7 @@ extension CUnwindEngine {
         let status =
             method == .signal
             ? CUNWIND_OK
-            : cunwind_read_async_callers(engine, handle, method == .stop, stack, asyncCallers, &info)
+            : cunwind_read_async_callers(engine, handle, method == .ptrace, stack, asyncCallers, &info)
         var captured = captured(method, info)
         switch status {
         case CUNWIND_OK: break
@@ -230,8 +230,8 @@ extension CUnwindEngine {
 
     /// Closes the files of threads that have ended, and of all when too many are left.
     private func tidy() {
-        var look = cunwind_thread_look()
-        for (thread, handle) in threads where cunwind_thread_look_at(handle, &look) != CUNWIND_OK { forget(thread) }
+        var status = cunwind_thread_status()
+        for (thread, handle) in threads where cunwind_thread_inspect(handle, &status) != CUNWIND_OK { forget(thread) }
         if threads.count >= Self.maximumOpenThreads { for thread in threads.keys { forget(thread) } }
         // Twice as many: however many threads live, each is looked at once for each that is opened.
         threadsBeforeTidying = min(max(2 * threads.count, Self.leastThreadsToTidy), Self.maximumOpenThreads)

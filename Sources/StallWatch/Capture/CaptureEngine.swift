@@ -4,7 +4,7 @@ protocol CaptureEngine: AnyObject {
     func probeStop() -> Bool
 
     /// What the thread is doing now.
-    func look(at thread: Int32) throws(CaptureFailure) -> ThreadLook
+    func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus
 
     /// Captures the thread with one method.
     func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack

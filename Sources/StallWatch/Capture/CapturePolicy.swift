@@ -3,22 +3,22 @@ struct CapturePolicy: Equatable, Sendable {
     /// Whether the kernel lets threads of this process be stopped with ptrace.
     ///
     /// Not under a seccomp filter without ptrace(2), Yama's scopes 2 and 3, or a debugger that is there already.
-    var mayStop: Bool
+    var mayUsePtrace: Bool
 
     /// Every method that is used at all.
-    var permitted: [CapturedStack.Method] { mayStop ? [.read, .stop] : [.read, .signal] }
+    var permitted: [CapturedStack.Method] { mayUsePtrace ? [.read, .ptrace] : [.read, .signal] }
 
     /// The methods to try for a thread, in this order, until one gives a whole stack.
-    func methods(for look: ThreadLook) -> [CapturedStack.Method] {
-        switch look.state {
+    func methods(for status: ThreadStatus) -> [CapturedStack.Method] {
+        switch status.state {
         case .running:
             // The signal is for threads on CPU only: any handler, whatever its flags, cuts a timed wait short.
-            return mayStop ? [.stop] : [.signal]
+            return mayUsePtrace ? [.ptrace] : [.signal]
         case .uninterruptible:
             // It answers neither ptrace nor a signal before its wait is over.
             return [.read]
         case .blocked:
-            return mayStop && !look.isInterruptedByStop ? [.read, .stop] : [.read]
+            return mayUsePtrace && !status.isInterruptedByStop ? [.read, .ptrace] : [.read]
         }
     }
 }

@@ -5,7 +5,7 @@ struct CapturedStack: Sendable, Equatable {
         /// The thread was blocked, and its stack was read from outside.
         case read
         /// The thread was stopped with ptrace for as long as the copy took.
-        case stop
+        case ptrace
         /// The thread's own signal handler copied it.
         case signal
     }

@@ -13,7 +13,7 @@ final class ThreadCapture: StackCapturing {
     /// `policy`: What the system permits; by default it is found out here, once.
     init(engine: any CaptureEngine, policy: CapturePolicy? = nil) {
         self.engine = engine
-        self.policy = policy ?? CapturePolicy(mayStop: engine.probeStop())
+        self.policy = policy ?? CapturePolicy(mayUsePtrace: engine.probeStop())
     }
 
     func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
@@ -21,10 +21,10 @@ final class ThreadCapture: StackCapturing {
         var failure = CaptureFailure.moved
         for _ in 0..<Self.maximumLooks {
             do throws(CaptureFailure) {
-                let look = try engine.look(at: thread)
-                for method in policy.methods(for: look) {
+                let status = try engine.status(of: thread)
+                for method in policy.methods(for: status) {
                     var stack = try engine.capture(thread, by: method)
-                    stack.threadState = look.state
+                    stack.threadState = status.state
                     if stack.isComplete { return stack }
                     if stack.frames.count > (incomplete?.frames.count ?? -1) { incomplete = stack }
                 }
@@ -33,7 +33,7 @@ final class ThreadCapture: StackCapturing {
                 failure = error
                 switch error {
                 case .notBlocked, .moved: continue
-                case .refused where policy.mayStop: policy.mayStop = false
+                case .refused where policy.mayUsePtrace: policy.mayUsePtrace = false
                 default: break
                 }
                 guard case .refused = error else { break }

@@ -7,8 +7,8 @@ struct GapDetector: Equatable {
     /// What a late wake-up means for the turns that last.
     enum Gap: Equatable {
         /// They are measured anew.
-        case held(HeldBackReason)
-        /// Some were kept from running and some were not: they get a respite to end before they are judged.
+        case held(SuppressionReason)
+        /// Some were kept from running and some were not: they get a gracePeriod to end before they are judged.
         case stolen
     }
 
@@ -29,10 +29,10 @@ struct GapDetector: Equatable {
     /// Healthy ones need a part of their threshold; more would hide stalls on hosts that do this all the time.
     ///
     /// - Parameter threshold: The shortest that a loop has.
-    static func respite(threshold: UInt64) -> UInt64 { min(threshold / 5, tolerance) }
+    static func gracePeriod(threshold: UInt64) -> UInt64 { min(threshold / 5, tolerance) }
 
     private var last: Reading?
-    /// Whether the last wake-up gave a respite: there are no two in a row.
+    /// Whether the last wake-up gave a gracePeriod: there are no two in a row.
     private var hadRespite = false
     private var deadline = UInt64.max
 

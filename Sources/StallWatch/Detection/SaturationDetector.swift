@@ -31,7 +31,7 @@ struct SaturationDetector {
     }
 
     /// Decides what a look at the loop at `now` means.
-    mutating func look(_ loop: TurnSnapshot, at now: UInt64) -> Action? {
+    mutating func decide(_ loop: TurnSnapshot, at now: UInt64) -> Action? {
         // Between two turns of a fed loop no turn is on, but their number has grown.
         let isFed = loop.leftWait != 0 && !loop.isGap && (loop.began != nil || loop.number > lastNumber)
         lastNumber = loop.number

@@ -69,7 +69,7 @@ struct StallDetector {
         var actions: [Action] = []
         /// When to look again, in monotonic nanoseconds; `nil` when nothing can happen before the loop begins a turn
         /// (or ends the stalled one), both of which wake the watchdog.
-        var nextLook: UInt64?
+        var nextPoll: UInt64?
     }
 
     /// The stall is not one after all: its turn counts from `now` on.
@@ -88,7 +88,7 @@ struct StallDetector {
     /// Decides what a look at the loop at `now` means.
     ///
     /// - Parameter countingFrom: What a turn did before this moment does not count.
-    mutating func look(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0) -> Decision {
+    mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0) -> Decision {
         var decision = Decision()
         // A stall is also over when a nested run in a mode without observers has begun to wait for its own events.
         if let stall, loop.began != stall.turnBegan || loop.isWaitingUnobserved {
@@ -105,7 +105,7 @@ struct StallDetector {
                 take(sampleOf: &stall, at: now)
                 decision.actions.append(.sample(stall))
             }
-            decision.nextLook = stall.nextSample
+            decision.nextPoll = stall.nextSample
             return decision
         }
 
@@ -113,7 +113,7 @@ struct StallDetector {
             // A loop that has turned since the last look is busy, and likely to turn again at once. A turn that begins
             // after this look is not late before the threshold has passed from here, so one look then is soon enough,
             // and the loop need not wake the watchdog for every turn.
-            decision.nextLook = loop.number != lastTurn || lastTurnWasOn ? now &+ threshold : nil
+            decision.nextPoll = loop.number != lastTurn || lastTurnWasOn ? now &+ threshold : nil
             return decision
         }
         if loop.isWaitingUnobserved {
@@ -124,7 +124,7 @@ struct StallDetector {
         var start = max(began, countingFrom)
         if let measuredAnew, measuredAnew.turnBegan == began { start = max(start, measuredAnew.from) }
         guard now >= start, now - start >= threshold else {
-            decision.nextLook = start &+ threshold
+            decision.nextPoll = start &+ threshold
             return decision
         }
         var stall = Stall(
@@ -132,7 +132,7 @@ struct StallDetector {
         )
         take(sampleOf: &stall, at: now)
         decision.actions.append(.begin(stall))
-        decision.nextLook = stall.nextSample
+        decision.nextPoll = stall.nextSample
         return decision
     }
 

@@ -49,7 +49,7 @@ struct StallRecord: Sendable {
     /// By how much the stall may have begun earlier, in nanoseconds, where no observer tells of it.
     var startUncertainty: UInt64?
     /// What had been held back when the record was last brought up to date.
-    var heldBack = HeldBackCounts()
+    var suppressed = SuppressionCounts()
     /// The images that `otherThreads` refers to.
     var otherImages = ImageList()
     /// Why, if one thread runs the loop.

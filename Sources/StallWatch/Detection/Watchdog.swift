@@ -15,15 +15,15 @@ final class Watchdog: Sendable {
     private static let stealAge: UInt64 = 1_000_000_000
 
     private let shared = Mutex(Shared())
-    private let rules: WatchRules
+    private let rules: WatchdogOptions
     private let now: @Sendable () -> UInt64
     private let submit: @Sendable (StallRecord) -> Void
     let alarm = WatchdogAlarm()
-    let heldBack = HeldBackCounter()
+    let suppressed = SuppressionCounter()
     let pauses = PauseState()
 
     init(
-        rules: WatchRules, now: @escaping @Sendable () -> UInt64 = monotonicNow,
+        rules: WatchdogOptions, now: @escaping @Sendable () -> UInt64 = monotonicNow,
         submit: @escaping @Sendable (StallRecord) -> Void
     ) {
         self.rules = rules
@@ -58,16 +58,16 @@ final class Watchdog: Sendable {
     /// The thread's work, until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
         let capturer = TimedCapturer(capturer, now: now)
-        let services = WatchServices(
-            capturer: capturer, now: now, submit: submit, heldBack: heldBack, rules: rules
+        let services = WatchdogContext(
+            capturer: capturer, now: now, submit: submit, suppressed: suppressed, rules: rules
         )
         alarm.fence.prepare()
-        var watches: [LoopWatch] = []
+        var watches: [LoopSupervisor] = []
         var version = 0
         let clocks = WatchdogClocks()
         var steal = StealTime()
         var gaps = GapDetector()
-        var counting: (from: UInt64, reason: HeldBackReason) = (0, .processStopped)
+        var counting: (from: UInt64, reason: SuppressionReason) = (0, .processStopped)
         while true {
             let state = shared.withLock { ($0.version, $0.isStopping, $0.loops) }
             if state.1 { break }
@@ -84,11 +84,11 @@ final class Watchdog: Sendable {
             switch gap {
             case .held(let reason):
                 counting = (now(), reason)
-                heldBack.add(reason)
+                suppressed.add(reason)
             case .stolen:
-                heldBack.add(.cpuStolen)
+                suppressed.add(.cpuStolen)
                 let threshold = watches.map(\.loop.threshold).min() ?? 0
-                let deadline = awake.monotonic &+ GapDetector.respite(threshold: threshold)
+                let deadline = awake.monotonic &+ GapDetector.gracePeriod(threshold: threshold)
                 gaps.sleep(at: awake, until: deadline)
                 alarm.sleep(until: deadline)
                 continue
@@ -101,7 +101,7 @@ final class Watchdog: Sendable {
             for index in watches.indices {
                 deadline = min(
                     deadline,
-                    watches[index].look(at: now(), countingFrom: counting.from, heldBack: counting.reason)
+                    watches[index].poll(at: now(), countingFrom: counting.from, suppressed: counting.reason)
                 )
             }
             gaps.sleep(at: awake, until: deadline)
@@ -116,18 +116,18 @@ final class Watchdog: Sendable {
     }
 
     /// Takes up the loops that are new, and leaves those that are gone.
-    private func follow(_ loops: [LoopMonitor], _ watches: inout [LoopWatch], _ services: WatchServices) {
+    private func follow(_ loops: [LoopMonitor], _ watches: inout [LoopSupervisor], _ services: WatchdogContext) {
         for index in watches.indices where !loops.contains(where: { $0 === watches[index].loop }) {
             watches[index].leave(at: now())
         }
         watches.removeAll { watch in !loops.contains { $0 === watch.loop } }
         for loop in loops where !watches.contains(where: { $0.loop === loop }) {
-            watches.append(LoopWatch(loop, services))
+            watches.append(LoopSupervisor(loop, services))
         }
     }
 
     /// Whether no loop is in a turn, and nobody wants anything of the watchdog.
-    private func mayPark(_ watches: [LoopWatch], _ version: Int) -> Bool {
+    private func mayPark(_ watches: [LoopSupervisor], _ version: Int) -> Bool {
         shared.withLock { !$0.isStopping && $0.version == version } && watches.allSatisfy(\.mayPark)
     }
 }

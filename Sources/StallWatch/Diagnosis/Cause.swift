@@ -2,7 +2,7 @@
 struct Cause: Sendable {
     /// Where the time went to for the most part, and for what.
     enum Kind: String, Sendable {
-        case cpu, lock, io, sleep, syscall, paging, starved, throttled, deadlock, unknown
+        case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
     }
 
     /// How sure the rules are.
@@ -46,7 +46,7 @@ struct Observation: Sendable {
     /// The function of libc that a thread that did not wait was in: the one that makes a system call, if it was in one.
     var function: String?
     /// The lock that it waited for, if it did.
-    var lock: LockWait?
+    var lock: LockOwnership?
     /// The kernel's function that it waited in.
     var waitChannel: String?
     /// The kernel's functions, innermost first, where they may be read.

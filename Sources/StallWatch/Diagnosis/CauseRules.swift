@@ -5,7 +5,7 @@
 ///    the largest, it wins: it is the part that the app can do something about at once.
 /// 3. On CPU: `cpu`; but `paging`, if so many page faults went to a disk that each would have had ``cpuPerMajorFault`` of
 ///    the time.
-/// 4. Run queue: `throttled`, if the cgroup's quota kept it from running for half of that time or more, else `starved`.
+/// 4. Run queue: `throttled`, if the cgroup's quota kept it from running for half of that time or more, else `cpuContention`.
 /// 5. Blocked: what most of the looks that met it waiting saw, each counting for the time since the look before:
 ///    a page of memory is `paging`; a call, by its purpose, is `lock`, `sleep`, `io`, or `syscall` for all others. A call that
 ///    just goes on after a signal, and is not known, counts only if no other look met it waiting.
@@ -22,20 +22,12 @@ enum CauseRules {
     /// What one page fault may wait for a disk: a spinning one seeks in 10 ms.
     static let waitPerMajorFault: UInt64 = 10_000_000
 
-    /// What the rules say.
-    struct Verdict {
-        var kind: Cause.Kind
-        var confidence: Cause.Confidence
-        /// Which look shows it.
-        var observation: Observation?
-    }
-
-    static func judge(_ evidence: Evidence) -> Verdict {
+    static func judge(_ evidence: Evidence) -> CauseConclusion {
         if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
             let endsByItself = deadlock.lock.map {
                 $0.site.hasTimeout || $0.owners.contains { $0.waitsFor?.hasTimeout == true }
             }
-            return Verdict(
+            return CauseConclusion(
                 kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, observation: deadlock)
         }
         let split = evidence.split
@@ -46,31 +38,32 @@ enum CauseRules {
         }
         if split.runQueue == largest {
             let confidence = confidence(ofShare: Double(split.runQueue) / duration)
-            return Verdict(
-                kind: evidence.throttled >= split.runQueue / 2 ? .throttled : .starved, confidence: confidence
+            return CauseConclusion(
+                kind: evidence.throttled >= split.runQueue / 2 ? .throttled : .cpuContention, confidence: confidence
             )
         }
         return blocked(evidence, share: Double(split.blocked) / duration)
     }
 
-    private static func onCPU(_ evidence: Evidence, share: Double) -> Verdict {
+    private static func onCPU(_ evidence: Evidence, share: Double) -> CauseConclusion {
         let isPaging = evidence.majorFaults > 0 && evidence.majorFaults * cpuPerMajorFault >= evidence.split.onCPU / 2
-        return Verdict(
+        return CauseConclusion(
             kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
             observation: evidence.observations.last { $0.activity == .running }
         )
     }
 
-    private static func blocked(_ evidence: Evidence, share: Double) -> Verdict {
+    private static func blocked(_ evidence: Evidence, share: Double) -> CauseConclusion {
         var (winner, part) = mostSeen(in: evidence, kind(of:))
         if winner == nil { (winner, part) = mostSeen(in: evidence, kindOfRestarted(in:)) }
         guard let winner else {
             if evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked {
-                return Verdict(kind: .paging, confidence: .likely)
+                return CauseConclusion(kind: .paging, confidence: .likely)
             }
             // Waits that are many and short are seldom met, but what is between them is.
             let between = mostSeen(in: evidence, kindOfFunction(in:)).winner
-            return Verdict(kind: between?.kind ?? .unknown, confidence: .possible, observation: between?.observation)
+            return CauseConclusion(
+                kind: between?.kind ?? .unknown, confidence: .possible, observation: between?.observation)
         }
         var certainty = min(confidence(ofShare: share), confidence(ofShare: part))
         // Many waits and few looks: the looks may not have met the typical one.
@@ -78,7 +71,7 @@ enum CauseRules {
             certainty = min(certainty, .likely)
         }
         if case .unknown? = winner.observation.lock?.site.ownership { certainty = min(certainty, .likely) }
-        return Verdict(kind: winner.kind, confidence: certainty, observation: winner.observation)
+        return CauseConclusion(kind: winner.kind, confidence: certainty, observation: winner.observation)
     }
 
     /// The kind that looks saw for the longest time, with the look that shows it best, and its part of the time of all

@@ -1,13 +1,13 @@
 extension Cause {
     /// One sentence: how long, in what, and who or what it was for.
-    static func summary(_ verdict: CauseRules.Verdict, _ evidence: Evidence) -> String {
+    static func summary(_ conclusion: CauseConclusion, _ evidence: Evidence) -> String {
         let split = evidence.split
         let all = whole(split.duration)
-        let look = verdict.observation
-        switch verdict.kind {
+        let observation = conclusion.observation
+        switch conclusion.kind {
         case .cpu:
             return "On CPU for \(whole(split.onCPU)) of \(all) ms\(kernelPart(evidence))."
-        case .starved:
+        case .cpuContention:
             return "Ready to run but without a CPU for \(whole(split.runQueue)) of \(all) ms: other threads had them."
         case .throttled:
             return
@@ -17,13 +17,13 @@ extension Cause {
             return "Waited for pages of memory, for \(whole(split.blocked)) of \(all) ms: "
                 + "\(evidence.majorFaults) page faults went to a disk\(file)."
         case .sleep:
-            return "Slept for \(whole(split.blocked)) of \(all) ms in \(place(look))."
+            return "Slept for \(whole(split.blocked)) of \(all) ms in \(place(observation))."
         case .io, .syscall:
-            return "Blocked for \(whole(split.blocked)) of \(all) ms in \(place(look))."
+            return "Blocked for \(whole(split.blocked)) of \(all) ms in \(place(observation))."
         case .lock:
-            return "Blocked for \(whole(split.blocked)) of \(all) ms in \(lock(look))."
+            return "Blocked for \(whole(split.blocked)) of \(all) ms in \(lock(observation))."
         case .deadlock:
-            return look?.lock.map(deadlock) ?? "A deadlock."
+            return observation?.lock.map(deadlock) ?? "A deadlock."
         case .unknown:
             return "Blocked for \(whole(split.blocked)) of \(all) ms, in waits that no sample met."
         }
@@ -36,16 +36,16 @@ extension Cause {
         return ", \(Int((share * 100).rounded())) % of it in the kernel"
     }
 
-    private static func place(_ look: Observation?) -> String {
-        look?.call.map(\.description) ?? look?.function ?? "a system call"
+    private static func place(_ observation: Observation?) -> String {
+        observation?.call.map(\.description) ?? observation?.function ?? "a system call"
     }
 
-    private static func lock(_ look: Observation?) -> String {
-        guard let wait = look?.lock else { return place(look) }
+    private static func lock(_ observation: Observation?) -> String {
+        guard let wait = observation?.lock else { return place(observation) }
         let site = wait.site
         let function =
             site.kind == .file
-            ? place(look) : site.function ?? (site.kind == .pthreadMutex ? "a pthread mutex" : "futex")
+            ? place(observation) : site.function ?? (site.kind == .pthreadMutex ? "a pthread mutex" : "futex")
         switch site.ownership {
         case .none:
             return "\(function): \(site.kind.noun) has no owner, any thread may end the wait"
@@ -63,7 +63,7 @@ extension Cause {
         }
     }
 
-    private static func deadlock(_ wait: LockWait) -> String {
+    private static func deadlock(_ wait: LockOwnership) -> String {
         if wait.owners.count == 1, let only = wait.owners.first {
             return "Deadlock: \(name(only)) waits for \(wait.site.name) that it holds itself."
         }
@@ -76,12 +76,12 @@ extension Cause {
         return text + "."
     }
 
-    fileprivate static func name(_ owner: LockWait.Owner) -> String {
+    fileprivate static func name(_ owner: LockOwnership.Owner) -> String {
         "thread \(owner.thread.id)" + (owner.thread.name.map { " \"\($0)\"" } ?? "")
     }
 }
 
-extension LockWait {
+extension LockOwnership {
     /// What the first owner does, which may be to wait for the second one, and so on.
     fileprivate var chainInWords: String {
         var text = ""
@@ -97,7 +97,7 @@ extension LockWait {
     }
 }
 
-extension LockWait.Owner {
+extension LockOwnership.Owner {
     fileprivate var doing: String {
         if isRunning { return "is running" }
         if let waitsFor { return "waits for \(waitsFor.name)" }
@@ -105,14 +105,14 @@ extension LockWait.Owner {
     }
 }
 
-extension LockSite {
+extension AwaitedLock {
     /// The lock in a sentence: with an article or a name.
     fileprivate var name: String {
         label.map { "\(kind.noun) \"\($0)\"" } ?? kind.noun
     }
 }
 
-extension LockSite.Kind {
+extension AwaitedLock.Kind {
     fileprivate var noun: String {
         switch self {
         case .pthreadMutex, .swiftMutex: "the mutex"

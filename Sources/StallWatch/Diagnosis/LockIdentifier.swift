@@ -11,26 +11,27 @@ struct LockIdentifier {
     /// The lock that the thread `waiter` waits for in `call`, or `nil` if the call is no wait for one.
     ///
     /// `frames` are the thread's innermost functions; there may be none.
-    func identify(_ call: SystemCall, of waiter: Int32, in frames: [NamedFrame]) -> LockSite? {
+    func identify(_ call: SystemCall, of waiter: Int32, in frames: [NamedFrame]) -> AwaitedLock? {
         guard call.purpose == .lock else { return nil }
         switch call.name {
         case "futex": return futex(call, waiter, frames)
         case "flock", "fcntl":
-            return LockSite(
+            return AwaitedLock(
                 kind: .file, address: 0, function: call.name,
                 ownership: .unknown("it is held through another open file, perhaps by another process")
             )
         case "semop", "semtimedop":
-            return LockSite(kind: .systemSemaphore, address: 0, function: call.name, ownership: .none)
+            return AwaitedLock(kind: .systemSemaphore, address: 0, function: call.name, ownership: .none)
         default:
-            return LockSite(kind: .futex, address: 0, function: nil, ownership: .unknown("several words are waited on"))
+            return AwaitedLock(
+                kind: .futex, address: 0, function: nil, ownership: .unknown("several words are waited on"))
         }
     }
 
-    private func futex(_ call: SystemCall, _ waiter: Int32, _ frames: [NamedFrame]) -> LockSite {
+    private func futex(_ call: SystemCall, _ waiter: Int32, _ frames: [NamedFrame]) -> AwaitedLock {
         let address = call.argument(0)
         let function = LockFunction.outermost(of: frames)
-        var site = LockSite(
+        var site = AwaitedLock(
             kind: .futex, address: address, function: function?.name, hasTimeout: call.argument(3) != 0,
             ownership: .unknown("the lock is of a kind that is not known")
         )
@@ -64,7 +65,7 @@ struct LockIdentifier {
     }
 
     /// What a wait that is not for a PI futex is for, by the function that made it.
-    private func describe(_ site: inout LockSite, _ function: LockFunction, _ call: SystemCall) {
+    private func describe(_ site: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall) {
         switch function.kind {
         case .mutex:
             site.kind = .pthreadMutex
@@ -97,7 +98,7 @@ struct LockIdentifier {
         }
     }
 
-    private static func priorityInheritanceKind(_ function: LockFunction?, _ frames: [NamedFrame]) -> LockSite.Kind {
+    private static func priorityInheritanceKind(_ function: LockFunction?, _ frames: [NamedFrame]) -> AwaitedLock.Kind {
         if let function { return function.kind == .dispatchUnfairLock ? .dispatchUnfairLock : .pthreadMutex }
         if isInsideLibc(frames) { return .pthreadMutex }
         // The runtime's only futexes with priority inheritance are those of swift_once, whose lock its owner keeps for as
@@ -121,26 +122,27 @@ struct LockIdentifier {
 // MARK: - Owners
 
 extension LockIdentifier {
-    private func live(_ thread: Int32, else reason: String = "it is no thread of this process") -> LockSite.Ownership {
+    private func live(_ thread: Int32, else reason: String = "it is no thread of this process") -> AwaitedLock.Ownership
+    {
         isLive(thread) ? .thread(thread) : .unknown(reason)
     }
 
     /// The kernel's contract for PI futexes (futex(2)): the low 30 bits are the owner, bit 31 says that somebody waits,
     /// bit 30 that the owner has died.
-    private func priorityInheritanceOwner(_ address: UInt64) -> LockSite.Ownership {
+    private func priorityInheritanceOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address).map(Futex.Word.init) else { return .unknown("it cannot be read") }
         guard word.hasWaiters, !word.ownerDied, word.owner > 0 else { return .unknown("it was just let go") }
         return live(word.owner)
     }
 
-    private func mutexOwner(_ address: UInt64) -> LockSite.Ownership {
+    private func mutexOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let mutex = PthreadMutex(at: address, memory) else { return .unknown("it cannot be read") }
         guard let owner = mutex.ownerWhileWaitedFor else { return .unknown("it was just let go, or is damaged") }
         return live(owner, else: "the thread that took it is no thread of this process, or has ended")
     }
 
     /// The futex words of a rwlock are its phase, 8 bytes into it, and its writers' word, 12 bytes into it.
-    private func writer(of futex: UInt64) -> (UInt64, LockSite.Ownership) {
+    private func writer(of futex: UInt64) -> (UInt64, AwaitedLock.Ownership) {
         for offset in [12, 8] as [UInt64] where futex > offset {
             guard let lock = PthreadReadWriteLock(at: futex - offset, memory), let writer = lock.writerWhileHeld,
                 isLive(writer)
@@ -151,21 +153,21 @@ extension LockIdentifier {
     }
 
     /// A joined thread's id is what the join waits to become 0 (the kernel clears it at the thread's end: set_tid_address(2)).
-    private func joinedThread(_ address: UInt64, expected: UInt64) -> LockSite.Ownership {
+    private func joinedThread(_ address: UInt64, expected: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address), word > 0, UInt64(word) == expected else {
             return .unknown("the thread has just ended")
         }
         return live(word, else: "the thread has just ended")
     }
 
-    private func onceOwner(_ address: UInt64) -> LockSite.Ownership {
+    private func onceOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address).map(Futex.Word.init), word.hasWaiters, word.owner > 0 else {
             return .unknown("the initializer has just ended")
         }
         return live(word.owner)
     }
 
-    private func queueOwner(_ queue: UInt64, _ waiter: Int32) -> LockSite.Ownership {
+    private func queueOwner(_ queue: UInt64, _ waiter: Int32) -> AwaitedLock.Ownership {
         guard let owner = DispatchLayout.owner(of: queue, besides: waiter, memory) else {
             return .unknown("no single thread runs the queue: it is concurrent, suspended, or has not been started")
         }

@@ -34,7 +34,7 @@ final class PageFaultWatch {
     /// Takes what has happened since the last look.
     ///
     /// To be called while the file is likely to be mapped still.
-    func look() {
+    func read() {
         var address: UInt64 = 0
         guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: Self.maximumMaps),
             let file = Self.file(at: address, in: maps)

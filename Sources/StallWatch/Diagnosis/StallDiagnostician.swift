@@ -43,7 +43,7 @@ struct StallDiagnostician {
     ///   - threshold: The loop's threshold, in nanoseconds.
     ///   - now: The time, in monotonic nanoseconds.
     /// - Returns: What the kernel said of the thread, if it was asked.
-    mutating func look(at thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) -> ThreadReading? {
+    mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) -> ThreadReading? {
         if turn == lastTurn, let last = readings.last, last.thread.time >= turn, now &- last.thread.time < threshold {
             return nil
         }
@@ -70,7 +70,7 @@ struct StallDiagnostician {
             faults = nil
         }
         guard let reading = read(thread) else { return nil }
-        if isFirst { addEarlierLook(since: start) }
+        if isFirst { addEarlierObservation(since: start) }
         let observation = observe(reading, thread: thread, stack: stack)
         if !isOver() { observations.append(observation) }
         watchFaults(of: thread, since: start)
@@ -82,7 +82,7 @@ struct StallDiagnostician {
     /// Returns `nil` if the thread could not be read.
     mutating func end(_ thread: Int32, start: UInt64, end: UInt64) -> Cause? {
         read(thread)
-        faults?.look()
+        faults?.read()
         defer { faults = nil }
         return cause(from: start, to: end)
     }
@@ -90,7 +90,7 @@ struct StallDiagnostician {
     /// Asks the kernel for the addresses of the page faults that go to a disk, from the first one on that a late turn has.
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {
         guard faults == nil else {
-            faults?.look()
+            faults?.read()
             return
         }
         guard let last = readings.last?.thread, let first = readings.first(where: { $0.thread.time >= start })?.thread,
@@ -115,7 +115,7 @@ struct StallDiagnostician {
     }
 
     /// The look that came before the turn was late is one of the stall, too, if it fell into the turn.
-    private mutating func addEarlierLook(since start: UInt64) {
+    private mutating func addEarlierObservation(since start: UInt64) {
         guard readings.count > 1, let earlier = readings.dropLast().last?.thread, earlier.time >= start else { return }
         observations.append(
             Observation(
@@ -144,7 +144,7 @@ struct StallDiagnostician {
         observation.call = DescribedCall(call, memory: memory)
         observation.kernelStack = files?.kernelStack()
         if call.purpose == .lock {
-            observation.lock = OwnerChain(threads: threads, memory: memory).follow(thread, stack: stack)
+            observation.lock = LockOwnerResolver(threads: threads, memory: memory).follow(thread, stack: stack)
         }
         return observation
     }

@@ -21,7 +21,7 @@
         /// - Returns: The sink.
         public static func metrics(factory: (any MetricsFactory)? = nil) -> ReportSink {
             ReportSink { _, _ in
-                SinkDescription(name: "stallwatch-met", interest: [.ended, .heldBack, .recovered]) {
+                SinkDescription(name: "stallwatch-met", interest: [.ended, .suppressed, .recovered]) {
                     MetricsSink(factory ?? MetricsSystem.factory)
                 }
             }
@@ -38,14 +38,14 @@
 
         private let factory: any MetricsFactory
         private let lateness: Timer
-        private let heldBack: [HeldBackReason: Counter]
+        private let suppressed: [SuppressionReason: Counter]
         private var stalls: [Labels: (counter: Counter, duration: Timer)] = [:]
 
         init(_ factory: any MetricsFactory) {
             self.factory = factory
             lateness = Timer(label: "stallwatch.watchdog.lateness", factory: factory)
-            heldBack = Dictionary(
-                uniqueKeysWithValues: [HeldBackReason.repeated, .rateLimit].map { reason in
+            suppressed = Dictionary(
+                uniqueKeysWithValues: [SuppressionReason.repeated, .rateLimit].map { reason in
                     let dimensions = [("reason", reason.rawValue)]
                     return (reason, Counter(label: "stallwatch.held_back", dimensions: dimensions, factory: factory))
                 }
@@ -57,7 +57,7 @@
             case .ended(let report, let reason):
                 count(report)
                 lateness.recordMilliseconds(report.monitor.watchdogLateMilliseconds)
-                if let reason { heldBack[reason]?.increment() }
+                if let reason { suppressed[reason]?.increment() }
             case .recovered(let report):
                 count(report)
             default:

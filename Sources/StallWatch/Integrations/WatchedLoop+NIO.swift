@@ -11,8 +11,8 @@
         /// task.
         public static func eventLoop(_ loop: any EventLoop, label: String, threshold: Duration? = nil) -> WatchedLoop {
             WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(loop)) {
-                kit throws(StallWatchError) in
-                [try kit.monitor { _ in .eventLoop(loop) }]
+                factory throws(StallWatchError) in
+                [try factory.monitor { _ in .eventLoop(loop) }]
             }
         }
 
@@ -23,9 +23,9 @@
             of group: any EventLoopGroup, label: String, threshold: Duration? = nil
         ) -> WatchedLoop {
             WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(group)) {
-                kit throws(StallWatchError) in
+                factory throws(StallWatchError) in
                 var monitors: [LoopMonitor] = []
-                for loop in group.makeIterator() { monitors.append(try kit.monitor { _ in .eventLoop(loop) }) }
+                for loop in group.makeIterator() { monitors.append(try factory.monitor { _ in .eventLoop(loop) }) }
                 return monitors
             }
         }

@@ -17,10 +17,10 @@ public struct WatchedLoop: Sendable {
     public let threshold: Duration?
     /// Which object the loop is, if it is one, so that it is not watched twice under two names.
     let identity: ObjectIdentifier?
-    private let make: @Sendable (Kit) throws(StallWatchError) -> [LoopMonitor]
+    private let make: @Sendable (LoopMonitorFactory) throws(StallWatchError) -> [LoopMonitor]
 
     /// What a loop's monitors are made of.
-    struct Kit {
+    struct LoopMonitorFactory {
         let label: String
         let threshold: UInt64
         let alarm: WatchdogAlarm
@@ -38,7 +38,7 @@ public struct WatchedLoop: Sendable {
 
     init(
         label: String, threshold: Duration?, identity: ObjectIdentifier?,
-        make: @escaping @Sendable (Kit) throws(StallWatchError) -> [LoopMonitor]
+        make: @escaping @Sendable (LoopMonitorFactory) throws(StallWatchError) -> [LoopMonitor]
     ) {
         self.label = label
         self.threshold = threshold
@@ -50,7 +50,7 @@ public struct WatchedLoop: Sendable {
     ///
     /// Most have one monitor; `main` has one for each way in which it may be run.
     func makeMonitors(threshold: UInt64, alarm: WatchdogAlarm) throws(StallWatchError) -> [LoopMonitor] {
-        try make(Kit(label: label, threshold: threshold, alarm: alarm))
+        try make(LoopMonitorFactory(label: label, threshold: threshold, alarm: alarm))
     }
 }
 
@@ -61,14 +61,14 @@ extension WatchedLoop {
     /// (`dispatchMain()`, an async `@main`), the thread that holds the main dispatch queue at the time.
     public static let main = WatchedLoop(
         label: "main", threshold: nil, identity: ObjectIdentifier(RunLoop.main)
-    ) { kit throws(StallWatchError) in
-        let runLoop = try kit.monitor { recorder throws(StallWatchError) in
+    ) { factory throws(StallWatchError) in
+        let runLoop = try factory.monitor { recorder throws(StallWatchError) in
             try RunLoopSource(
                 runLoop: RunLoop.main.coreFoundationRunLoop(), modes: [RunLoop.Mode.common.rawValue], recorder: recorder
             )
         }
         let isRunLoopUsed: @Sendable () -> Bool = { runLoop.recorder.snapshot().number > 0 }
-        return [runLoop, try kit.monitor { _ in .mainQueue(unless: isRunLoopUsed) }]
+        return [runLoop, try factory.monitor { _ in .mainQueue(unless: isRunLoopUsed) }]
     }
 
     /// The main thread's run loop, `RunLoop.main`, in its common modes.
@@ -97,8 +97,8 @@ extension WatchedLoop {
         // Only its identity and its CFRunLoop are used, and that one may be observed from any thread (CFRunLoop.h).
         nonisolated(unsafe) let runLoop = runLoop
         return WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(runLoop)) {
-            kit throws(StallWatchError) in
-            let monitor = try kit.monitor(watchGaps: watchGaps) { recorder throws(StallWatchError) in
+            factory throws(StallWatchError) in
+            let monitor = try factory.monitor(watchGaps: watchGaps) { recorder throws(StallWatchError) in
                 try RunLoopSource(runLoop: runLoop.coreFoundationRunLoop(), modes: names, recorder: recorder)
             }
             return [monitor]
@@ -115,8 +115,8 @@ extension WatchedLoop {
     /// stall may be older.
     public static func queue(_ queue: DispatchQueue, label: String, threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(queue)) {
-            kit throws(StallWatchError) in
-            [try kit.monitor { _ in .queue(queue) }]
+            factory throws(StallWatchError) in
+            [try factory.monitor { _ in .queue(queue) }]
         }
     }
 
@@ -124,23 +124,23 @@ extension WatchedLoop {
     public static func globalQueue(
         _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: Duration? = nil
     ) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, identity: nil) { kit throws(StallWatchError) in
-            [try kit.monitor { _ in .globalQueue(quality) }]
+        WatchedLoop(label: label, threshold: threshold, identity: nil) { factory throws(StallWatchError) in
+            [try factory.monitor { _ in .globalQueue(quality) }]
         }
     }
 
     /// The pool of threads that runs Swift's tasks: late when a new task does not start in time.
     public static func cooperativePool(label: String = "tasks", threshold: Duration? = nil) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, identity: nil) { kit throws(StallWatchError) in
-            [try kit.monitor { _ in .cooperativePool() }]
+        WatchedLoop(label: label, threshold: threshold, identity: nil) { factory throws(StallWatchError) in
+            [try factory.monitor { _ in .cooperativePool() }]
         }
     }
 
     /// A loop that tells of its turns by itself, to one monitor at a time.
     public static func probe(_ probe: LoopProbe, threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: probe.label, threshold: threshold, identity: ObjectIdentifier(probe)) {
-            kit throws(StallWatchError) in
-            [try kit.monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]
+            factory throws(StallWatchError) in
+            [try factory.monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]
         }
     }
 }

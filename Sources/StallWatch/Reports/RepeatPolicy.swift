@@ -11,11 +11,11 @@ struct RepeatPolicy {
     private static let minute: UInt64 = 60_000_000_000
 
     /// What becomes of a stall.
-    enum Verdict: Equatable {
+    enum ReportingDecision: Equatable {
         /// It is reported, together with the number of those that were not, since the last one that was.
         case report(repeats: Int)
         /// It is only counted.
-        case heldBack(HeldBackReason)
+        case suppressed(SuppressionReason)
     }
 
     private struct Known {
@@ -40,7 +40,7 @@ struct RepeatPolicy {
     }
 
     /// Counts a stall that is over, and says what becomes of it.
-    mutating func judge(_ fingerprint: String, at now: UInt64) -> Verdict {
+    mutating func judge(_ fingerprint: String, at now: UInt64) -> ReportingDecision {
         var entry = known[fingerprint] ?? Known()
         defer {
             known[fingerprint] = entry
@@ -50,12 +50,12 @@ struct RepeatPolicy {
         entry.lastSeen = now
         guard reportsEveryRepeat || entry.seen >= entry.due else {
             entry.repeats += 1
-            return .heldBack(.repeated)
+            return .suppressed(.repeated)
         }
         recent.removeAll { now &- $0 >= Self.minute }
         guard recent.count < reportsPerMinute else {
             entry.repeats += 1
-            return .heldBack(.rateLimit)
+            return .suppressed(.rateLimit)
         }
         recent.append(now)
         while entry.due <= entry.seen { entry.due *= 2 }

@@ -64,7 +64,7 @@ struct ReportBuilder {
                 version: StallWatchVersion.current,
                 watchdogLateMilliseconds: milliseconds(record.watchdogLate),
                 captureMethods: record.captureMethods.map(StallReport.CaptureMethod.init),
-                heldBack: record.heldBack
+                suppressed: record.suppressed
             )
         )
     }
@@ -122,7 +122,7 @@ extension StallReport.CaptureMethod {
     fileprivate init(_ method: CapturedStack.Method) {
         switch method {
         case .read: self = .read
-        case .stop: self = .stop
+        case .ptrace: self = .ptrace
         case .signal: self = .signal
         }
     }

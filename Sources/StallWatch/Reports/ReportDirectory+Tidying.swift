@@ -78,9 +78,9 @@ extension ReportDirectory {
     /// The report in a file, if it is of a stall that was ongoing when it was written.
     private func openReport(_ name: String) -> StallReport? {
         // Keys are sorted, so the state stands near the end: closed reports, nearly all of them, are not read as a whole.
-        guard let tail = WholeFile.tail(path + "/" + name, count: 1024),
+        guard let tail = AtomicFile.tail(path + "/" + name, count: 1024),
             String(decoding: tail, as: UTF8.self).contains("\"\(StallReport.State.ongoing.rawValue)\""),
-            let bytes = WholeFile.read(path + "/" + name, limit: StallReport.maximumBytes),
+            let bytes = AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes),
             let report = try? StallReport(jsonData: bytes), report.state == .ongoing,
             Self.fileName(of: report) == name
         else { return nil }

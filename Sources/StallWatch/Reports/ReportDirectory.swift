@@ -23,7 +23,7 @@ struct ReportDirectory: Sendable {
         owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         try makeDirectories(path)
         let probe = temporaryPath(for: "stall-probe")
-        try WholeFile.write([], to: probe)
+        try AtomicFile.write([], to: probe)
         unlink(probe)
     }
 
@@ -75,7 +75,7 @@ struct ReportDirectory: Sendable {
         // A busy disk may take long to flush. Where there is no older file to lose, the new one is shown at once: the death
         // of the process cannot take it back, and only a power failure within that time leaves an empty file.
         let isNew = access(file, F_OK) != 0
-        try WholeFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
+        try AtomicFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
         guard isNew || rename(temporary, file) == 0 else {
             let reason = errno
             unlink(temporary)

@@ -36,7 +36,7 @@ final class Reporter: Sendable {
     private let finished = Atomic<Bool>(false)
     private let settings: Settings
     private let sinks: SinkSet
-    private let notices: NoticeBoard
+    private let notices: SinkEventRelay
     let counts: ReportCounts
     let streams = ReportStreams()
 
@@ -44,7 +44,7 @@ final class Reporter: Sendable {
     init(settings: Settings, sinks: [ReportSink], counts: ReportCounts = ReportCounts()) throws(StallWatchError) {
         self.settings = settings
         self.counts = counts
-        let notices = NoticeBoard()
+        let notices = SinkEventRelay()
         self.notices = notices
         let sinks = try SinkSet(sinks, counts: counts, notices: notices)
         self.sinks = sinks
@@ -85,7 +85,7 @@ final class Reporter: Sendable {
     /// Tells the log, if there is one, something about the monitor itself.
     ///
     /// Never waits.
-    func tell(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
+    func logNotice(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
         guard sinks.areInterested(in: .notice) else { return }
         notices.post(.notice(message, metadata()))
     }
@@ -94,7 +94,7 @@ final class Reporter: Sendable {
     var isFinished: Bool { finished.load(ordering: .acquiring) }
 
     /// Tells which thread stops the monitor: if it is a sink's, nobody will wait for it.
-    func noteStop() {
+    func willStopOnCurrentThread() {
         sinks.abandonCurrent()
     }
 
@@ -188,15 +188,15 @@ extension Reporter {
         work.open.remove(record.id)
         work.unnamed.remove(record.id)
         work.escalated.remove(record.id)
-        var reason: HeldBackReason?
+        var reason: SuppressionReason?
         switch work.policy.judge(fingerprint, at: monotonicNow()) {
         case .report(let repeats): report.repeats = repeats
-        case .heldBack(let held): reason = held
+        case .suppressed(let held): reason = held
         }
-        if let reason { counts.add { $0.heldBack[reason] += 1 } }
+        if let reason { counts.add { $0.suppressed[reason] += 1 } }
         report = prepared(report)
         if isNew { sinks.submit(.began(report)) }
-        sinks.submitLast(.ended(report, reason), reached: &work.storesReached)
+        sinks.submitFinal(.ended(report, reason), reached: &work.storesReached)
         guard reason == nil else { return }
         let dropped = streams.yield(report)
         if dropped > 0 { counts.add { $0.reportsDropped += dropped } }
@@ -214,8 +214,10 @@ extension Reporter {
     /// The report as the sinks are to see it.
     private func prepared(_ report: StallReport) -> StallReport {
         var report = report
-        let heldBack = counts.current.heldBack
-        for reason in [HeldBackReason.repeated, .rateLimit] { report.monitor.heldBack[reason] = heldBack[reason] }
+        let suppressed = counts.current.suppressed
+        for reason in [SuppressionReason.repeated, .rateLimit] {
+            report.monitor.suppressed[reason] = suppressed[reason]
+        }
         report.shortenPaths(settings.pathStyle)
         if let redact = settings.redact, let fault = report.redact(with: redact) {
             notices.post(.notice("redacting made a stall report unusable: only its times were kept", ["reason": fault]))

@@ -2,7 +2,7 @@ extension StallReport {
     /// Why the turn took so long: where its time went to, and the one cause that the rules name.
     ///
     /// ``onCPUMilliseconds``, ``runQueueMilliseconds`` and ``blockedMilliseconds`` add up to the time from the turn's
-    /// beginning to the report's last look at it.
+    /// beginning to the report's last observation at it.
     public struct Cause: Codable, Sendable, Equatable {
         /// What the time went to.
         public var kind: CauseKind
@@ -68,7 +68,7 @@ extension StallReport {
         /// Waiting for pages of memory to come from a disk.
         public static let paging = CauseKind(rawValue: "paging")
         /// Ready to run, while other threads had the CPUs.
-        public static let starved = CauseKind(rawValue: "starved")
+        public static let cpuContention = CauseKind(rawValue: "cpuContention")
         /// Ready to run, while the cgroup's CPU quota was used up.
         public static let throttled = CauseKind(rawValue: "throttled")
         /// Waiting in a circle of threads, of which none can go on.
@@ -78,7 +78,7 @@ extension StallReport {
 
         /// The words above: all that this version writes.
         static let known: Set<CauseKind> = [
-            .cpu, .lock, .io, .sleep, .syscall, .paging, .starved, .throttled, .deadlock, .unknown,
+            .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .unknown,
         ]
     }
 
@@ -126,7 +126,7 @@ extension StallReport.Cause {
     /// The cause as it is reported; `stack` puts a stack into the report's tables and returns its index.
     init(_ cause: Cause, stack: (CapturedStack, ImageList) -> Int) {
         let evidence = cause.evidence
-        let look = cause.observation
+        let observation = cause.observation
         self.init(
             kind: .init(cause.kind),
             summary: cause.summary,
@@ -142,10 +142,10 @@ extension StallReport.Cause {
             involuntarySwitches: evidence.involuntarySwitches,
             throttledMilliseconds: evidence.throttled == 0 ? nil : milliseconds(evidence.throttled),
             pagedFile: evidence.pagedFile,
-            systemCall: (look?.call).map(StallReport.SystemCall.init),
-            waitChannel: look?.waitChannel,
-            kernelStack: look?.kernelStack,
-            lock: (look?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } },
+            systemCall: (observation?.call).map(StallReport.SystemCall.init),
+            waitChannel: observation?.waitChannel,
+            kernelStack: observation?.kernelStack,
+            lock: (observation?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } },
             pressure: cause.pressure.map {
                 StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
             }
@@ -168,7 +168,7 @@ extension StallReport.CauseKind {
         case .sleep: self = .sleep
         case .syscall: self = .syscall
         case .paging: self = .paging
-        case .starved: self = .starved
+        case .cpuContention: self = .cpuContention
         case .throttled: self = .throttled
         case .deadlock: self = .deadlock
         case .unknown: self = .unknown

@@ -83,7 +83,7 @@ extension StallReport {
 
 extension StallReport.Lock {
     /// The lock as it is reported; `stack` puts a stack into the report's tables and returns its index.
-    init(_ wait: LockWait, stack: (CapturedStack) -> Int) {
+    init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
         var reason: String?
         switch wait.site.ownership {
         case .thread: break
@@ -112,7 +112,7 @@ extension StallReport.Lock {
 }
 
 extension StallReport.LockKind {
-    fileprivate init(_ kind: LockSite.Kind) {
+    fileprivate init(_ kind: AwaitedLock.Kind) {
         switch kind {
         case .pthreadMutex: self = .pthreadMutex
         case .pthreadReadWriteLock: self = .pthreadReadWriteLock

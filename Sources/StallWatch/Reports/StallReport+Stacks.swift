@@ -74,7 +74,7 @@ extension StallReport {
         /// Whether the code is the app's own.
         public var isInApp: Bool
         /// True for a frame that only passes a call on (a thunk, the run loop's own): readers may fold it.
-        public var isPlumbing: Bool?
+        public var isRuntimeFrame: Bool?
         /// Why the name or line is missing, where the reason is not the image's.
         public var reason: String?
         /// What the frame is.

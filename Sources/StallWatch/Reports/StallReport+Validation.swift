@@ -15,7 +15,7 @@ extension StallReport {
             monitor.watchdogLateMilliseconds,
         ]
         guard times.allSatisfy(\.isDuration) else { return "a duration is negative or too large" }
-        guard repeats >= 0, loop.nesting >= 0, omittedThreads ?? 0 >= 0, monitor.heldBack.isValid else {
+        guard repeats >= 0, loop.nesting >= 0, omittedThreads ?? 0 >= 0, monitor.suppressed.isValid else {
             return "a count is negative"
         }
         for (index, sample) in samples.enumerated() {

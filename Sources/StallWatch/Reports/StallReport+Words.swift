@@ -117,7 +117,7 @@ extension StallReport {
         /// The thread was blocked, and was read without being touched.
         public static let read = CaptureMethod(rawValue: "read")
         /// The thread was stopped with ptrace(2) while its stack was copied.
-        public static let stop = CaptureMethod(rawValue: "stop")
+        public static let ptrace = CaptureMethod(rawValue: "ptrace")
         /// A signal handler on the thread copied its stack.
         public static let signal = CaptureMethod(rawValue: "signal")
     }

@@ -112,7 +112,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         /// The ways in which threads can be captured here: `signal` instead of `stop` says that ptrace(2) is refused.
         public var captureMethods: [CaptureMethod]?
         /// How often something over the threshold was not reported, by reason, since the monitor was started.
-        public var heldBack: HeldBackCounts
+        public var suppressed: SuppressionCounts
     }
 }
 

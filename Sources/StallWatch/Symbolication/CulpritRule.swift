@@ -9,7 +9,7 @@ extension StallReport {
     /// sorts, and a stall inside a library's callback on the closure that the app gave it. A stack without the app's own
     /// code has no culprit.
     static func culprit(of frames: [Frame], images: [Image]) -> Culprit? {
-        guard let frame = frames.first(where: { $0.isInApp && $0.function != nil && $0.isPlumbing != true }),
+        guard let frame = frames.first(where: { $0.isInApp && $0.function != nil && $0.isRuntimeFrame != true }),
             let function = frame.function
         else { return nil }
         return Culprit(

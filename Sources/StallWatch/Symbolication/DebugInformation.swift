@@ -6,7 +6,7 @@ import Glibc
 /// The only file that knows of CSymbols.
 final class DebugInformation {
     /// Why there is none, or not all of it.
-    enum Shortfall: Error, Equatable {
+    enum UnavailableReason: Error, Equatable {
         /// The file has no `.debug_info`.
         case absent
         case noLibrary
@@ -33,7 +33,7 @@ final class DebugInformation {
     /// Copies the debug sections out of `file`.
     ///
     /// `maximumBytes`: What this object may hold at any time.
-    init(file: ELFFile, maximumBytes: Int) throws(Shortfall) {
+    init(file: ELFFile, maximumBytes: Int) throws(UnavailableReason) {
         guard let header = try? file.header(), let named = try? file.namedSections() else { throw .unreadable }
         guard let contents = named[".debug_info"], contents.size > 0 else { throw .absent }
         let wanted = Self.sectionNames.compactMap { name in named[name].map { (name, $0) } }
@@ -53,7 +53,7 @@ final class DebugInformation {
             let image = csymbols_open(
                 file.descriptor, header.e_machine, sections, sections.count, UInt64(max(maximumBytes, 0)), &status
             )
-        else { throw Shortfall(status) ?? .damaged }
+        else { throw UnavailableReason(status) ?? .damaged }
         self.image = image
         locations = .allocate(capacity: Int(CSYMBOLS_MAX_LOCATIONS))
     }
@@ -69,12 +69,13 @@ final class DebugInformation {
     /// What runs at the file's virtual address `address`, innermost first; empty when nothing is known.
     ///
     /// `deadline`: In nanoseconds of CLOCK_MONOTONIC.
-    func locations(at address: UInt64, deadline: UInt64) -> (locations: [CodeLocation], shortfall: Shortfall?) {
+    func locations(at address: UInt64, deadline: UInt64) -> (locations: [CodeLocation], unavailable: UnavailableReason?)
+    {
         var count = 0
         let status = csymbols_locate(image, address, deadline, locations, &count)
         // The first `count` of the CSYMBOLS_MAX_LOCATIONS elements are set.
         let found = UnsafeBufferPointer(start: locations, count: count).map(CodeLocation.init)
-        return (found, Shortfall(status))
+        return (found, UnavailableReason(status))
     }
 }
 
@@ -90,7 +91,7 @@ extension CodeLocation {
     }
 }
 
-extension DebugInformation.Shortfall {
+extension DebugInformation.UnavailableReason {
     fileprivate init?(_ status: csymbols_status) {
         switch status {
         case CSYMBOLS_OK: return nil

@@ -7,7 +7,7 @@ final class ImageSymbols {
     private var debugFile: ELFFile??
     private var names: ELFSymbolTable?
     private var triedNames = false
-    private var debugInformation: Result<DebugInformation, DebugInformation.Shortfall>?
+    private var debugInformation: Result<DebugInformation, DebugInformation.UnavailableReason>?
     /// Why the image's own file is not used.
     private var missing: String?
 
@@ -24,9 +24,9 @@ final class ImageSymbols {
     /// Why names or lines of this image are missing, as far as they have been asked for; `nil` when none are.
     var reason: String? {
         var reasons: [String] = []
-        if case .failure(let shortfall) = debugInformation {
+        if case .failure(let unavailable) = debugInformation {
             // A file that is not there explains the rest.
-            reasons.append(missing ?? shortfall.reason)
+            reasons.append(missing ?? unavailable.reason)
         } else if debugInformation == nil, let missing {
             reasons.append(missing)
         }
@@ -53,13 +53,13 @@ final class ImageSymbols {
         guard case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
             return CodeLookup(locations: [CodeLocation(symbol: name(at: address))])
         }
-        var (locations, shortfall) = information.locations(at: address, deadline: deadline)
+        var (locations, unavailable) = information.locations(at: address, deadline: deadline)
         if locations.isEmpty { locations = [CodeLocation()] }
         // The linker's name for the function that the address is in: it is what others know it by (`read`, where the
         // debug information has `__libc_read`), and it tells a part that was split off from its function.
         if let name = name(at: address) { locations[locations.count - 1].symbol = name }
         return CodeLookup(
-            locations: locations, reason: shortfall.map(\.reason), isUnfinished: shortfall == .outOfTime
+            locations: locations, reason: unavailable.map(\.reason), isUnfinished: unavailable == .outOfTime
         )
     }
 
@@ -98,10 +98,10 @@ final class ImageSymbols {
 
     private func openDebugInformation(
         maximumBytes: Int
-    ) -> Result<DebugInformation, DebugInformation.Shortfall> {
+    ) -> Result<DebugInformation, DebugInformation.UnavailableReason> {
         if let debugInformation { return debugInformation }
         open()
-        var result: Result<DebugInformation, DebugInformation.Shortfall> = .failure(.absent)
+        var result: Result<DebugInformation, DebugInformation.UnavailableReason> = .failure(.absent)
         if let file { result = Self.read(file, maximumBytes) }
         if case .failure(.absent) = result, let debugFile = openDebugFile() {
             result = Self.read(debugFile, maximumBytes)
@@ -112,7 +112,7 @@ final class ImageSymbols {
 
     private static func read(
         _ file: ELFFile, _ maximumBytes: Int
-    ) -> Result<DebugInformation, DebugInformation.Shortfall> {
+    ) -> Result<DebugInformation, DebugInformation.UnavailableReason> {
         do {
             return .success(try DebugInformation(file: file, maximumBytes: maximumBytes))
         } catch {

@@ -3,7 +3,7 @@
 ///
 /// A frame in such an image is still not the app's if it is code of a library that was compiled into it: a function of a
 /// toolchain's Swift module (a specialised or inlined `Array.append`), of the C++ standard library, or of a system header;
-/// see ``KnownFunctions``.
+/// see ``FunctionClassifier``.
 struct InAppRule {
     /// Directories whose images are never the app's.
     static let systemDirectories = [

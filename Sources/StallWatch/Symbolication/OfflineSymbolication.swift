@@ -2,7 +2,7 @@
 package final class OfflineSymbolication {
     private let symbolicator: Symbolicator
     private let debuginfod: DebuginfodClient?
-    private let functions: KnownFunctions
+    private let functions: FunctionClassifier
     private let limit: UInt64
 
     /// - Parameters:
@@ -11,7 +11,7 @@ package final class OfflineSymbolication {
     package init(_ sources: StallReport.DebugSources, inApp: StallMonitor.InApp = StallMonitor.InApp()) {
         limit = nanoseconds(sources.timeLimit)
         debuginfod = sources.usesDebuginfod ? DebuginfodClient(deadline: 0) : nil
-        functions = KnownFunctions(inApp)
+        functions = FunctionClassifier(inApp)
         symbolicator = Symbolicator(
             StallMonitor.Symbolication(
                 detail: .lines, debugDirectories: sources.directories, maximumMemoryBytes: sources.maximumMemoryBytes
@@ -34,7 +34,7 @@ package final class OfflineSymbolication {
         let now = monotonicNow()
         let left = now < deadline ? deadline - now : 0
         return ReportSymbolication(
-            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: left, patience: left
+            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: left, timeout: left
         ).symbolicate(report) { _ in }
     }
 }

@@ -4,25 +4,25 @@
 /// for which nothing better is found stays as it is.
 struct ReportSymbolication {
     let symbolicator: any Symbolicating
-    let functions: KnownFunctions
+    let functions: FunctionClassifier
     /// The path of this process's executable, if the report is this process's.
     let ownExecutable: String?
     /// How long a report may wait for its names and lines, in nanoseconds.
     let timeLimit: UInt64
     /// How long it may take in all, in nanoseconds.
-    let patience: UInt64
+    let timeout: UInt64
 
     /// What a monitored process's reports are given once they are on disk: 30 s.
     ///
     /// More than a gigabyte of debug information takes, less than a stuck disk does.
-    static let inProcessPatience: UInt64 = 30_000_000_000
+    static let inProcessTimeout: UInt64 = 30_000_000_000
 
     /// For the reports of this process.
     static func inProcess(_ settings: StallMonitor.Symbolication, inApp: StallMonitor.InApp) -> ReportSymbolication {
         ReportSymbolication(
-            symbolicator: Symbolicator(settings), functions: KnownFunctions(inApp),
+            symbolicator: Symbolicator(settings), functions: FunctionClassifier(inApp),
             ownExecutable: readLink("/proc/self/exe"),
-            timeLimit: nanoseconds(settings.timeLimit), patience: inProcessPatience
+            timeLimit: nanoseconds(settings.timeLimit), timeout: inProcessTimeout
         )
     }
 
@@ -39,7 +39,7 @@ struct ReportSymbolication {
         let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit, meanwhile)
         if isFinished { return inTime }
         whenLate(inTime)
-        return symbolicate(report, deadline: start &+ max(patience, timeLimit), meanwhile).report
+        return symbolicate(report, deadline: start &+ max(timeout, timeLimit), meanwhile).report
     }
 
     private func symbolicate(
@@ -143,7 +143,8 @@ struct ReportSymbolication {
                     file: location.file, line: location.line, column: location.column,
                     isInlined: location.isInlined ? true : nil,
                     isInApp: (image.isInApp ?? frame.isInApp) && symbolication.functions.isInApp(location),
-                    isPlumbing: function?.isPlumbing == true ? true : nil, reason: answer.reason, kind: frame.kind,
+                    isRuntimeFrame: function?.isRuntimeFrame == true ? true : nil, reason: answer.reason,
+                    kind: frame.kind,
                     isTaskStart: frame.isTaskStart
                 )
             }

@@ -55,7 +55,8 @@ final class Symbolicator: Symbolicating {
         if let known = answers[place] { return known }
         guard monotonicNow() < deadline else {
             return CodeLookup(
-                locations: [CodeLocation()], reason: DebugInformation.Shortfall.outOfTime.reason, isUnfinished: true
+                locations: [CodeLocation()], reason: DebugInformation.UnavailableReason.outOfTime.reason,
+                isUnfinished: true
             )
         }
         let answer = lookUpAnew(offset, in: image, deadline: deadline)

@@ -91,11 +91,11 @@ struct DiffCommand: ParsableCommand {
 
     /// What `--fail-on` lists.
     struct FailOn: Sendable, Equatable {
-        let verdicts: [GroupChange.Verdict]
+        let verdicts: [GroupChange.Kind]
 
         init(parsing text: String) throws {
             verdicts = try text.split(separator: ",", omittingEmptySubsequences: false).map { word in
-                guard let verdict = GroupChange.Verdict(rawValue: String(word)), verdict != .same else {
+                guard let verdict = GroupChange.Kind(rawValue: String(word)), verdict != .same else {
                     throw ValidationError(
                         "'\(text)' has '\(word)' in it: give new, worse, better or gone, with commas between.")
                 }

@@ -41,9 +41,9 @@ struct StatsCommand: ParsableCommand {
         for loop in total.loops { table.add(cells(loop)) }
         var text = total.loops.isEmpty ? "No loop was watched.\n" : table.text(for: terminal)
         text += "\n\(counted(total.stalls, "stall", "stalls")) in \(counted(total.files, "file", "files"))"
-        let heldBack = total.heldBack.filter { $0.value > 0 }.sorted { $0.key < $1.key }
-        if !heldBack.isEmpty {
-            text += "; held back: " + heldBack.map { "\($0.value) \($0.key.printable)" }.joined(separator: ", ")
+        let suppressed = total.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
+        if !suppressed.isEmpty {
+            text += "; held back: " + suppressed.map { "\($0.value) \($0.key.printable)" }.joined(separator: ", ")
         }
         text += ".\n"
         for (name, count) in total.troubles where count > 0 { text += "\(name): \(count)\n" }
@@ -76,7 +76,7 @@ extension StatsCommand {
 struct StatisticsReport: Encodable {
     let files: Int
     let stalls: Int
-    let heldBack: [String: Int]
+    let suppressed: [String: Int]
     let reportsDropped: Int
     let reportsLost: Int
     let reportsRemoved: Int
@@ -101,7 +101,7 @@ struct StatisticsReport: Encodable {
     init(_ sum: StatisticsSum) {
         files = sum.files
         stalls = sum.stalls
-        heldBack = sum.heldBack
+        suppressed = sum.suppressed
         reportsDropped = sum.reportsDropped
         reportsLost = sum.reportsLost
         reportsRemoved = sum.reportsRemoved

@@ -11,7 +11,7 @@ struct Comparison {
         self.base = base
         self.new = new
         let fingerprints = Set(base.groups.all.map(\.fingerprint)).union(new.groups.all.map(\.fingerprint))
-        let order: [GroupChange.Verdict] = [.new, .worse, .better, .gone, .same]
+        let order: [GroupChange.Kind] = [.new, .worse, .better, .gone, .same]
         changes = fingerprints.compactMap { fingerprint in
             GroupChange(
                 base: base.groups[fingerprint], new: new.groups[fingerprint], baseHours: base.time.hours,
@@ -26,7 +26,7 @@ struct Comparison {
         }
     }
 
-    func count(of verdict: GroupChange.Verdict) -> Int { changes.count { $0.verdict == verdict } }
+    func count(of verdict: GroupChange.Kind) -> Int { changes.count { $0.verdict == verdict } }
 
     /// The comparison for people.
     func text(for terminal: Terminal, showsSame: Bool) -> String {
@@ -44,7 +44,7 @@ struct Comparison {
                 change.group.cause, change.group.culprit?.function ?? "-", change.group.fingerprint ?? "-",
             ])
         }
-        let counts = GroupChange.Verdict.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
+        let counts = GroupChange.Kind.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
         let shown = table.rows.isEmpty ? "" : table.text(for: terminal) + "\n"
         return "\(shown)\(counts).\nMonitored: \(Self.words(base.time)) before, \(Self.words(new.time)) now.\n"
     }
@@ -85,7 +85,7 @@ struct ComparisonReport: Encodable {
     }
 
     struct Change: Encodable {
-        let change: GroupChange.Verdict
+        let change: GroupChange.Kind
         let fingerprint: String?
         let cause: String
         let culprit: String?
@@ -105,7 +105,7 @@ struct ComparisonReport: Encodable {
         base = Side(comparison.base)
         new = Side(comparison.new)
         counts = Dictionary(
-            uniqueKeysWithValues: GroupChange.Verdict.allCases.map { ($0.rawValue, comparison.count(of: $0)) }
+            uniqueKeysWithValues: GroupChange.Kind.allCases.map { ($0.rawValue, comparison.count(of: $0)) }
         )
         changes = comparison.changes.map { change in
             Change(

@@ -1,6 +1,6 @@
 /// How a group of stalls changed from one set of reports to another, by hours of monitored time.
 struct GroupChange: Sendable {
-    enum Verdict: String, CaseIterable, Encodable, Sendable {
+    enum Kind: String, CaseIterable, Encodable, Sendable {
         case new, worse, same, better, gone
     }
 
@@ -18,7 +18,7 @@ struct GroupChange: Sendable {
     let group: StallGroup
     let base: Side
     let new: Side
-    let verdict: Verdict
+    let verdict: Kind
 
     /// - Parameters:
     ///   - base: The group before; `nil` if there was none.

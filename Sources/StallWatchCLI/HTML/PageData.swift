@@ -128,7 +128,7 @@ struct PageData {
                 .object([
                     ("name", .indices(functions.map(\.0))), ("image", .indices(functions.map(\.1))),
                     ("file", .indices(functions.map(\.2))), ("isInApp", flags(table.functions.map(\.isInApp))),
-                    ("isPlumbing", flags(table.functions.map(\.isPlumbing))),
+                    ("isRuntimeFrame", flags(table.functions.map(\.isRuntimeFrame))),
                 ])
             ),
             (

@@ -44,7 +44,7 @@ struct FilterOptions: ParsableArguments {
     @Option(
         parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
-            "What the time went to: cpu, lock, io, sleep, syscall, paging, starved, throttled, deadlock or unknown.",
+            "What the time went to: cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock or unknown.",
             valueName: "word"))
     var cause: [String] = []
 

@@ -4,10 +4,10 @@ import StallWatch
 
 /// A monitor's statistics as it wrote them to a file.
 ///
-/// Every field may be missing but the two by which such a file is known: `loops` and `heldBack`.
+/// Every field may be missing but the two by which such a file is known: `loops` and `suppressed`.
 struct StatisticsFile: Decodable, Sendable {
     var stalls: Int?
-    var heldBack: [String: Int]
+    var suppressed: [String: Int]
     var reportsDropped: Int?
     var reportsLost: Int?
     var reportsRemoved: Int?
@@ -56,7 +56,7 @@ struct StatisticsFile: Decodable, Sendable {
     private var isSound: Bool {
         let counts = [stalls, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites]
         let isCount = { (count: Int) in count >= 0 && count < Self.maximumCount }
-        return counts.compactMap(\.self).allSatisfy(isCount) && heldBack.values.allSatisfy(isCount)
+        return counts.compactMap(\.self).allSatisfy(isCount) && suppressed.values.allSatisfy(isCount)
             && loops.allSatisfy(\.isSound)
     }
 
@@ -99,7 +99,7 @@ struct StatisticsFile: Decodable, Sendable {
 struct StatisticsSum: Sendable {
     private(set) var files = 0
     private(set) var stalls = 0
-    private(set) var heldBack: [String: Int] = [:]
+    private(set) var suppressed: [String: Int] = [:]
     private(set) var reportsDropped = 0
     private(set) var reportsLost = 0
     private(set) var reportsRemoved = 0
@@ -151,7 +151,7 @@ struct StatisticsSum: Sendable {
     mutating func add(_ file: StatisticsFile) {
         files += 1
         stalls &+= file.stalls ?? 0
-        heldBack.merge(file.heldBack) { $0 &+ $1 }
+        suppressed.merge(file.suppressed) { $0 &+ $1 }
         reportsDropped &+= file.reportsDropped ?? 0
         reportsLost &+= file.reportsLost ?? 0
         reportsRemoved &+= file.reportsRemoved ?? 0

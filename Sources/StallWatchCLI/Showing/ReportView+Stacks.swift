@@ -49,7 +49,7 @@ extension ReportView {
         }
         for (number, index) in indices.enumerated() {
             let frame = report.frames[index]
-            if frame.isPlumbing == true, !showsAllFrames {
+            if frame.isRuntimeFrame == true, !showsAllFrames {
                 folded += 1
                 continue
             }

@@ -81,7 +81,7 @@ struct CallTree {
     private func functions(of node: Int) -> [Int] {
         let frames = table.path(of: node)
         let all = frames.map { table.frames[$0].function }
-        let shown = leavesOutPlumbing ? all.filter { !table.functions[$0].isPlumbing } : all
+        let shown = leavesOutPlumbing ? all.filter { !table.functions[$0].isRuntimeFrame } : all
         // A stack of nothing else is still shown.
         var functions: [Int] = []
         for function in shown.isEmpty ? all : shown where functions.last != function { functions.append(function) }

@@ -27,7 +27,7 @@ struct StackTable {
         /// Whether it is the app's own.
         var isInApp: Bool
         /// Whether it only passes a call on.
-        var isPlumbing: Bool
+        var isRuntimeFrame: Bool
     }
 
     /// A place in a function that a thread was at.
@@ -152,7 +152,7 @@ struct StackTable {
         let function = Function(
             name: frame.function ?? image.map { "\($0.name)+\(frame.offset)" } ?? frame.offset,
             symbol: frame.symbol, image: image?.name, file: frame.file, isInApp: frame.isInApp,
-            isPlumbing: frame.isPlumbing ?? false
+            isRuntimeFrame: frame.isRuntimeFrame ?? false
         )
         return insert(
             Frame(
@@ -166,7 +166,7 @@ struct StackTable {
 
     /// A frame that is in no program and only says something.
     private mutating func marker(_ name: String) -> Int {
-        let function = Function(name: name, isInApp: false, isPlumbing: false)
+        let function = Function(name: name, isInApp: false, isRuntimeFrame: false)
         return insert(Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))
     }
 

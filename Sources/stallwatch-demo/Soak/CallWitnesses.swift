@@ -23,7 +23,7 @@ final class CallWitnesses: Sendable {
         /// Calls that were reported with a stack.
         var captured = 0
         /// Calls that the monitor held back a report of, by its own count.
-        var heldBack = 0
+        var suppressed = 0
     }
 
     /// How long a call may take until it is captured.
@@ -113,11 +113,11 @@ final class CallWitnesses: Sendable {
         for _ in 0..<DEMO_INTERRUPTIBLE_CALLS { await ended.signalled() }
         monitor.stop()
         let (reported, captured) = await reader.value
-        let heldBack = HeldBackReason.allCases.reduce(0) { $0 + monitor.statistics.heldBack[$1] }
+        let suppressed = SuppressionReason.allCases.reduce(0) { $0 + monitor.statistics.suppressed[$1] }
         return count.withLock { count in
             count.reported = reported
             count.captured = captured
-            count.heldBack = heldBack
+            count.suppressed = suppressed
             return count
         }
     }

@@ -29,10 +29,10 @@ struct Soak: Sendable {
         var totals = SoakTotals(seed: seed)
         let begin = ContinuousClock.now
         let faults = ColdStart.majorFaults()
-        let mischief = Mischief(MischiefKind.allCases.filter { $0 != .clock || stepsClock }, seed: seed)
+        let chaos = Chaos(ChaosKind.allCases.filter { $0 != .clock || stepsClock }, seed: seed)
         let witnesses = try CallWitnesses(seed: seed)
-        let history = try await runScenarios(from: begin, beside: mischief, &totals)
-        totals.mischief = mischief.stop()
+        let history = try await runScenarios(from: begin, beside: chaos, &totals)
+        totals.chaos = chaos.stop()
         totals.calls = await witnesses.stop()
         totals.addLate(try await runner.finish())
         totals.leftChildren = try LeftChild.all()
@@ -45,7 +45,7 @@ struct Soak: Sendable {
     }
 
     private func runScenarios(
-        from begin: ContinuousClock.Instant, beside mischief: Mischief, _ totals: inout SoakTotals
+        from begin: ContinuousClock.Instant, beside chaos: Chaos, _ totals: inout SoakTotals
     ) async throws(DemoFailure) -> HealthHistory {
         var history = HealthHistory()
         var rounds = ScenarioRounds(scenarios, seed: seed)
@@ -55,7 +55,7 @@ struct Soak: Sendable {
                 totals.rounds = rounds.completed
                 try tell(of: totals, history)
             }
-            mischief.leaveOut(turn.scenario.leftOut)
+            chaos.leaveOut(turn.scenario.leftOut)
             if turn.startsCold, await ColdStart.prepare() { totals.coldStarts += 1 }
             totals.add(try await judge(turn.scenario, &totals))
             if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {

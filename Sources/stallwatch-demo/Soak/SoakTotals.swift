@@ -35,7 +35,7 @@ struct SoakTotals: Sendable {
     /// Children that were there when all was over.
     var leftChildren: [LeftChild] = []
     var calls = CallWitnesses.Count()
-    var mischief: [MischiefKind: MischiefCount] = [:]
+    var chaos: [ChaosKind: ChaosCount] = [:]
     var coldStarts = 0
     var majorFaults = 0
     /// A signal ended it before its time.
@@ -76,7 +76,7 @@ struct SoakTotals: Sendable {
         falseAlarms += 1
         failures.append(
             Failure(
-                scenario: "(after the last)", number: scenarios, verdict: Verdict.falseAlarm.rawValue,
+                scenario: "(after the last)", number: scenarios, verdict: ScenarioResult.falseAlarm.rawValue,
                 injectedMilliseconds: nil, reports: reports.map(\.file)
             )
         )
@@ -104,14 +104,14 @@ extension SoakTotals {
         add(calls.interrupted, "calls returned EINTR")
         add(calls.early, "calls returned early")
         add(calls.failed, "calls returned another error")
-        add(calls.calls - calls.reported - calls.heldBack, "calls over the threshold were not reported")
+        add(calls.calls - calls.reported - calls.suppressed, "calls over the threshold were not reported")
         if calls.captured < calls.reported / 2 {
             problems.append(
                 "only \(calls.captured) of \(calls.reported) calls were captured: that nothing interrupts them is not shown"
             )
         }
-        for (kind, count) in mischief.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            add(count.failed, "acts of the kind \(kind.rawValue) went wrong")
+        for (kind, count) in chaos.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            add(count.failed, "actions of the kind \(kind.rawValue) went wrong")
         }
         if wasInterrupted { problems.append("it was ended before its time") }
         return problems
@@ -127,7 +127,7 @@ extension SoakTotals {
             "\(reported) of \(stalls) stalls reported, \(falseAlarms) false alarms",
             "\(calls.calls) interruptible calls: \(calls.reported) reported, \(calls.captured) captured, \(calls.interrupted) EINTR, "
                 + "\(calls.early) early",
-            grownText, "\(leftChildren.count) children left", "beside it " + mischiefText,
+            grownText, "\(leftChildren.count) children left", "beside it " + chaosText,
         ].joined(separator: " | ") + "\n"
     }
 
@@ -139,9 +139,9 @@ extension SoakTotals {
             + "threads by \(growth.threads), mappings by \(growth.mappings)"
     }
 
-    private var mischiefText: String {
-        let kinds = MischiefKind.allCases.map { kind in
-            guard let count = mischief[kind] else { return "\(kind.rawValue) off" }
+    private var chaosText: String {
+        let kinds = ChaosKind.allCases.map { kind in
+            guard let count = chaos[kind] else { return "\(kind.rawValue) off" }
             return kind.rawValue + (count.isRefused ? " not permitted" : " \(count.done)")
         }
         return (kinds + ["cold starts \(coldStarts) (\(majorFaults) page faults to disk)"]).joined(separator: ", ")
@@ -152,7 +152,7 @@ extension SoakTotals: Encodable {
     private enum Key: String, CodingKey {
         case seed, seconds, problems, scenarios, rounds, ok, failed, notAvailable, repeated, falseAlarms
         case stalls, reported
-        case failures, growth, margin, memoryKilobytes, leftChildren, calls, mischief, coldStarts, majorFaults
+        case failures, growth, margin, memoryKilobytes, leftChildren, calls, chaos, coldStarts, majorFaults
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -176,7 +176,7 @@ extension SoakTotals: Encodable {
         try container.encode(health?.memory, forKey: .memoryKilobytes)
         try container.encode(leftChildren, forKey: .leftChildren)
         try container.encode(calls, forKey: .calls)
-        try container.encode(mischief, forKey: .mischief)
+        try container.encode(chaos, forKey: .chaos)
         try container.encode(coldStarts, forKey: .coldStarts)
         try container.encode(majorFaults, forKey: .majorFaults)
     }

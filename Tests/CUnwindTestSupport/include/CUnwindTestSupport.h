@@ -74,15 +74,15 @@ typedef enum cunwind_test_posture {
   CUNWIND_TEST_BLOCKING_SIGNALS  ///< Spinning with every signal blocked.
 } cunwind_test_posture;
 
-typedef struct cunwind_test_poser cunwind_test_poser;
+typedef struct cunwind_test_thread cunwind_test_thread;
 
 /// A thread in that posture, already in it. NULL with errno.
-cunwind_test_poser *_Nullable cunwind_test_poser_start(cunwind_test_posture posture, uint32_t depth);
-pid_t cunwind_test_poser_tid(const cunwind_test_poser *_Nonnull poser);
+cunwind_test_thread *_Nullable cunwind_test_thread_start(cunwind_test_posture posture, uint32_t depth);
+pid_t cunwind_test_thread_tid(const cunwind_test_thread *_Nonnull thread_state);
 /// Whether `address` is in the function that the thread took its posture in.
-bool cunwind_test_poser_contains(uint64_t address);
+bool cunwind_test_thread_contains(uint64_t address);
 /// Ends and frees it. Returns how many times it went round since its start: 0 tells that it was left stopped.
-uint64_t cunwind_test_poser_stop(cunwind_test_poser *_Nonnull poser);
+uint64_t cunwind_test_thread_stop(cunwind_test_thread *_Nonnull thread_state);
 
 /// Lets any process trace this one. Under Yama's scope 1 only ancestors may, and a debugger that a test runs is a sibling.
 /// Async-signal-safe: yes.
@@ -213,7 +213,7 @@ typedef struct cunwind_test_leaving_result {
 /// Has a new thread leave processors. False: it could not be set up, or there is one processor only.
 bool cunwind_test_leaving(cunwind_test_leaving_result *_Nonnull result);
 
-/// Has a child process with such a filter for sched_setattr(2) call cunwind_make_thread_prompt(). Returns how it ended
+/// Has a child process with such a filter for sched_setattr(2) call cunwind_request_short_slice(). Returns how it ended
 /// (wait(2)); its exit status is what the call returned.
 int cunwind_test_prompt_under_filter(bool kills);
 
@@ -224,7 +224,7 @@ typedef struct cunwind_test_scheduling {
   uint64_t slice_nanoseconds;
 } cunwind_test_scheduling;
 
-/// Runs a thread with the nice value `nice` and the policy SCHED_BATCH, which calls cunwind_make_thread_prompt().
+/// Runs a thread with the nice value `nice` and the policy SCHED_BATCH, which calls cunwind_request_short_slice().
 /// False: the call said no, or the kernel does not tell.
 bool cunwind_test_prompt(int nice, cunwind_test_scheduling *_Nonnull before, cunwind_test_scheduling *_Nonnull after);
 

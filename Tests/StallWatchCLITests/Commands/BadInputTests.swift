@@ -140,7 +140,7 @@ import Testing
         process.standardOutput = pipe
         process.standardError = errors
         try pipe.fileHandleForReading.close()
-        try process.run(atMost: Process.patience)
+        try process.run(atMost: Process.timeout)
         try pipe.fileHandleForWriting.close()
         try errors.fileHandleForWriting.close()
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
@@ -157,7 +157,7 @@ import Testing
         let errors = Pipe()
         process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
         process.standardError = errors
-        try process.run(atMost: Process.patience)
+        try process.run(atMost: Process.timeout)
         try errors.fileHandleForWriting.close()
         let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()

@@ -91,7 +91,7 @@ import Testing
         for (folder, seconds) in [("base", 3_600), ("new", 36_000)] {
             try scratch.write(
                 "\(folder)/statistics.json",
-                #"{"heldBack": {}, "loops": [{"label": "main", "watchedSeconds": \#(seconds)}]}"#
+                #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": \#(seconds)}]}"#
             )
         }
         #expect(try verdict() == "same")
@@ -103,7 +103,7 @@ import Testing
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "new/")
         try scratch.write(
-            "base/statistics.json", #"{"heldBack": {}, "loops": [{"label": "main", "watchedSeconds": 60}]}"#)
+            "base/statistics.json", #"{"suppressed": {}, "loops": [{"label": "main", "watchedSeconds": 60}]}"#)
         let result = try Tool.run(["diff", "base", "new", "--fail-on", "new"], in: scratch)
         #expect(result.errors == "Failed: 1 new.\n")
         #expect(result.status == 1)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct StatsTests {
     private let first = """
         {
-          "stalls": 3, "heldBack": { "repeated": 2, "debugger": 0 }, "reportsDropped": 0, "reportsLost": 1,
+          "stalls": 3, "suppressed": { "repeated": 2, "debugger": 0 }, "reportsDropped": 0, "reportsLost": 1,
           "reportsRemoved": 0, "reportsRecovered": 0, "failedWrites": 1, "lastWriteError": "no space",
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 3, "stallSeconds": 1.5,
@@ -19,7 +19,7 @@ import Testing
         """
     private let second = """
         {
-          "stalls": 0, "heldBack": { "repeated": 1 },
+          "stalls": 0, "suppressed": { "repeated": 1 },
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 1, "stallSeconds": 0.5,
               "latency": [ { "belowMicroseconds": 2000, "turns": 100 } ] },
@@ -61,7 +61,7 @@ import Testing
         #expect(loops[0]["p50Milliseconds"] as? Double == 1)
         #expect(loops[0]["p99Milliseconds"] as? Double == 500)
         #expect(loops[0]["stalls"] as? Int == 3)
-        #expect(object?["heldBack"] as? [String: Int] == ["repeated": 2, "debugger": 0])
+        #expect(object?["suppressed"] as? [String: Int] == ["repeated": 2, "debugger": 0])
     }
 
     /// What a monitor writes today.
@@ -75,11 +75,11 @@ import Testing
         monitor.stop()
         let sum = try StatisticsFile.sum(of: [path])
         #expect(sum.files == 1)
-        #expect(sum.heldBack.keys.contains("repeated"))
+        #expect(sum.suppressed.keys.contains("repeated"))
         #expect(sum.loops.isEmpty)
     }
 
-    @Test(arguments: ["", "[]", "{}", "{\"loops\": []}", "{\"loops\": [], \"heldBack\": {\"x\": -1}}", "\u{0}\u{1}"])
+    @Test(arguments: ["", "[]", "{}", "{\"loops\": []}", "{\"loops\": [], \"suppressed\": {\"x\": -1}}", "\u{0}\u{1}"])
     func whatIsNoStatisticsIsRefused(text: String) throws {
         let scratch = try TemporaryDirectory()
         try scratch.write("file", text)

@@ -19,7 +19,7 @@ import Testing
             process = try Tool.command(["tail", scratch.path + "/stalls"] + arguments).process()
             process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: scratch.write("output", "")))
             process.standardError = FileHandle.nullDevice
-            try process.run(atMost: Process.patience)
+            try process.run(atMost: Process.timeout)
         }
 
         deinit { process.kill() }
@@ -82,7 +82,7 @@ import Testing
         }
         let scratch = try TemporaryDirectory()
         let sleeper = Command(program: "/bin/sleep", arguments: ["60"]).process()
-        try sleeper.run(atMost: Process.patience)
+        try sleeper.run(atMost: Process.timeout)
         defer { sleeper.kill() }
         let fields = try line("/proc/\(sleeper.processIdentifier)/stat").split(separator: " ")
         let report = ReportFixture(
@@ -106,7 +106,7 @@ import Testing
         let process = try Tool.command(["tail", scratch.path + "/stalls"]).process()
         let pipe = Pipe()
         process.standardOutput = pipe
-        try process.run(atMost: Process.patience)
+        try process.run(atMost: Process.timeout)
         try pipe.fileHandleForWriting.close()
         try pipe.fileHandleForReading.close()
         withExtendedLifetime(scratch) { process.waitUntilExit() }

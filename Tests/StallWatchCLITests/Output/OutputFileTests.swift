@@ -72,7 +72,7 @@ import Testing
         let process = try Tool.command(["symbolicate", input, "--output", scratch.path + "/named"]).process()
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run(atMost: Process.patience)
+        try process.run(atMost: Process.timeout)
         let named = scratch.path + "/named"
         func count() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: named))?.count ?? 0 }
         while count() < 20, process.isRunning { usleep(1_000) }

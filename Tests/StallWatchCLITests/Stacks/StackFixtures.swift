@@ -67,7 +67,7 @@ enum StackFixture {
             "samples":[\(lines.joined(separator: ","))],"stacks":[\(stacks.joined(separator: ","))],
             "frames":[\(frames.joined(separator: ","))],
             "images":[\(image("app", base)),\(image("libc", base))],
-            "monitor":{"version":"0","watchdogLateMilliseconds":0,"heldBack":{}}}
+            "monitor":{"version":"0","watchdogLateMilliseconds":0,"suppressed":{}}}
             """
         return try StallReport(jsonData: Array(json.utf8))
     }
@@ -79,14 +79,14 @@ enum StackFixture {
     }
 
     private static func frame(_ name: String, offset: String) -> String {
-        let isPlumbing = name.hasPrefix("~")
+        let isRuntimeFrame = name.hasPrefix("~")
         let isInlined = name.hasPrefix("^")
         let parts = name.drop { $0 == "~" || $0 == "^" }.split(separator: "!")
         let isInApp = parts.count == 1
         let text = parts.last.map(String.init) ?? ""
         return """
             {"image":\(isInApp ? 0 : 1),"offset":"0x\(offset)","function":\(JSONText(.string(text)).text),\
-            "file":"Sources/\(text.utf8.count).swift","line":\(text.utf8.count),"isInApp":\(isInApp),"isPlumbing":\(isPlumbing),\
+            "file":"Sources/\(text.utf8.count).swift","line":\(text.utf8.count),"isInApp":\(isInApp),"isRuntimeFrame":\(isRuntimeFrame),\
             "isInlined":\(isInlined),"kind":"code"}
             """
     }

@@ -76,7 +76,7 @@ struct ReportFixture {
                 { "image": 1, "offset": "0x8a1c4", "function": "pthread_mutex_lock", "isInApp": false, "kind": "code" },
                 { "image": 0, "offset": "0x1f3a0", "function": "\(function)", "isInApp": true, "kind": "code",
                   "file": "\(file)", "line": 88 },
-                { "image": 1, "offset": "0x3e0", "function": "__CFRunLoopRun", "isInApp": false, "isPlumbing": true, "kind": "code" },
+                { "image": 1, "offset": "0x3e0", "function": "__CFRunLoopRun", "isInApp": false, "isRuntimeFrame": true, "kind": "code" },
                 { "image": 0, "offset": "0x2f3a0", "isInApp": true, "kind": "code" },
                 { "image": 0, "offset": "0x3f3a0", "function": "writeWAL()", "isInApp": true, "kind": "code" }
               ],
@@ -85,8 +85,8 @@ struct ReportFixture {
                 { "name": "libc.so.6", "path": "/usr/lib/libc.so.6", "buildID": "9a7c", "baseAddress": "0x7f1c31400000" }
               ],
               "monitor": {
-                "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "stop"],
-                "heldBack": { "repeated": 5 }
+                "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "ptrace"],
+                "suppressed": { "repeated": 5 }
               }
             }
 

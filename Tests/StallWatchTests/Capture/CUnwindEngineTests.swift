@@ -50,7 +50,7 @@ import Testing
         var seen: Set<Int32> = []
         for _ in 0..<(3 * CUnwindEngine.leastThreadsToTidy) {
             let thread = try Waiting()
-            _ = try engine.look(at: thread.id)
+            _ = try engine.status(of: thread.id)
             thread.end()
             seen.insert(thread.id)
             // The last one that has ended may still be seen by the kernel.
@@ -62,10 +62,10 @@ import Testing
     @Test func tooManyThreadsThatLiveHaveTheirFilesClosedToo() throws {
         let engine = try CUnwindEngine()
         let threads = try (0..<(CUnwindEngine.maximumOpenThreads + 6)).map { _ in try Waiting() }
-        for thread in threads { _ = try engine.look(at: thread.id) }
+        for thread in threads { _ = try engine.status(of: thread.id) }
         #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach * 6)
         for thread in threads { thread.end() }
-        #expect(throws: CaptureFailure.noSuchThread) { try engine.look(at: threads[0].id) }
+        #expect(throws: CaptureFailure.noSuchThread) { try engine.status(of: threads[0].id) }
     }
 
     @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "needs two processors"))

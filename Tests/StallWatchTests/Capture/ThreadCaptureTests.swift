@@ -4,21 +4,21 @@ import Testing
 
 /// An engine that answers from a script and remembers what it was asked.
 private final class ScriptedEngine: CaptureEngine {
-    var looks: [ThreadLook]
+    var statuses: [ThreadStatus]
     var answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]
     private(set) var asked: [CapturedStack.Method] = []
 
-    init(looks: [ThreadLook], answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]) {
-        self.looks = looks
+    init(statuses: [ThreadStatus], answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]) {
+        self.statuses = statuses
         self.answers = answers
     }
 
     func probeStop() -> Bool { true }
 
-    func look(at thread: Int32) throws(CaptureFailure) -> ThreadLook {
-        guard let look = looks.first else { throw .noSuchThread }
-        if looks.count > 1 { looks.removeFirst() }
-        return look
+    func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {
+        guard let status = statuses.first else { throw .noSuchThread }
+        if statuses.count > 1 { statuses.removeFirst() }
+        return status
     }
 
     func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
@@ -43,11 +43,11 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 }
 
 @Suite struct ThreadCaptureTests {
-    private let blocked = ThreadLook(state: .blocked, systemCall: 202)
-    private let running = ThreadLook(state: .running)
+    private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
+    private let running = ThreadStatus(state: .running)
 
     @Test func aWholeReadIsEnough() throws {
-        let engine = ScriptedEngine(looks: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
+        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
         let captured = try ThreadCapture(engine: engine).capture(thread: 1)
         #expect(captured.method == .read)
         #expect(captured.threadState == .blocked)
@@ -56,23 +56,23 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func anIncompleteReadIsFollowedByAStop() throws {
         let engine = ScriptedEngine(
-            looks: [blocked],
+            statuses: [blocked],
             answers: [
                 .read: [.success(stack(.read, frames: 2, isComplete: false))],
-                .stop: [.success(stack(.stop, frames: 9))],
+                .ptrace: [.success(stack(.ptrace, frames: 9))],
             ]
         )
         let captured = try ThreadCapture(engine: engine).capture(thread: 1)
-        #expect(captured.method == .stop)
-        #expect(engine.asked == [.read, .stop])
+        #expect(captured.method == .ptrace)
+        #expect(engine.asked == [.read, .ptrace])
     }
 
     @Test func theLongerOfTwoIncompleteStacksIsKept() throws {
         let engine = ScriptedEngine(
-            looks: [blocked],
+            statuses: [blocked],
             answers: [
                 .read: [.success(stack(.read, frames: 7, isComplete: false))],
-                .stop: [.success(stack(.stop, frames: 3, isComplete: false))],
+                .ptrace: [.success(stack(.ptrace, frames: 3, isComplete: false))],
             ]
         )
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).frames.count == 7)
@@ -80,40 +80,40 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func aThreadThatWakesUpWhileItIsReadIsLookedAtAgain() throws {
         let engine = ScriptedEngine(
-            looks: [blocked, running],
-            answers: [.read: [.failure(.moved)], .stop: [.success(stack(.stop, frames: 4))]]
+            statuses: [blocked, running],
+            answers: [.read: [.failure(.moved)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
-        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .stop)
-        #expect(engine.asked == [.read, .stop])
+        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .ptrace)
+        #expect(engine.asked == [.read, .ptrace])
     }
 
     @Test func aThreadThatNeverStandsStillIsGivenUp() {
-        let engine = ScriptedEngine(looks: [blocked], answers: [.read: [.failure(.moved)]])
+        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.failure(.moved)]])
         #expect(throws: CaptureError(.moved)) { try ThreadCapture(engine: engine).capture(thread: 1) }
         #expect(engine.asked.count == ThreadCapture.maximumLooks)
     }
 
     @Test func aRefusalIsRememberedAndTheSignalTakesOver() throws {
         let engine = ScriptedEngine(
-            looks: [running],
-            answers: [.stop: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
+            statuses: [running],
+            answers: [.ptrace: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
         )
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: 1).method == .signal)
         #expect(capture.methods == [.read, .signal])
         #expect(try capture.capture(thread: 1).method == .signal)
-        #expect(engine.asked == [.stop, .signal, .signal])
+        #expect(engine.asked == [.ptrace, .signal, .signal])
     }
 
     @Test func aThreadThatIsGoneIsAnError() {
-        let engine = ScriptedEngine(looks: [], answers: [:])
+        let engine = ScriptedEngine(statuses: [], answers: [:])
         #expect(throws: CaptureError(.noSuchThread)) { try ThreadCapture(engine: engine).capture(thread: 1) }
     }
 
     @Test func aStopThatTimesOutLeavesTheIncompleteRead() throws {
         let engine = ScriptedEngine(
-            looks: [blocked],
-            answers: [.read: [.success(stack(.read, frames: 2, isComplete: false))], .stop: [.failure(.timedOut)]]
+            statuses: [blocked],
+            answers: [.read: [.success(stack(.read, frames: 2, isComplete: false))], .ptrace: [.failure(.timedOut)]]
         )
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .read)
     }

@@ -63,9 +63,9 @@ import Testing
     }
 
     @Test func theRespiteIsAPartOfTheThreshold() {
-        #expect(GapDetector.respite(threshold: 20_000_000) == 4_000_000)
-        #expect(GapDetector.respite(threshold: 250_000_000) == 50_000_000)
-        #expect(GapDetector.respite(threshold: 10_000_000_000) == 50_000_000)
+        #expect(GapDetector.gracePeriod(threshold: 20_000_000) == 4_000_000)
+        #expect(GapDetector.gracePeriod(threshold: 250_000_000) == 50_000_000)
+        #expect(GapDetector.gracePeriod(threshold: 10_000_000_000) == 50_000_000)
     }
 
     @Test mutating func whatWasTakenAndWaitedForAddsUp() {

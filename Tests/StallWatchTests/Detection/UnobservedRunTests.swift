@@ -40,9 +40,9 @@ import Testing
     private let world = WatchedWorld(at: Self.begin)
     private let source = Source()
     private let capturer = Capturer()
-    private let services: WatchServices
+    private let services: WatchdogContext
     private let loop: LoopMonitor
-    private var watch: LoopWatch
+    private var watch: LoopSupervisor
 
     init() {
         services = world.services(capturer)
@@ -50,29 +50,29 @@ import Testing
             label: "nested", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()),
             source: source
         )
-        watch = LoopWatch(loop, services)
+        watch = LoopSupervisor(loop, services)
         loop.recorder.beginTurn(at: Self.begin)
     }
 
-    private mutating func look(after thresholds: UInt64) {
-        watch.look(at: Self.begin + thresholds * Self.threshold, in: world)
+    private mutating func poll(after thresholds: UInt64) {
+        watch.poll(at: Self.begin + thresholds * Self.threshold, in: world)
     }
 
     @Test mutating func whileItMayWaitItIsNoStall() {
-        for count in 1...4 as ClosedRange<UInt64> { look(after: count) }
+        for count in 1...4 as ClosedRange<UInt64> { poll(after: count) }
         #expect(world.records.withLock { $0.isEmpty })
     }
 
     @Test mutating func aTurnThatEndsInTheMomentOfALookIsNoStallEither() {
-        look(after: 1)
+        poll(after: 1)
         let recorder = loop.recorder
         capturer.meanwhile = { [source] in
             recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1)
             source.isInRun.store(false, ordering: .relaxed)
         }
-        look(after: 2)
+        poll(after: 2)
         #expect(world.records.withLock { $0.isEmpty })
-        look(after: 3)
+        poll(after: 3)
         #expect(world.records.withLock { $0.isEmpty })
     }
 
@@ -80,12 +80,12 @@ import Testing
     @Test(arguments: [false, true])
     mutating func aTurnIsMeasuredAnewAfterSuchARun(waits: Bool) throws {
         source.isWaiting.store(waits, ordering: .relaxed)
-        look(after: 1)
+        poll(after: 1)
         source.isWaiting.store(false, ordering: .relaxed)
         source.isInRun.store(false, ordering: .relaxed)
-        look(after: 2)
+        poll(after: 2)
         #expect(world.records.withLock { $0.isEmpty })
-        look(after: 3)
+        poll(after: 3)
         let record = try #require(world.records.withLock { $0.first })
         #expect(record.duration == Self.threshold)
         #expect(record.startUncertainty == 2 * Self.threshold)
@@ -93,19 +93,19 @@ import Testing
 
     @Test mutating func aTurnThatWaitedAtTheLastLookAndEndsInTheMomentOfThisOneIsNoStall() {
         source.isWaiting.store(true, ordering: .relaxed)
-        look(after: 1)
+        poll(after: 1)
         source.isWaiting.store(false, ordering: .relaxed)
         source.isInRun.store(false, ordering: .relaxed)
         let recorder = loop.recorder
         capturer.meanwhile = { recorder.endTurn(at: Self.begin + 2 * Self.threshold + 1) }
-        look(after: 2)
+        poll(after: 2)
         #expect(world.records.withLock { $0.isEmpty })
     }
 
     @Test mutating func oneThatWasNotSeenInSuchARunIsAStallThatIsOver() {
         let recorder = loop.recorder
         capturer.meanwhile = { recorder.endTurn(at: Self.begin + Self.threshold + 1) }
-        look(after: 1)
+        poll(after: 1)
         #expect(world.records.withLock { $0.count } == 1)
     }
 }

@@ -44,12 +44,12 @@ import Testing
             var next = UInt64.max
             for index in loops.indices {
                 let snapshot = loops[index].snapshot(at: time)
-                let decision = detectors[index].look(snapshot, at: time)
+                let decision = detectors[index].decide(snapshot, at: time)
                 if !decision.actions.isEmpty { Issue.record("there is no stall") }
-                if let began = snapshot.began, decision.nextLook != began + Self.threshold {
+                if let began = snapshot.began, decision.nextPoll != began + Self.threshold {
                     Issue.record("a turn that lasts has to be seen at its threshold")
                 }
-                next = min(next, decision.nextLook ?? .max)
+                next = min(next, decision.nextPoll ?? .max)
             }
             // Parked: the first turn that begins wakes it.
             time = next == .max ? loops.map { $0.nextBegin(after: time) }.min() ?? .max : next

@@ -6,7 +6,7 @@ import Testing
     let alarm = WatchdogAlarm()
 
     /// Long enough for any machine; reached only when a wake-up is lost.
-    private static let patience: UInt64 = 30_000_000_000
+    private static let timeout: UInt64 = 30_000_000_000
 
     /// Parks another thread, and expects it to be woken.
     private func park(if mayPark: @escaping @Sendable () -> Bool) throws {
@@ -16,12 +16,12 @@ import Testing
             isAwake.post()
         }
         watchdog.detach()
-        try #require(isAwake.wait(until: monotonicNow() + Self.patience))
+        try #require(isAwake.wait(until: monotonicNow() + Self.timeout))
     }
 
     @Test func aRingEndsTheSleep() {
         alarm.ring()
-        #expect(alarm.sleep(until: monotonicNow() + Self.patience))
+        #expect(alarm.sleep(until: monotonicNow() + Self.timeout))
         #expect(!alarm.sleep(until: 0), "a ring is heard once")
     }
 
@@ -64,9 +64,9 @@ import Testing
             }
             isAwake.post()
         }
-        try #require(isParking.wait(until: monotonicNow() + Self.patience))
+        try #require(isParking.wait(until: monotonicNow() + Self.timeout))
         alarm.wakeIfParked()
-        try #require(isAwake.wait(until: monotonicNow() + Self.patience))
+        try #require(isAwake.wait(until: monotonicNow() + Self.timeout))
         watchdog.join()
     }
 
@@ -95,10 +95,10 @@ import Testing
         }
         for turn in 1...turns {
             recorder.leaveWait(at: turn * 10)
-            try #require(isSeen.wait(until: monotonicNow() + Self.patience), "turn \(turn) was missed")
+            try #require(isSeen.wait(until: monotonicNow() + Self.timeout), "turn \(turn) was missed")
             recorder.enterWait(at: turn * 10 + 5)
         }
-        try #require(isDone.wait(until: monotonicNow() + Self.patience))
+        try #require(isDone.wait(until: monotonicNow() + Self.timeout))
         watchdog.join()
     }
 }

@@ -16,8 +16,9 @@ private func evidence(
     )
 }
 
-/// A look at a thread in the system call of that name on this architecture.
-private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 1, 0, 0, 0, 0]) throws -> Observation {
+/// A observation at a thread in the system call of that name on this architecture.
+private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 1, 0, 0, 0, 0]) throws -> Observation
+{
     let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
     return Observation(
         time: time * 1_000_000,
@@ -28,7 +29,7 @@ private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 
 @Suite struct CauseRulesTests {
     @Test func theLargestPartDecides() {
         #expect(CauseRules.judge(evidence(cpu: 90, blocked: 10)).kind == .cpu)
-        #expect(CauseRules.judge(evidence(cpu: 10, queue: 90)).kind == .starved)
+        #expect(CauseRules.judge(evidence(cpu: 10, queue: 90)).kind == .cpuContention)
         #expect(CauseRules.judge(evidence(cpu: 10, blocked: 90)).kind == .unknown)
     }
 
@@ -39,7 +40,7 @@ private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 
 
     @Test func aQuotaExplainsTheRunQueue() {
         #expect(CauseRules.judge(evidence(cpu: 20, queue: 80, throttled: 40)).kind == .throttled)
-        #expect(CauseRules.judge(evidence(cpu: 20, queue: 80, throttled: 39)).kind == .starved)
+        #expect(CauseRules.judge(evidence(cpu: 20, queue: 80, throttled: 39)).kind == .cpuContention)
     }
 
     @Test(arguments: [
@@ -47,30 +48,30 @@ private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 
         ("fsync", .io), ("connect", .io), ("ppoll", .io), ("wait4", .syscall), ("rt_sigtimedwait", .syscall),
     ])
     func aWaitIsForWhatItsCallIsFor(name: String, kind: Cause.Kind) throws {
-        let verdict = CauseRules.judge(evidence(blocked: 100, [try look(at: 50, in: name)]))
-        #expect(verdict.kind == kind)
-        #expect(verdict.confidence == .certain)
+        let conclusion = CauseRules.judge(evidence(blocked: 100, [try observe(at: 50, in: name)]))
+        #expect(conclusion.kind == kind)
+        #expect(conclusion.confidence == .certain)
     }
 
     @Test func pollingNothingIsSleeping() throws {
-        let look = try look(at: 50, in: "ppoll", [0, 0, 0, 0, 0, 0])
-        #expect(CauseRules.judge(evidence(blocked: 100, [look])).kind == .sleep)
+        let observation = try observe(at: 50, in: "ppoll", [0, 0, 0, 0, 0, 0])
+        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).kind == .sleep)
     }
 
     @Test func aLookCountsForTheTimeSinceTheOneBefore() throws {
-        let looks = [
-            try look(at: 60, in: "read"), try look(at: 70, in: "nanosleep"), try look(at: 80, in: "nanosleep"),
+        let observations = [
+            try observe(at: 60, in: "read"), try observe(at: 70, in: "nanosleep"), try observe(at: 80, in: "nanosleep"),
         ]
-        let verdict = CauseRules.judge(evidence(blocked: 100, looks))
-        #expect(verdict.kind == .io)
-        #expect(verdict.confidence == .certain)
+        let conclusion = CauseRules.judge(evidence(blocked: 100, observations))
+        #expect(conclusion.kind == .io)
+        #expect(conclusion.confidence == .certain)
     }
 
-    /// A thread that was stopped for its first look has just been let go at the second one.
+    /// A thread that was stopped for its first observation has just been let go at the second one.
     @Test func aCallThatGoesOnTellsLessThanAnyOther() throws {
-        let restarted = try look(at: 80, in: "restart_syscall")
-        let looks = [try look(at: 20, in: "nanosleep"), restarted]
-        #expect(CauseRules.judge(evidence(blocked: 100, looks)).kind == .sleep)
+        let restarted = try observe(at: 80, in: "restart_syscall")
+        let observations = [try observe(at: 20, in: "nanosleep"), restarted]
+        #expect(CauseRules.judge(evidence(blocked: 100, observations)).kind == .sleep)
         #expect(CauseRules.judge(evidence(blocked: 100, [restarted])).kind == .syscall)
     }
 
@@ -83,43 +84,45 @@ private func look(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 
         #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
     }
 
-    /// Many short waits: no look met one, but all met the thread around them.
+    /// Many short waits: no observation met one, but all met the thread around them.
     @Test(
         arguments: [
             ("fsync", Cause.Kind.io), ("pwrite", .io), ("read", .io), ("memcpy", .unknown), (nil, .unknown),
         ] as [(String?, Cause.Kind)])
     func withoutALookAtAWaitTheFunctionAroundItCounts(function: String?, kind: Cause.Kind) {
-        let look = Observation(time: 50_000_000, activity: .running, function: function)
-        let verdict = CauseRules.judge(evidence(cpu: 30, queue: 20, blocked: 50, [look]))
-        #expect(verdict.kind == kind)
-        #expect(verdict.confidence == .possible)
-        #expect(CauseRules.judge(evidence(cpu: 60, blocked: 40, [look])).kind == .cpu)
+        let observation = Observation(time: 50_000_000, activity: .running, function: function)
+        let conclusion = CauseRules.judge(evidence(cpu: 30, queue: 20, blocked: 50, [observation]))
+        #expect(conclusion.kind == kind)
+        #expect(conclusion.confidence == .possible)
+        #expect(CauseRules.judge(evidence(cpu: 60, blocked: 40, [observation])).kind == .cpu)
     }
 
     @Test func aSmallerShareIsLessCertain() throws {
-        let look = try look(at: 50, in: "read")
-        #expect(CauseRules.judge(evidence(cpu: 25, blocked: 75, [look])).confidence == .certain)
-        #expect(CauseRules.judge(evidence(cpu: 26, blocked: 74, [look])).confidence == .likely)
-        #expect(CauseRules.judge(evidence(cpu: 30, queue: 25, blocked: 45, [look])).confidence == .possible)
+        let observation = try observe(at: 50, in: "read")
+        #expect(CauseRules.judge(evidence(cpu: 25, blocked: 75, [observation])).confidence == .certain)
+        #expect(CauseRules.judge(evidence(cpu: 26, blocked: 74, [observation])).confidence == .likely)
+        #expect(CauseRules.judge(evidence(cpu: 30, queue: 25, blocked: 45, [observation])).confidence == .possible)
     }
 
     @Test func manyWaitsAndOneLookAreNotCertain() throws {
-        let look = try look(at: 50, in: "read")
-        #expect(CauseRules.judge(evidence(blocked: 100, [look], switches: 4)).confidence == .likely)
+        let observation = try observe(at: 50, in: "read")
+        #expect(CauseRules.judge(evidence(blocked: 100, [observation], switches: 4)).confidence == .likely)
     }
 
     @Test func aLockWithoutAConfirmedOwnerIsNotCertain() throws {
-        var look = try look(at: 50, in: "futex")
-        look.lock = LockWait(site: LockSite(kind: .pthreadMutex, address: 8, ownership: .unknown("it moved")))
-        #expect(CauseRules.judge(evidence(blocked: 100, [look])).confidence == .likely)
+        var observation = try observe(at: 50, in: "futex")
+        observation.lock = LockOwnership(
+            site: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .unknown("it moved")))
+        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .likely)
     }
 
     @Test func aCircleIsADeadlock() throws {
-        var look = try look(at: 50, in: "futex")
-        look.lock = LockWait(site: LockSite(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
-        #expect(CauseRules.judge(evidence(blocked: 100, [look])).kind == .deadlock)
-        #expect(CauseRules.judge(evidence(blocked: 100, [look])).confidence == .certain)
-        look.lock?.site.hasTimeout = true
-        #expect(CauseRules.judge(evidence(blocked: 100, [look])).confidence == .likely)
+        var observation = try observe(at: 50, in: "futex")
+        observation.lock = LockOwnership(
+            site: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
+        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).kind == .deadlock)
+        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .certain)
+        observation.lock?.site.hasTimeout = true
+        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .likely)
     }
 }

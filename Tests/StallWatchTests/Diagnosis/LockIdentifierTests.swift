@@ -41,7 +41,7 @@ private func libc(_ function: String?) -> [NamedFrame] {
 }
 
 /// In these tests, threads 100 to 109 live, and the waiter is 100.
-private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFrame]) -> LockSite? {
+private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFrame]) -> AwaitedLock? {
     LockIdentifier(memory: Block(words), isLive: { (100..<110).contains($0) }).identify(call, of: 100, in: frames)
 }
 
@@ -86,10 +86,10 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
 
     /// How such a lock is called depends on who called futex(2).
     @Test(arguments: [
-        ("libswiftCore.so", LockSite.Kind.once), ("libswift_Concurrency.so", .once),
+        ("libswiftCore.so", AwaitedLock.Kind.once), ("libswift_Concurrency.so", .once),
         ("libswiftSynchronization.so", .swiftMutex), ("libdispatch.so", .dispatchUnfairLock), ("app", .swiftMutex),
     ])
-    func anInheritingFutexIsOfItsCallersKind(image: String, kind: LockSite.Kind) throws {
+    func anInheritingFutexIsOfItsCallersKind(image: String, kind: AwaitedLock.Kind) throws {
         let word = Int32(bitPattern: 0x8000_0000 | 103)
         let frames = [
             NamedFrame(function: "syscall", image: "libc.so.6"), NamedFrame(function: nil, image: image),
@@ -131,19 +131,19 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
     }
 
     @Test(arguments: [
-        ("sem_wait", LockSite.Kind.semaphore), ("pthread_cond_wait", .condition), ("pthread_barrier_wait", .barrier),
+        ("sem_wait", AwaitedLock.Kind.semaphore), ("pthread_cond_wait", .condition), ("pthread_barrier_wait", .barrier),
         ("dispatch_group_wait", .dispatchGroup), ("dispatch_semaphore_wait", .dispatchSemaphore),
     ])
-    func whatHasNoOwnerSaysSo(function: String, kind: LockSite.Kind) throws {
+    func whatHasNoOwnerSaysSo(function: String, kind: AwaitedLock.Kind) throws {
         let site = identify(try futex(bitsetWait), [2, 0, 101, 1, 0], libc(function))
         #expect(site?.kind == kind)
-        #expect(site?.ownership == LockSite.Ownership.none)
+        #expect(site?.ownership == AwaitedLock.Ownership.none)
     }
 
     /// sem_wait's own function has no name in a stripped libc.
     @Test func aSemaphoreIsKnownByItsContents() throws {
         #expect(identify(try futex(bitsetWait), [0, 1, 0, 0], libc(nil))?.kind == .semaphore)
-        #expect(identify(try futex(bitsetWait), [0, 3, 128, 0], libc(nil))?.ownership == LockSite.Ownership.none)
+        #expect(identify(try futex(bitsetWait), [0, 3, 128, 0], libc(nil))?.ownership == AwaitedLock.Ownership.none)
         for other in [[0, 0, 0, 0], [1, 1, 0, 0], [0, 1, 7, 0], [0, -1, 0, 0]] as [[Int32]] {
             #expect(identify(try futex(bitsetWait), other, libc(nil))?.kind == .futex)
         }

@@ -66,7 +66,7 @@ import Testing
         for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
         let after = try #require(ThreadFiles(thread: thread)?.read())
         #expect(sum == 7 * size / 4096)
-        watch.look()
+        watch.read()
         #expect(watch.file == (after.majorFaults > before.majorFaults ? path : nil))
     }
 }

@@ -128,7 +128,7 @@ import Testing
 
     @Test func aProcessIsNamedWhileItIsThere() throws {
         let child = Command(program: "/usr/bin/env", arguments: ["sleep", "60"]).process()
-        try child.run(atMost: Process.patience)
+        try child.run(atMost: Process.timeout)
         defer { child.kill() }
         let pid = child.processIdentifier
         #expect(eventually { (try? target("wait4", argument(pid))) == "process \(pid) \"sleep\"" })

@@ -37,7 +37,7 @@
         @Test func everyCauseIsALabelOfItsOwnAndNoOtherWordIs() throws {
             let metrics = TestMetrics()
             let kinds: [Cause.Kind] = [
-                .cpu, .lock, .io, .sleep, .syscall, .paging, .starved, .throttled, .deadlock, .unknown,
+                .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .unknown,
             ]
             _ = try withReporter([.metrics(factory: metrics)]) { reporter in
                 for (index, kind) in kinds.enumerated() {

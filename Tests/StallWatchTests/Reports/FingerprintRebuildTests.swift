@@ -56,7 +56,7 @@ import Testing
             \(after)
             """
         let file = scratch.path + "/\(name).swift"
-        try WholeFile.write(Array(source.utf8), to: file)
+        try AtomicFile.write(Array(source.utf8), to: file)
         let program = scratch.path + "/\(name)"
         try run("swiftc", ["-O", "-module-name", "app", "-Xlinker", "--export-dynamic", file, "-o", program])
         let lines = try run(program, []).split(separator: "\n").filter { $0.contains("\(name)(") }

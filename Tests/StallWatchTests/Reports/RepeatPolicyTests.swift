@@ -12,7 +12,7 @@ import Testing
             if case .report(let repeats) = verdict { [index + 1, repeats] } else { nil }
         }
         #expect(reported == [[1, 0], [2, 0], [4, 1], [8, 3], [16, 7]])
-        #expect(verdicts[16] == .heldBack(.repeated))
+        #expect(verdicts[16] == .suppressed(.repeated))
         #expect(policy.repeats(of: "a") == 1)
         #expect(policy.judge("b", at: 0) == .report(repeats: 0), "another fingerprint")
     }
@@ -20,15 +20,15 @@ import Testing
     @Test func everyRepeatIsReportedWhereThatIsAskedForAndTheLimitStillHolds() {
         var policy = RepeatPolicy(reportsPerMinute: 3, reportsEveryRepeat: true)
         for _ in 1...3 { #expect(policy.judge("a", at: 0) == .report(repeats: 0)) }
-        #expect(policy.judge("a", at: 0) == .heldBack(.rateLimit))
+        #expect(policy.judge("a", at: 0) == .suppressed(.rateLimit))
         #expect(policy.judge("a", at: 60 * second) == .report(repeats: 1))
     }
 
     @Test func soManyAMinuteAndNoMore() {
         var policy = RepeatPolicy(reportsPerMinute: 3)
         for name in ["a", "b", "c"] { #expect(policy.judge(name, at: 10 * second) == .report(repeats: 0)) }
-        #expect(policy.judge("d", at: 20 * second) == .heldBack(.rateLimit))
-        #expect(policy.judge("d", at: 70 * second - 1) == .heldBack(.rateLimit))
+        #expect(policy.judge("d", at: 20 * second) == .suppressed(.rateLimit))
+        #expect(policy.judge("d", at: 70 * second - 1) == .suppressed(.rateLimit))
         #expect(policy.judge("d", at: 70 * second) == .report(repeats: 2), "made up for, with what was held back")
     }
 
@@ -47,7 +47,7 @@ import Testing
         var policy = RepeatPolicy(reportsPerMinute: 10_000)
         for number in 0...RepeatPolicy.maximumFingerprints { _ = policy.judge("f\(number)", at: UInt64(number)) }
         #expect(policy.judge("f1", at: 5_000) == .report(repeats: 0), "still known: its second")
-        #expect(policy.judge("f1", at: 5_001) == .heldBack(.repeated))
+        #expect(policy.judge("f1", at: 5_001) == .suppressed(.repeated))
         #expect(policy.judge("f0", at: 6_000) == .report(repeats: 0), "as if it were the first")
     }
 

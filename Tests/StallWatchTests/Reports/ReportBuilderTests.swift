@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func aCapturesCostsAndStateAreTakenOver() throws {
-        var stack = CapturedStack.stub([0x10100], method: .stop, state: .uninterruptible)
+        var stack = CapturedStack.stub([0x10100], method: .ptrace, state: .uninterruptible)
         stack.isComplete = false
         stack.incompleteReason = "the stack is deeper than the limit"
         stack.heldNanoseconds = 12_500
@@ -63,7 +63,7 @@ import Testing
         ])
         let sample = try #require(builder.report(of: record).samples.first)
         #expect(sample.atMilliseconds == 250.4)
-        #expect(sample.method == .stop)
+        #expect(sample.method == .ptrace)
         #expect(sample.threadState == .uninterruptible)
         #expect(sample.isValid == false)
         #expect(sample.isComplete == false)

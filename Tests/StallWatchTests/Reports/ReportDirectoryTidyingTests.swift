@@ -77,13 +77,13 @@ import Testing
             ".stall-x.json.\(gone).tmp", ".stall-x.json.\(try parent).tmp", ".stall-x.json.\(directory.owner).tmp",
             ".stall-x.json.tmp", "notes.txt", "stall-broken.json",
         ]
-        for name in names { try WholeFile.write(Array("\"ongoing\"".utf8), to: scratch.path + "/" + name) }
+        for name in names { try AtomicFile.write(Array("\"ongoing\"".utf8), to: scratch.path + "/" + name) }
         #expect(directory.recover().isEmpty)
         #expect(Set(scratch.names) == Set(names.dropFirst()))
     }
 
     @Test func anEmptyReportThatAPowerFailureLeftGoes() throws {
-        try WholeFile.write([], to: scratch.path + "/stall-20261121T080000.000000Z-000000000000.json")
+        try AtomicFile.write([], to: scratch.path + "/stall-20261121T080000.000000Z-000000000000.json")
         #expect(directory.recover().isEmpty)
         #expect(scratch.names.isEmpty)
     }

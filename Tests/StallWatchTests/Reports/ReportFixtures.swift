@@ -94,7 +94,7 @@ extension TemporaryDirectory {
     /// The reports in it, sorted by the names of their files.
     func reports() throws -> [StallReport] {
         try names.filter(ReportDirectory.isReport).map { name in
-            try StallReport(jsonData: #require(WholeFile.read(path + "/" + name, limit: StallReport.maximumBytes)))
+            try StallReport(jsonData: #require(AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes)))
         }
     }
 }

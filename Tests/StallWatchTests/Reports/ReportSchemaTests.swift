@@ -31,7 +31,7 @@ import Testing
     @Test func theSchemaHasTheFieldsOfTheTypeAndNoOthers() throws {
         let scratch = try TemporaryDirectory()
         let file = scratch.path + "/stall-full.json"
-        try WholeFile.write(Array(fullReport.utf8), to: file)
+        try AtomicFile.write(Array(fullReport.utf8), to: file)
         let result = try Repository.validateReports(file)
         #expect(result.status == 0, "\(result.text)")
         let report = try StallReport(jsonData: Array(fullReport.utf8))
@@ -50,7 +50,7 @@ import Testing
         ]
         for (right, wrong) in faults {
             try #require(fullReport.contains(right))
-            try WholeFile.replace(file, with: Array(fullReport.replacingOccurrences(of: right, with: wrong).utf8))
+            try AtomicFile.replace(file, with: Array(fullReport.replacingOccurrences(of: right, with: wrong).utf8))
             #expect(try Repository.validateReports(file).status == 1, "\(wrong)")
         }
     }
@@ -73,7 +73,7 @@ import Testing
             if let list = node as? [Any] { return list.reduce(into: []) { $0.formUnion(collect($1)) } }
             guard let object = node as? [String: Any] else { return [] }
             return object.reduce(into: Set(object.keys)) { keys, entry in
-                if entry.key != "metadata", entry.key != "heldBack" { keys.formUnion(collect(entry.value)) }
+                if entry.key != "metadata", entry.key != "suppressed" { keys.formUnion(collect(entry.value)) }
             }
         }
         return collect(report as Any)
@@ -120,20 +120,20 @@ import Testing
               "isComplete": false, "heldMicroseconds": 0, "captureMicroseconds": 182.5 }
           ],
           "otherThreads": [
-            { "thread": { "id": 4702 }, "stack": 0, "reason": "unknown", "threadState": "running", "method": "stop",
+            { "thread": { "id": 4702 }, "stack": 0, "reason": "unknown", "threadState": "running", "method": "ptrace",
               "heldMicroseconds": 9.5 }
           ],
           "omittedThreads": 4, "stacks": [ [0] ],
           "frames": [
             { "image": 0, "offset": "0x1f3a0", "function": "save(_:)", "symbol": "$s5notes4saveyySiF", "isInApp": true, "kind": "code",
-              "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isPlumbing": false,
+              "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isRuntimeFrame": false,
               "reason": "unknown", "isTaskStart": false }
           ],
           "images": [ { "name": "notes", "path": "/opt/notes/bin/notes", "buildID": "3b1e", "baseAddress": "0x55d0c8a00000",
                         "isInApp": true, "reason": "unknown" } ],
           "monitor": {
-            "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "stop"],
-            "heldBack": { "processStopped": 0, "cpuStolen": 0, "suspended": 0, "debugger": 0, "paused": 0, "threadEnded": 0, "repeated": 5, "rateLimit": 1 }
+            "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "ptrace"],
+            "suppressed": { "processStopped": 0, "cpuStolen": 0, "suspended": 0, "debugger": 0, "paused": 0, "threadEnded": 0, "repeated": 5, "rateLimit": 1 }
           }
         }
         """

@@ -38,8 +38,8 @@ import Testing
             }
             guard statistics.stalls == 10_000 else { Glibc.exit(3) }
             // 1st, 2nd, 4th … 128th of the 200 of each.
-            guard statistics.heldBack[.repeated] == 10_000 - 50 * 8 else { Glibc.exit(4) }
-            guard statistics.heldBack[.rateLimit] == 0, statistics.reportsLost == 0 else { Glibc.exit(5) }
+            guard statistics.suppressed[.repeated] == 10_000 - 50 * 8 else { Glibc.exit(4) }
+            guard statistics.suppressed[.rateLimit] == 0, statistics.reportsLost == 0 else { Glibc.exit(5) }
             guard told.load(ordering: .relaxed) == 50 * 128 else { Glibc.exit(6) }
             guard largest <= quota.reports else { Glibc.exit(7) }
             guard try scratch.reports().reduce(0, { $0 + $1.jsonData().count }) <= quota.bytes else { Glibc.exit(8) }

@@ -41,7 +41,7 @@ import Testing
         }
         for (sinks, expected) in [([], 0), ([.closure { _ in }], 0), ([log], 1)] as [([ReportSink], Int)] {
             let reporter = try reporter(sinks)
-            reporter.tell("stall monitor started", metadata())
+            reporter.logNotice("stall monitor started", metadata())
             try run(reporter)
             #expect(wordings == expected)
         }
@@ -126,7 +126,7 @@ import Testing
         var iterator = stream.makeAsyncIterator()
         for _ in 0..<20 {
             let report = try #require(await iterator.next())
-            let file = try #require(WholeFile.read(scratch.path + "/" + report.fileName, limit: 1 << 20))
+            let file = try #require(AtomicFile.read(scratch.path + "/" + report.fileName, limit: 1 << 20))
             #expect(try StallReport(jsonData: file) == report)
         }
     }
@@ -164,7 +164,7 @@ import Testing
         let reporter = try reporter([.directory(path), log])
         // A file in the directory's place: nothing can be written there any more.
         try FileManager.default.removeItem(atPath: path)
-        try WholeFile.write([], to: path)
+        try AtomicFile.write([], to: path)
         let stream = reporter.streams.stream()
         for function in 0..<3 { reporter.submit(.fixture(function: function)) }
         try run(reporter)

@@ -44,7 +44,7 @@ import Testing
         #expect(first.reports.count == 20)
         #expect(first.reports == second.reports)
         #expect(try scratch.reports() == first.reports.sorted { $0.startedAt < $1.startedAt })
-        let lines = try #require(WholeFile.read(scratch.path + "/all.ndjson", limit: 1 << 24)).split(
+        let lines = try #require(AtomicFile.read(scratch.path + "/all.ndjson", limit: 1 << 24)).split(
             separator: UInt8(ascii: "\n"))
         #expect(try lines.map { try StallReport(jsonData: Array($0)) } == first.reports)
     }
@@ -107,7 +107,7 @@ import Testing
                 for index in 1...10 { reporter.submit(.fixture(function: 1, loop: "\(batch)-\(index)")) }
             }
             // All of one fingerprint: 1st, 2nd, 4th … 64th, so none is lost; they are held back.
-            #expect(eventually { reporter.counts.current.heldBack[.repeated] == 93 })
+            #expect(eventually { reporter.counts.current.suppressed[.repeated] == 93 })
             gate.post()
         }
         #expect(statistics.stalls == 101)
@@ -215,7 +215,7 @@ import Testing
         let each = 3_000 / size
         for _ in 0..<(each * 4 + 1) { try file.take(.ended(report, nil)) }
         let counts = ["", ".1", ".2", ".3"].map { suffix in
-            WholeFile.read(path + suffix, limit: 1 << 20).map { $0.count / size }
+            AtomicFile.read(path + suffix, limit: 1 << 20).map { $0.count / size }
         }
         #expect(counts == [1, each, each, nil])
     }
@@ -224,11 +224,11 @@ import Testing
     @Test func anUnfinishedLineIsEnded() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/stalls.ndjson"
-        try WholeFile.write(Array("{\"schemaVersion\"".utf8), to: path)
+        try AtomicFile.write(Array("{\"schemaVersion\"".utf8), to: path)
         let file = NDJSONFile(path: path, maximumBytes: 1 << 20, keep: 0)
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
         try file.take(.ended(report, nil))
-        let lines = try #require(WholeFile.read(path, limit: 1 << 20)).split(separator: UInt8(ascii: "\n"))
+        let lines = try #require(AtomicFile.read(path, limit: 1 << 20)).split(separator: UInt8(ascii: "\n"))
         #expect(try lines.dropFirst().map { try StallReport(jsonData: Array($0)) } == [report])
     }
 }

@@ -43,8 +43,8 @@ let reportLiteral = """
         { "name": "libc.so.6", "path": "/usr/lib/x86_64-linux-gnu/libc.so.6", "baseAddress": "0x7f1c31400000" }
       ],
       "monitor": {
-        "version": "0.1.0", "watchdogLateMilliseconds": 0.2, "captureMethods": ["read", "stop"],
-        "heldBack": { "rateLimit": 0, "repeats": 0, "debugger": 0 }
+        "version": "0.1.0", "watchdogLateMilliseconds": 0.2, "captureMethods": ["read", "ptrace"],
+        "suppressed": { "rateLimit": 0, "repeats": 0, "debugger": 0 }
       }
     }
     """

@@ -55,8 +55,8 @@ extension ReportBuilder {
         ReportBuilder(
             process: process, metadata: metadata, inApp: StallMonitor.InApp(),
             symbolication: ReportSymbolication(
-                symbolicator: symbolicator, functions: KnownFunctions(StallMonitor.InApp()), ownExecutable: nil,
-                timeLimit: .max, patience: .max
+                symbolicator: symbolicator, functions: FunctionClassifier(StallMonitor.InApp()), ownExecutable: nil,
+                timeLimit: .max, timeout: .max
             )
         )
     }

@@ -6,7 +6,7 @@ import Synchronization
 final class WatchedWorld: Sendable {
     let time: Atomic<UInt64>
     let records = Mutex<[StallRecord]>([])
-    let heldBack = HeldBackCounter()
+    let suppressed = SuppressionCounter()
 
     init(at time: UInt64) {
         self.time = Atomic(time)
@@ -15,19 +15,20 @@ final class WatchedWorld: Sendable {
     /// The states of all that was said, in order.
     var states: [StallReport.State] { records.withLock { $0.map(\.state) } }
 
-    func services(_ capturer: any StackCapturing) -> WatchServices {
-        WatchServices(
+    func services(_ capturer: any StackCapturing) -> WatchdogContext {
+        WatchdogContext(
             capturer: capturer, now: { self.time.load(ordering: .relaxed) },
-            submit: { record in self.records.withLock { $0.append(record) } }, heldBack: heldBack, rules: WatchRules()
+            submit: { record in self.records.withLock { $0.append(record) } }, suppressed: suppressed,
+            rules: WatchdogOptions()
         )
     }
 }
 
-extension LoopWatch {
+extension LoopSupervisor {
     /// Looks at the loop when it is that time in `world`, and returns when to look again.
     @discardableResult
-    mutating func look(at time: UInt64, in world: WatchedWorld) -> UInt64 {
+    mutating func poll(at time: UInt64, in world: WatchedWorld) -> UInt64 {
         world.time.store(time, ordering: .relaxed)
-        return look(at: time, countingFrom: 0, heldBack: .processStopped)
+        return poll(at: time, countingFrom: 0, suppressed: .processStopped)
     }
 }

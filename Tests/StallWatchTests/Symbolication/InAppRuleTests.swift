@@ -43,13 +43,14 @@ import Testing
 }
 
 @Suite struct CulpritRuleTests {
-    private func frame(_ function: String?, isInApp: Bool = true, isPlumbing: Bool? = nil) -> StallReport.Frame {
-        StallReport.Frame(offset: "0x1", function: function, isInApp: isInApp, isPlumbing: isPlumbing, kind: .code)
+    private func frame(_ function: String?, isInApp: Bool = true, isRuntimeFrame: Bool? = nil) -> StallReport.Frame {
+        StallReport.Frame(
+            offset: "0x1", function: function, isInApp: isInApp, isRuntimeFrame: isRuntimeFrame, kind: .code)
     }
 
     @Test func plumbingAndLibrariesAndNamelessFramesAreNotBlamed() {
         let frames = [
-            frame("memcpy", isInApp: false), frame(nil), frame("thunk for ()", isPlumbing: true), frame("save()"),
+            frame("memcpy", isInApp: false), frame(nil), frame("thunk for ()", isRuntimeFrame: true), frame("save()"),
             frame("main"),
         ]
         #expect(StallReport.culprit(of: frames, images: [])?.function == "save()")
@@ -62,12 +63,12 @@ import Testing
         ("_dispatch_worker_thread", "_dispatch_worker_thread"), ("start_thread", "start_thread"),
     ])
     func plumbingIsTold(function: String, symbol: String?) {
-        #expect(Plumbing.contains(function: function, symbol: symbol))
+        #expect(RuntimeFrame.contains(function: function, symbol: symbol))
     }
 
     @Test(arguments: ["save()", "closure #1 in save()", "main", "specialized NoteStore.save(_:)", "dispatch_sync"])
     func whatDoesWorkIsNoPlumbing(function: String) {
-        #expect(!Plumbing.contains(function: function, symbol: function))
+        #expect(!RuntimeFrame.contains(function: function, symbol: function))
     }
 }
 

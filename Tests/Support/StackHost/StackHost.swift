@@ -74,11 +74,11 @@ struct StackHost {
         guard let handle = cunwind_thread_open(engine, thread) else { Self.fail("\(name) has no thread \(thread)") }
         defer { cunwind_thread_close(handle) }
         cunwind_engine_refresh_images(engine)
-        var look = cunwind_thread_look()
+        var status = cunwind_thread_status()
         var info = cunwind_capture_info()
-        cunwind_thread_look_at(handle, &look)
-        if look.is_blocked { show(name, thread, "read", cunwind_capture_read(engine, handle, stack, &info)) }
-        show(name, thread, "stop", cunwind_capture_stop(engine, handle, stack, &info))
+        cunwind_thread_inspect(handle, &status)
+        if status.is_blocked { show(name, thread, "read", cunwind_capture_read(engine, handle, stack, &info)) }
+        show(name, thread, "ptrace", cunwind_capture_stop(engine, handle, stack, &info))
     }
 
     private func show(_ name: String, _ thread: Int32, _ method: String, _ status: cunwind_status) {

@@ -45,7 +45,7 @@ import StallWatch
             stallOnce(milliseconds: Int.random(in: numbers[2]...numbers[3]))
         }
         monitor.stop()
-        let debugged = monitor.statistics.heldBack[.debugger]
+        let debugged = monitor.statistics.suppressed[.debugger]
         if debugged > 0 { tell("D \(debugged)") }
         tell("S \(monitor.statistics.stalls)")
     }

@@ -31,7 +31,7 @@ public struct ReportSink: Sendable {
             }
             let directory = try ReportDirectory(path: path)
             return SinkDescription(
-                name: "stallwatch-dir", interest: [.began, .updated, .ended, .heldBack], isStore: true
+                name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true
             ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
             }
@@ -81,7 +81,7 @@ public struct ReportSink: Sendable {
     /// The app's hooks.
     static func hooks(_ hooks: HookSink.Hooks) -> ReportSink {
         ReportSink { _, _ in
-            SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .heldBack, .escalated]) {
+            SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .suppressed, .escalated]) {
                 HookSink(hooks)
             }
         }

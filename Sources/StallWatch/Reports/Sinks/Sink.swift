@@ -7,7 +7,7 @@ enum Delivery: Sendable {
     /// A stall is over, or nobody will see its end.
     ///
     /// With a reason, it is not to be reported, only counted.
-    case ended(StallReport, HeldBackReason?)
+    case ended(StallReport, SuppressionReason?)
     /// A report that an earlier process has left, now `abandoned`.
     case recovered(StallReport)
     /// A stall has lasted for as long as the app does not want to wait.
@@ -30,7 +30,7 @@ enum Delivery: Sendable {
         case .began: .began
         case .updated: .updated
         case .ended(_, nil): .ended
-        case .ended: .heldBack
+        case .ended: .suppressed
         case .recovered: .recovered
         case .escalated: .escalated
         case .notice: .notice
@@ -43,7 +43,7 @@ enum Delivery: Sendable {
         static let began = Interest(rawValue: 1)
         static let updated = Interest(rawValue: 2)
         static let ended = Interest(rawValue: 4)
-        static let heldBack = Interest(rawValue: 8)
+        static let suppressed = Interest(rawValue: 8)
         static let recovered = Interest(rawValue: 16)
         static let escalated = Interest(rawValue: 32)
         static let notice = Interest(rawValue: 64)

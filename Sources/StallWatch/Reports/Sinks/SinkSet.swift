@@ -11,7 +11,7 @@ struct SinkSet: Sendable {
     private let others: [SinkWorker]
 
     /// - Throws: What a sink says that cannot work.
-    init(_ sinks: [ReportSink], counts: ReportCounts, notices: NoticeBoard) throws(StallWatchError) {
+    init(_ sinks: [ReportSink], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
         for sink in sinks {
@@ -43,7 +43,7 @@ struct SinkSet: Sendable {
     ///
     /// - Parameter reached: Where each store was when the last stall was over. A disk that takes too long is not waited for,
     ///   and not again before it has caught up.
-    func submitLast(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
+    func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
             reached = stores.map { $0.barrier() }
@@ -73,8 +73,8 @@ struct SinkSet: Sendable {
         for worker in others { worker.join(until: deadline) }
     }
 
-    private func wait(for barriers: [SinkWorker.Barrier], _ patience: UInt64) {
-        let deadline = monotonicNow() &+ patience
+    private func wait(for barriers: [SinkWorker.Barrier], _ timeout: UInt64) {
+        let deadline = monotonicNow() &+ timeout
         for barrier in barriers { barrier.wait(until: deadline) }
     }
 }

@@ -7,7 +7,7 @@ const text = (index) => (index === null ? null : data.strings[index]);
 
 const causeColours = {
   cpu: "#e8590c", lock: "#7c5cff", io: "#1c8fe3", sleep: "#7b8794", syscall: "#0fa894", paging: "#d9a406",
-  starved: "#e0489b", throttled: "#c2703d", deadlock: "#d6233b", unknown: "#a3adba",
+  cpuContention: "#e0489b", throttled: "#c2703d", deadlock: "#d6233b", unknown: "#a3adba",
 };
 const causeColour = (cause) => causeColours[cause] || causeColours.unknown;
 const causeOf = (stall) => text(stalls.cause[stall]) || "unknown";

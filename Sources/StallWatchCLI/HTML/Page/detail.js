@@ -33,7 +33,7 @@ function showDetail(host, stall) {
 // Where the thread's time went to: on a CPU, ready for one, waiting.
 function split(stall) {
   const shares = [
-    ["on CPU", stalls.onCPU[stall], causeColours.cpu], ["ready to run", stalls.runQueue[stall], causeColours.starved],
+    ["on CPU", stalls.onCPU[stall], causeColours.cpu], ["ready to run", stalls.runQueue[stall], causeColours.cpuContention],
     ["blocked", stalls.blocked[stall], causeColours.io],
   ];
   const sum = shares.reduce((all, share) => all + share[1], 0);

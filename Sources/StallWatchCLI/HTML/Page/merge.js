@@ -3,7 +3,7 @@
 // Functions of a stack from the thread's first one inwards; one that calls itself counts once.
 function functionsOf(node, isBottomUp, showsPlumbing) {
   const all = framesOf(node).map((frame) => data.frames.function[frame]);
-  let shown = showsPlumbing ? all : all.filter((name) => !data.functions.isPlumbing[name]);
+  let shown = showsPlumbing ? all : all.filter((name) => !data.functions.isRuntimeFrame[name]);
   if (shown.length === 0) shown = all;
   shown = shown.filter((name, index) => index === 0 || name !== shown[index - 1]);
   return isBottomUp ? shown : shown.reverse();

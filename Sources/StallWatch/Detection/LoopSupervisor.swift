@@ -1,0 +1,266 @@
+/// The watchdog's work for one loop: what its looks decide, carried out.
+struct LoopSupervisor {
+    let loop: LoopMonitor
+    private var detector: StallDetector
+    private var saturation: SaturationDetector?
+    private var stallRecord: StallRecord?
+    private var saturationRecord: StallRecord?
+    /// When the stall escalates; `nil` when it has, or never does.
+    private var escalation: UInt64?
+    /// The turn that has been counted as held back, so that no turn is counted twice.
+    private var heldBackTurn: UInt64 = 0
+    /// The turn in which the loop was found, by the last look, in a run that nobody observes, and how often its thread had
+    /// waited by then; `nil` if that look found it waiting, and so cannot tell that it waited no longer.
+    private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
+    /// The turn that was measured anew because it may have waited: nobody knows until when.
+    private var uncertainTurn: UInt64?
+    private var diagnostician: StallDiagnostician
+    private unowned let services: WatchdogContext
+
+    init(_ loop: LoopMonitor, _ services: WatchdogContext) {
+        self.loop = loop
+        self.services = services
+        detector = StallDetector(threshold: loop.threshold)
+        diagnostician = StallDiagnostician(threads: services.threads, waits: loop.recorder.waits)
+        // Only a loop that says when it waits can be told from one that never does.
+        saturation =
+            loop.source.tellsItsWaits ? services.saturationThreshold.map(SaturationDetector.init) : nil
+    }
+
+    /// When the turn that lasts now began.
+    var turnBegan: UInt64? { loop.recorder.snapshot().began }
+
+    /// Whether the last look found the loop in a turn that is too long.
+    var isInStall: Bool { detector.stall != nil }
+
+    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, its stall has used up
+    /// its samples and will ring at its end, or its thread is gone.
+    var mayPark: Bool {
+        let began = turnBegan
+        return began == nil || began == detector.stall?.turnBegan || began == detector.abandoned
+    }
+
+    /// Looks at the loop, does what has to be done, and returns when to look again (`.max`: when it calls).
+    mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
+        let nextBeat = loop.source.beat(loop.recorder, threshold: loop.threshold, at: time)
+        let snapshot = loop.snapshot()
+        if snapshot.isWaitingUnobserved, let began = snapshot.began { unobservedRun = (began, nil) }
+        detector.threshold = loop.threshold
+        let decision = detector.decide(snapshot, at: time, countingFrom: countingFrom)
+        for action in decision.actions {
+            switch action {
+            case .begin(let stall): begin(stall, at: time)
+            case .sample(let stall): sample(stall)
+            case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
+            }
+        }
+        // A process that was stopped is counted once by the watchdog, however many turns that concerns.
+        if reason == .paused, detector.stall == nil, let began = snapshot.began, began < countingFrom,
+            time &- began >= loop.threshold
+        {
+            suppress(began, reason)
+        }
+        if detector.stall == nil, let turn = snapshot.began,
+            case .thread(let thread) = loop.source.target(of: loop.recorder)
+        {
+            let reading = diagnostician.inspect(thread, turn: turn, threshold: loop.threshold, now: time)
+            // The sample of a stall is not to wait for the stalled thread.
+            if services.mayShareProcessor, let processor = reading?.processor {
+                services.capturer.leave(processor: processor)
+            }
+        }
+        watchSaturation(snapshot, at: time)
+        return min(decision.nextPoll ?? .max, nextBeat ?? .max, escalate(at: time) ?? .max)
+    }
+
+    /// The monitor stops: nobody will see the end of what still lasts.
+    mutating func leave(at time: UInt64) {
+        loop.source.remove()
+        if let stall = detector.stall {
+            if let ended = loop.recorder.stalledTurnEnd(stall.turnBegan) {
+                end(stall, at: ended)
+            } else if var record = stallRecord {
+                record.state = .abandoned
+                record.duration = time &- stall.start
+                services.submit(record)
+            }
+        }
+        if var record = saturationRecord, let saturation = saturation?.current {
+            record.state = .abandoned
+            record.duration = time &- saturation.since
+            services.submit(record)
+        }
+    }
+}
+
+// MARK: - Stalls
+
+extension LoopSupervisor {
+    private mutating func begin(_ stall: StallDetector.Stall, at time: UInt64) {
+        let target = loop.source.target(of: loop.recorder)
+        if case .thread(let thread) = target, services.ignoresDebugged, isTraced(thread) {
+            detector.measureAnew(from: time)
+            return suppress(stall.turnBegan, .debugger)
+        }
+        let isOver = loop.recorder.markStalled(stall.turnBegan) != nil
+        let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
+        let first = services.sample(target, age: services.now() &- stall.start)
+        let isOverNow = isOver || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
+        if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, target, first, waits: waits) {
+            loop.recorder.clearStalled()
+            uncertainTurn = stall.turnBegan
+            return detector.measureAnew(from: time)
+        }
+        stallRecord = StallRecord(stall, of: loop, target, at: time)
+        if uncertainTurn == stall.turnBegan { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
+        escalation = services.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
+        add(first, to: stall, of: target, isOver: isOver)
+    }
+
+    /// Whether the loop may have waited for its own events since the turn counts.
+    ///
+    /// That is so in a run in a mode without observers, unless the thread has not waited for anything: who computes, or
+    /// is blocked once and for all, goes on at the same number of waits a threshold later. It is also so after such a run,
+    /// which may have waited until a moment ago.
+    private mutating func mayHaveWaited(
+        _ stall: StallDetector.Stall, _ target: CaptureTarget, _ sample: StallRecord.Sample, waits: UInt64?
+    ) -> Bool {
+        let stack = try? sample.stack.get()
+        let isInRun = stack.map { loop.source.isInUnobservedRun($0, nesting: stall.nesting) } ?? false
+        guard isInRun || unobservedRun?.turnBegan == stall.turnBegan else { return false }
+        if let waits, waits == unobservedRun?.waits { return false }
+        // Counted after the capture: to be stopped for it is a wait, too.
+        unobservedRun = isInRun ? (stall.turnBegan, self.waits(of: target)) : nil
+        return true
+    }
+
+    /// The same of a turn that has ended since it was looked at: the stack is that of something else.
+    private func hadWaited(_ stall: StallDetector.Stall, waits: UInt64?) -> Bool {
+        guard let unobservedRun, unobservedRun.turnBegan == stall.turnBegan else { return false }
+        return waits == nil || waits != unobservedRun.waits
+    }
+
+    private func waits(of target: CaptureTarget) -> UInt64? {
+        guard case .thread(let thread) = target else { return nil }
+        return voluntarySwitches(of: thread)
+    }
+
+    private mutating func sample(_ stall: StallDetector.Stall, escalates: Bool = false) {
+        let target = loop.source.target(of: loop.recorder)
+        add(
+            services.sample(target, age: services.now() &- stall.start), to: stall, of: target, escalates: escalates
+        )
+    }
+
+    private mutating func add(
+        _ sample: StallRecord.Sample, to stall: StallDetector.Stall, of target: CaptureTarget, isOver: Bool = false,
+        escalates: Bool = false
+    ) {
+        guard var record = stallRecord else { return }
+        var sample = sample
+        if sample.isThreadGone, record.samples.isEmpty {
+            // Nobody runs the loop any more, so nobody waits for it.
+            loop.recorder.clearStalled()
+            stallRecord = nil
+            detector.abandon()
+            return suppress(stall.turnBegan, .threadEnded)
+        }
+        // A queue may have been handed on to another thread.
+        let isThreadGone = sample.isThreadGone && loop.source.target(of: loop.recorder) == target
+        sample.isValid = !isOver && !isThreadGone && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
+        // For a thread that is gone nobody waits: no reason to do anything about it.
+        if escalates { record.isEscalated = !sample.isThreadGone }
+        record.samples.append(sample)
+        if isThreadGone {
+            stallRecord = record
+            detector.abandon()
+            return end(stall, at: services.now())
+        }
+        if case .thread(let thread) = target {
+            let recorder = loop.recorder
+            record.cause = diagnostician.sample(
+                thread, stack: try? sample.stack.get(), start: stall.start, isFirst: record.samples.count == 1,
+                isOver: { isOver || recorder.stalledTurnEnd(stall.turnBegan) != nil }
+            )
+        }
+        record.duration = max(record.duration, services.now() &- stall.start)
+        record.captureMethods = services.capturer.methods
+        // In a deadlock all of the process matters, and nobody will come back to be asked again.
+        let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
+        if isDeadlock || services.capturesAllThreads && record.samples.count == 1 {
+            record.captureOtherThreads(than: target, with: services)
+        }
+        record.suppressed = services.suppressed.current
+        stallRecord = record
+        services.submit(record)
+    }
+
+    private mutating func end(_ stall: StallDetector.Stall, at end: UInt64) {
+        loop.recorder.clearStalled()
+        guard var record = stallRecord else { return }
+        record.state = .ended
+        // It was seen to be over the threshold: that is the least that can be true.
+        record.duration = max(end &- min(stall.start, end), record.threshold)
+        record.suppressed = services.suppressed.current
+        if let thread = record.loop.thread?.id {
+            let cause = diagnostician.end(thread, start: stall.start, end: stall.start &+ record.duration)
+            record.cause = cause ?? record.cause
+        }
+        stallRecord = nil
+        services.submit(record)
+    }
+
+    /// Lets a stall escalate when it is time, with a sample of that moment.
+    ///
+    /// Returns when that will be.
+    private mutating func escalate(at time: UInt64) -> UInt64? {
+        guard let stall = detector.stall, stallRecord != nil, let due = escalation else { return nil }
+        guard time >= due else { return due }
+        // Whoever is this late itself was stopped, and so was the loop: it gets one more threshold to come back.
+        guard time &- due <= loop.threshold else {
+            escalation = time &+ loop.threshold
+            return escalation
+        }
+        escalation = nil
+        guard loop.recorder.stalledTurnEnd(stall.turnBegan) == nil else { return nil }
+        sample(stall, escalates: true)
+        return nil
+    }
+
+    private mutating func suppress(_ turn: UInt64, _ reason: SuppressionReason) {
+        guard turn != heldBackTurn else { return }
+        heldBackTurn = turn
+        services.suppressed.add(reason)
+    }
+}
+
+// MARK: - Saturation
+
+extension LoopSupervisor {
+    private mutating func watchSaturation(_ snapshot: TurnSnapshot, at time: UInt64) {
+        switch saturation?.decide(snapshot, at: time) {
+        case .begin(let saturation):
+            let target = loop.source.target(of: loop.recorder)
+            var record = StallRecord(
+                saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
+            var sample = services.sample(target, age: time &- saturation.since)
+            sample.isValid = true
+            record.samples.append(sample)
+            record.captureMethods = services.capturer.methods
+            record.suppressed = services.suppressed.current
+            saturationRecord = record
+            loop.recorder.markSaturated(saturation.since)
+            services.submit(record)
+        case .end(let saturation):
+            guard var record = saturationRecord else { return }
+            record.state = .ended
+            record.turns = saturation.lastTurn - saturation.firstTurn
+            let end = loop.recorder.saturationEnd ?? time
+            record.duration = max(end &- min(saturation.since, end), record.threshold)
+            saturationRecord = nil
+            services.submit(record)
+        case nil:
+            break
+        }
+    }
+}

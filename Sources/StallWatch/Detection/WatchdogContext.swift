@@ -1,0 +1,114 @@
+internal import CLinux
+import Synchronization
+
+/// What the watchdog's work for its loops has in common.
+///
+/// Used on the watchdog's thread only, but for the counts.
+final class WatchdogContext {
+    let capturer: any StackCapturing
+    let now: @Sendable () -> UInt64
+    let submit: @Sendable (StallRecord) -> Void
+    let suppressed: SuppressionCounter
+    let capturesAllThreads: Bool
+    let ignoresDebugged: Bool
+    /// How long a loop may go without waiting, in nanoseconds; `nil` for as long as it likes.
+    let saturationThreshold: UInt64?
+    /// After how many thresholds a stall escalates; `nil` for never.
+    let escalationMultiple: Int?
+    /// The monitor's own threads, which are in no report.
+    let ownThreads: Set<Int32>
+    /// Threads as a diagnosis sees them.
+    let threads: ProcessThreads
+    /// Whether the watchdog may be on the processor of a loop's thread: a loop has just woken it, or has just stalled.
+    ///
+    /// Only then it looks for another: to move is a context switch, as much as a wake-up.
+    var mayShareProcessor = true
+
+    init(
+        capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
+        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, rules: WatchdogOptions
+    ) {
+        self.capturer = capturer
+        self.now = now
+        self.submit = submit
+        self.suppressed = suppressed
+        capturesAllThreads = rules.capturesAllThreads
+        ignoresDebugged = rules.ignoresDebugged
+        saturationThreshold = rules.saturationThreshold
+        escalationMultiple = rules.escalationMultiple
+        ownThreads = [clinux_gettid()]
+        threads = ProcessThreads(capturer: capturer)
+    }
+
+    /// Takes the stack, or the stacks, that explain what lasts now.
+    ///
+    /// Whether it is valid is for the caller to say.
+    func sample(_ target: CaptureTarget, age: UInt64) -> StallRecord.Sample {
+        var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
+        switch target {
+        case .thread(let thread): sample.stack = capture(thread)
+        case .unknown: sample.stack = .failure(CaptureError(description: "the loop's thread is not known yet"))
+        case .pool:
+            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its workers"))
+            sample.workers = captureAll(than: ownThreads).threads
+        }
+        sample.images = capturer.images()
+        return sample
+    }
+
+    /// Captures every thread of the process but `excluded`, one after another; what goes over the limit is counted.
+    func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
+        let others = ThreadList.current().filter { !excluded.contains($0) }
+        let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
+            StallRecord.OtherThread(thread: .init(thread), stack: capture(thread))
+        }
+        return (threads, max(others.count - threads.count, 0))
+    }
+
+    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
+        do throws(CaptureError) {
+            return .success(try capturer.capture(thread: thread))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// The parts of a configuration that the watchdog goes by.
+struct WatchdogOptions: Sendable, Equatable {
+    var capturesAllThreads = false
+    var ignoresDebugged = true
+    var saturationThreshold: UInt64?
+    /// After how many thresholds a stall escalates; `nil` for never.
+    var escalationMultiple: Int?
+}
+
+/// Counts what is held back; written by the watchdog, read by anybody.
+final class SuppressionCounter: Sendable {
+    private let counts = Mutex(SuppressionCounts())
+
+    /// The counts so far.
+    var current: SuppressionCounts { counts.withLock { $0 } }
+
+    func add(_ reason: SuppressionReason) {
+        counts.withLock { $0[reason] += 1 }
+    }
+}
+
+/// Whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
+func isTraced(_ thread: Int32) -> Bool {
+    (statusNumber(of: thread, "TracerPid:") ?? 0) != 0
+}
+
+/// How often the thread has waited for something (`voluntary_ctxt_switches` in /proc/…/status, proc(5)).
+func voluntarySwitches(of thread: Int32) -> UInt64? {
+    statusNumber(of: thread, "voluntary_ctxt_switches:")
+}
+
+/// The number in the line of /proc/…/status that begins with `prefix`; `nil` if there is none, or no such thread.
+private func statusNumber(of thread: Int32, _ prefix: StaticString) -> UInt64? {
+    guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
+        status.skip(pastLinePrefix: prefix)
+    else { return nil }
+    return status.number()
+}

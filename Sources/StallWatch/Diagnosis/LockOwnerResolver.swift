@@ -1,0 +1,143 @@
+import Glibc
+
+/// Follows a thread's wait for a lock to the lock's owner, to the lock that the owner waits for, and so on.
+///
+/// Used by the watchdog. Owners are captured like any thread: one that waits is only read.
+struct LockOwnerResolver {
+    /// What the chain asks of the process; a protocol, so that chains can be tested without threads.
+    protocol Threads {
+        /// What the thread is in now, and how often it has given up its CPU; `nil` when it has ended.
+        func state(of thread: Int32) -> ThreadState?
+        /// The thread's stack.
+        func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError>
+        /// The functions of a stack's innermost frames.
+        func names(of stack: CapturedStack) -> [NamedFrame]
+        /// The thread's name.
+        func describe(_ thread: Int32) -> StallReport.ThreadDescription
+        /// The images that stacks refer to.
+        func images() -> ImageList
+    }
+
+    /// One look at a thread.
+    ///
+    /// Two equal ones say that it has not moved in between.
+    struct ThreadState: Equatable {
+        var activity: ThreadActivity
+        var voluntarySwitches: UInt64
+    }
+
+    /// Owners that are followed at most.
+    static let maximumOwners = 16
+
+    let threads: any Threads
+    let memory: any MemoryReading
+
+    /// A thread whose lock has been identified.
+    private struct Link {
+        var thread: Int32
+        var state: ThreadState
+        var frames: [NamedFrame]
+        var site: AwaitedLock
+    }
+
+    private var identifier: LockIdentifier {
+        LockIdentifier(memory: memory, isLive: { threads.state(of: $0) != nil })
+    }
+
+    /// The wait of the thread `waiter`, whose stack is `stack`, or `nil` if it does not wait for a lock.
+    func follow(_ waiter: Int32, stack: CapturedStack?) -> LockOwnership? {
+        guard let state = threads.state(of: waiter), let first = link(waiter, state, stack) else { return nil }
+        var wait = LockOwnership(site: first.site, images: threads.images())
+        var links = [first]
+        var last: Link? = first
+        while let link = last, let owner = link.site.owner {
+            guard wait.owners.count < Self.maximumOwners else {
+                wait.isCutOff = true
+                break
+            }
+            let closesCircle = links.contains { $0.thread == owner }
+            let (described, next) = describe(owner, own: owner == waiter ? stack : nil)
+            wait.owners.append(described)
+            if closesCircle {
+                // The stalled thread may wait outside of the circle that the others are in: that is no better for it.
+                wait.isDeadlock = links.allSatisfy(isUnchanged)
+                break
+            }
+            if let next { links.append(next) }
+            last = next
+        }
+        // What has moved meanwhile was no owner of anything that still waits.
+        if let moved = links.firstIndex(where: { !isUnchanged($0) }) {
+            wait.owners = Array(wait.owners.prefix(moved))
+            if moved == 0 { wait.site.ownership = .unknown("the lock changed hands while it was looked at") }
+            wait.isDeadlock = false
+        }
+        return wait
+    }
+
+    /// An owner as it is reported, and its own wait for a lock if it waits for one.
+    private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
+        let before = threads.state(of: thread)
+        let captured = stack.map(Result.success) ?? threads.capture(thread)
+        let after = threads.state(of: thread)
+        var owner = LockOwnership.Owner(
+            thread: threads.describe(thread), stack: captured, systemCall: nil, waitsFor: nil,
+            isRunning: after?.activity == .running
+        )
+        guard let after, before == after, case .waiting(let call) = after.activity else { return (owner, nil) }
+        owner.systemCall = DescribedCall(call, memory: memory)
+        let link = link(thread, after, try? captured.get())
+        owner.waitsFor = link?.site
+        return (owner, link)
+    }
+
+    private func link(_ thread: Int32, _ state: ThreadState, _ stack: CapturedStack?) -> Link? {
+        guard case .waiting(let call) = state.activity else { return nil }
+        // A stack that was taken in another wait says nothing about this one.
+        let isOfThisWait = stack?.frames.first?.address == call.programCounter
+        let frames = isOfThisWait ? stack.map(threads.names) ?? [] : []
+        guard let site = identifier.identify(call, of: thread, in: frames) else { return nil }
+        return Link(thread: thread, state: state, frames: frames, site: site)
+    }
+
+    /// Whether the thread still waits for the same lock of the same owner, without having moved in between.
+    private func isUnchanged(_ link: Link) -> Bool {
+        guard case .waiting(let call) = link.state.activity,
+            identifier.identify(call, of: link.thread, in: link.frames) == link.site
+        else { return false }
+        return threads.state(of: link.thread) == link.state
+    }
+}
+
+/// The threads of this process, for real.
+final class ProcessThreads: LockOwnerResolver.Threads {
+    private let capturer: any StackCapturing
+    private let functionNames = WaitFunctionNames()
+
+    /// Reads the names of the functions that wait: some milliseconds.
+    init(capturer: any StackCapturing) {
+        self.capturer = capturer
+        functionNames.prepare(for: capturer.images())
+    }
+
+    func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
+        guard let reading = ThreadFiles(thread: thread)?.read(), reading.isAlive else { return nil }
+        return LockOwnerResolver.ThreadState(activity: reading.activity, voluntarySwitches: reading.voluntarySwitches)
+    }
+
+    func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
+        do throws(CaptureError) {
+            return .success(try capturer.capture(thread: thread))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    func names(of stack: CapturedStack) -> [NamedFrame] {
+        functionNames.names(of: stack.frames, in: capturer.images())
+    }
+
+    func describe(_ thread: Int32) -> StallReport.ThreadDescription { .init(thread) }
+
+    func images() -> ImageList { capturer.images() }
+}

@@ -1,0 +1,114 @@
+import CUnwind
+import CUnwindTestSupport
+import Foundation
+import Testing
+
+/// A thread in any state is captured whole, and goes on as if nothing had been.
+@Suite(.serialized) struct ThreadStateTests {
+    /// A posture, how deep in it, and the ways that give a whole stack then.
+    struct Case: CustomTestStringConvertible, Sendable {
+        var name: String
+        var posture: cunwind_test_posture
+        var depth: UInt32
+        var ways: [CaptureEngine.Way]
+
+        init(_ name: String, _ posture: cunwind_test_posture, depth: UInt32 = 3, by ways: CaptureEngine.Way...) {
+            self.name = name
+            self.posture = posture
+            self.depth = depth
+            self.ways = ways
+        }
+
+        var testDescription: String { "\(name), depth \(depth)" }
+    }
+
+    /// At about 1 KiB a frame, a stack of 200 frames is more than is copied of one whose end is not known yet.
+    static let cases = [
+        Case("on CPU", CUNWIND_TEST_SPINNING, depth: 0, by: .stop, .signal),
+        Case("on CPU", CUNWIND_TEST_SPINNING, depth: 200, by: .stop, .signal),
+        Case("in a signal handler", CUNWIND_TEST_IN_SIGNAL_HANDLER, by: .stop, .signal),
+        Case("on an alternate stack", CUNWIND_TEST_IN_ALTERNATE_STACK, by: .stop, .signal),
+        Case("below a stale return address", CUNWIND_TEST_BELOW_LEFTOVER, by: .stop, .signal),
+        Case("after a call of NULL", CUNWIND_TEST_CALLED_NULL, by: .stop, .signal),
+        Case("blocked under a frame without a fixed size", CUNWIND_TEST_IN_ALLOCA, by: .read, .stop),
+        Case("blocking signals", CUNWIND_TEST_BLOCKING_SIGNALS, by: .stop),
+    ]
+
+    @Test(arguments: cases)
+    func theStackIsWholeAndTheThreadGoesOn(posture: Case) throws {
+        let thread_state = try #require(cunwind_test_thread_start(posture.posture, posture.depth))
+        let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
+        for way in posture.ways {
+            // One that polls is met between two waits now and then.
+            var status = engine.capture(by: way)
+            for _ in 0..<10 where status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED {
+                usleep(1000)
+                status = engine.capture(by: way)
+            }
+            #expect(status == CUNWIND_OK, "\(way), errno \(engine.info.error)")
+            #expect(engine.isComplete, "\(way): end \(engine.stack.end)")
+            let inPosture = engine.addresses.filter(cunwind_test_thread_contains)
+            // With a frame without a fixed size the function calls nothing of itself.
+            let expected = posture.posture == CUNWIND_TEST_IN_ALLOCA ? 1 : Int(posture.depth) + 1
+            #expect(inPosture.count >= expected, "\(way): frames of the function that took the posture")
+            #expect(engine.stack.omitted_count == 0)
+        }
+        #expect(cunwind_test_thread_stop(thread_state) > 0, "the thread did not go on")
+    }
+
+    /// Of 2,000 frames of 1 KiB both ends are kept, and the cut is marked.
+    @Test(arguments: [CaptureEngine.Way.stop, .signal])
+    func ofAStackBeyondTheLimitBothEndsAreKept(way: CaptureEngine.Way) throws {
+        let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 2000))
+        let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
+        #expect(engine.capture(by: way) == CUNWIND_OK)
+        #expect(engine.isComplete)
+        let stack = engine.stack
+        #expect(stack.frame_count <= UInt32(CUNWIND_MAX_FRAMES))
+        #expect(stack.omitted_at > 0)
+        #expect(stack.omitted_count > 0)
+        #expect(stack.is_omitted_count_exact == 0, "2 MiB are more than is copied")
+        #expect(engine.info.stack_bytes <= UInt64(CUNWIND_MAX_STACK_BYTES))
+        #expect(cunwind_test_thread_stop(thread_state) > 0, "the thread did not go on")
+    }
+
+    /// Where a signal has to be used, the app's own handler of it goes on getting its signals.
+    @Test func aSignalThatTheAppUsesGoesToItsHandler() {
+        let result = cunwind_test_shared_signal()
+        #expect(result.captures == 200)
+        #expect(result.sent == 200)
+        #expect(result.arrived == result.sent)
+        #expect(result.is_put_back)
+    }
+
+    @Test func noSignalIsSentToAThreadThatBlocksIt() throws {
+        let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_BLOCKING_SIGNALS, 3))
+        let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
+        #expect(try engine.status().signal_is_blocked)
+        #expect(engine.capture(by: .signal) == CUNWIND_SIGNAL_BLOCKED)
+        #expect(engine.stack.frame_count == 0)
+        #expect(engine.info.capture_nanoseconds < UInt64(CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS))
+        #expect(cunwind_test_thread_stop(thread_state) > 0)
+    }
+
+    /// The parent of a vfork(2) waits in state D until its child, which sleeps for 400 ms, is done.
+    @Test func aThreadInUninterruptibleSleepIsReadAndCannotBeStopped() throws {
+        let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_VFORK, 3))
+        let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
+        let status = try engine.status()
+        #expect(status.is_blocked)
+        #expect(status.state == CChar(UInt8(ascii: "D")))
+
+        #expect(engine.capture(by: .read) == CUNWIND_OK)
+        #expect(engine.isComplete, "end \(engine.stack.end)")
+        #expect(engine.addresses.filter(cunwind_test_thread_contains).count >= 4)
+        #expect(engine.info.held_nanoseconds == 0)
+        #expect(engine.info.capture_nanoseconds < 50_000_000)
+
+        // The stop lets it go when its time is up, and the thread is none the wiser.
+        #expect(engine.capture(by: .stop) == CUNWIND_TIMED_OUT)
+        #expect(engine.info.capture_nanoseconds < 4 * UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
+        #expect(try engine.status().state == CChar(UInt8(ascii: "D")), "the stop ended the wait")
+        #expect(cunwind_test_thread_stop(thread_state) > 0, "vfork did not return")
+    }
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Tests scripts/summarize-failures.sh with commands that print what Swift Testing prints.
+set -euo pipefail
+
+script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/summarize-failures.sh
+failures=0
+
+# expect NAME STATUS LAST_LINES BODY: the script, given a command that does BODY, exits with STATUS and ends with LAST_LINES.
+expect() {
+    local output status=0
+    output=$("$script" bash -c "$4") || status=$?
+    if [ "$status" -ne "$2" ] || [ "${output: -${#3}}" != "$3" ]; then
+        printf '%s: exit status %d, output:\n%s\n' "$1" "$status" "$output"
+        failures=$((failures + 1))
+    fi
+}
+
+expect "a command that passes says nothing more" 0 "✔ Test run passed" "echo '✔ Test run passed'"
+expect "issues and their details are said again" 3 \
+    "what was said of them:
+✘ Test a() recorded an issue at A.swift:3:4: Expectation failed
+↳ because
+  of this" "
+echo '✘ Test a() recorded an issue at A.swift:3:4: Expectation failed'
+echo '↳ because'
+echo '  of this'
+echo '✔ Test b() passed'
+echo '↳ of another test'
+echo '✘ Test a() failed after 1 seconds with 1 issue.'
+echo '↳ /// A comment of its declaration.'
+exit 3"
+expect "a command that dies without an issue keeps its status" 137 "what was said of them:" 'kill -KILL $$'
+
+if ((failures > 0)); then
+    echo "summarize-failures-tests.sh: $failures failed" >&2
+    exit 1
+fi
+echo "summarize-failures-tests.sh: all passed"

@@ -1,0 +1,125 @@
+import Synchronization
+import Testing
+
+@testable import StallWatch
+
+/// A stall whose thread ends before its turn does.
+@Suite struct LoopSupervisorTests {
+    private static let threshold: UInt64 = 100_000_000
+    private static let begin: UInt64 = 1_000_000_000
+    /// Numbers that no thread has (proc(5), pid_max).
+    private static let thread = Int32.max
+    private static let otherThread = Int32.max - 1
+
+    /// A loop whose thread the test chooses.
+    private final class Source: LoopSource {
+        let kind = StallReport.LoopKind.runLoop
+        let thread = Atomic<Int32>(LoopSupervisorTests.thread)
+
+        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
+    }
+
+    /// Captures threads that live.
+    private final class Capturer: StackCapturing {
+        /// What happens when a thread that has ended is captured; `nil` while it lives.
+        var threadHasEnded: (() -> Void)?
+        let methods = [CapturedStack.Method.read]
+
+        func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+            guard let threadHasEnded else { return .stub([0x1000]) }
+            threadHasEnded()
+            throw CaptureError(description: "the thread has ended", isThreadGone: true)
+        }
+
+        func images() -> ImageList { ImageList() }
+
+        /// The processors that it was told to leave.
+        private(set) var left: [Int32] = []
+
+        func leave(processor: Int32) { left.append(processor) }
+    }
+
+    private let world = WatchedWorld(at: Self.begin)
+    private let source = Source()
+    private let capturer = Capturer()
+    private let services: WatchdogContext
+    private let loop: LoopMonitor
+    private var watch: LoopSupervisor
+
+    init() {
+        services = world.services(capturer)
+        loop = LoopMonitor(
+            label: "mortal", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
+        )
+        watch = LoopSupervisor(loop, services)
+        loop.recorder.beginTurn(at: Self.begin)
+    }
+
+    /// Looks at the loop at that time, and returns when to look again.
+    private mutating func poll(at time: UInt64) -> UInt64 {
+        watch.poll(at: time, in: world)
+    }
+
+    @Test mutating func aStallEndsWithItsThread() throws {
+        let next = poll(at: Self.begin + Self.threshold)
+        #expect(world.states == [.ongoing])
+        capturer.threadHasEnded = {}
+        let last = poll(at: next)
+        #expect(world.states == [.ongoing, .ended])
+        let record = try #require(world.records.withLock { $0.last })
+        #expect(record.duration == next - Self.begin)
+        #expect(record.samples.map(\.isValid) == [true, false])
+        #expect(record.samples.last?.isThreadGone == true)
+        #expect(poll(at: last) == .max)
+        #expect(watch.mayPark, "nothing is left to look at")
+        watch.leave(at: last + 1)
+        #expect(world.states == [.ongoing, .ended], "it is told once")
+    }
+
+    /// As a worker of a dispatch queue that has handed the queue on.
+    @Test mutating func aStallGoesOnWithAnotherThread() {
+        let next = poll(at: Self.begin + Self.threshold)
+        capturer.threadHasEnded = { [source] in source.thread.store(Self.otherThread, ordering: .relaxed) }
+        #expect(poll(at: next) < .max)
+        #expect(world.states == [.ongoing, .ongoing])
+    }
+
+    /// Where both share one, the sample waits for the stalled thread.
+    @Test mutating func theProcessorOfAThreadThatMayStallIsLeftOncePerPoll() throws {
+        source.thread.store(try #require(ownThread()), ordering: .relaxed)
+        let next = poll(at: Self.begin + 1)
+        #expect(capturer.left.count == 1 && capturer.left.allSatisfy { $0 >= 0 })
+        _ = poll(at: next)
+        #expect(world.states == [.ongoing])
+        #expect(capturer.left.count == 1, "a stall has its sample")
+        #expect(watch.isInStall, "the watchdog moves again for the turn after it")
+    }
+
+    @Test mutating func whileLoopsTurnNoProcessorIsLeft() throws {
+        source.thread.store(try #require(ownThread()), ordering: .relaxed)
+        services.mayShareProcessor = false
+        _ = poll(at: Self.begin + 1)
+        #expect(capturer.left.isEmpty, "a move is a context switch")
+    }
+
+    @Test mutating func aThreadThatIsGoneAtTheThresholdIsCountedAndLeftAlone() {
+        capturer.threadHasEnded = {}
+        let next = poll(at: Self.begin + Self.threshold)
+        #expect(world.states.isEmpty)
+        #expect(world.suppressed.current[.threadEnded] == 1)
+        #expect(poll(at: next) == .max)
+        #expect(watch.mayPark, "a watchdog that may not park looks again at once, and again")
+        #expect(world.suppressed.current[.threadEnded] == 1)
+    }
+
+    @Test mutating func aTurnThatNeverEndsIsWatchedAgainWhenTheNextOneBegins() {
+        capturer.threadHasEnded = {}
+        _ = poll(at: Self.begin + Self.threshold)
+        capturer.threadHasEnded = nil
+        let begin = Self.begin + 3 * Self.threshold
+        loop.recorder.beginTurn(at: begin)
+        #expect(!watch.mayPark)
+        _ = poll(at: begin + Self.threshold)
+        #expect(world.states == [.ongoing])
+    }
+}
