@@ -61,7 +61,7 @@ final class WatchdogContext {
 
     /// Captures every thread of the process but `excluded`, one after another; what goes over the limit is counted.
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
-        let others = ThreadList.current().filter { !excluded.contains($0) }
+        let others = ThreadIdentity.all().filter { !excluded.contains($0) }
         let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
             StallRecord.OtherThread(thread: .init(thread), stack: capture(thread))
         }

@@ -16,7 +16,7 @@ struct LockOwnerResolver {
         /// The functions of a stack's innermost frames.
         func names(of stack: CapturedStack) -> [NamedFrame]
         /// The thread's name.
-        func describe(_ thread: Int32) -> StallReport.ThreadDescription
+        func describe(_ thread: Int32) -> ThreadIdentity
         /// The images that stacks refer to.
         func images() -> ImageList
     }
@@ -140,7 +140,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         functionNames.names(of: stack.frames, in: capturer.images())
     }
 
-    func describe(_ thread: Int32) -> StallReport.ThreadDescription { .init(thread) }
+    func describe(_ thread: Int32) -> ThreadIdentity { .init(thread) }
 
     func images() -> ImageList { capturer.images() }
 }

@@ -10,30 +10,37 @@ struct ReportBuilder {
     let inApp: StallMonitor.InApp
     let symbolication: ReportSymbolication
 
-    /// The report, with its names and lines.
+    /// The report with names and lines.
     ///
     /// - Parameters:
     ///   - record: The raw facts.
-    ///   - whenLate: Is given the report as far as it has come, if names and lines take longer than they may.
-    ///   - meanwhile: Is called again and again while names and lines are looked up.
-    func report(
-        of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }, meanwhile: () -> Void = {}
-    ) -> StallReport {
-        symbolication.symbolicate(unnamedReport(of: record), whenLate: whenLate, meanwhile: meanwhile)
+    ///   - whenLate: Takes the report as far as it has come, if names and lines take longer than the time limit.
+    func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
+        let symbolicator = symbolication.symbolicator
+        return symbolication.symbolicate(
+            rawReport(of: record) { WorkerGroups.isInWorkerFunction($0, $1, symbolicator) }, whenLate: whenLate
+        )
     }
 
-    /// The report without any function's name: what can be written at once.
-    func unnamedReport(of record: StallRecord) -> StallReport {
+    /// The report without any name, which can be written at once.
+    ///
+    /// - Parameters:
+    ///   - record: The raw facts.
+    ///   - isWorker: Whether a frame shows that its thread is a pool's worker. By default every thread counts as one,
+    ///     because that cannot be told without names.
+    func rawReport(
+        of record: StallRecord, isWorker: (CapturedStack.Frame, ImageList) -> Bool = { _, _ in true }
+    ) -> StallReport {
         var tables = ReportTables(inApp: inApp)
         let samples = record.samples.map { sample in
-            let workers = WorkerGroups.group(sample, &tables, symbolication.symbolicator)
+            let workers = WorkerGroups.group(sample, &tables, isWorker: isWorker)
             let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
             return describe(sample, stack: own ?? workers?.first?.stack, workers: workers)
         }
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
             return StallReport.OtherThread(
-                thread: other.thread,
+                thread: .init(other.thread),
                 stack: captured.map { tables.stack($0, in: record.otherImages) },
                 reason: other.stack.reason,
                 threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
@@ -44,14 +51,14 @@ struct ReportBuilder {
         return StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
-            kind: record.kind,
-            state: record.state,
+            kind: .init(rawValue: record.kind.rawValue),
+            state: .init(rawValue: record.state.rawValue),
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
             thresholdMilliseconds: milliseconds(record.threshold),
             process: process,
             metadata: metadata,
-            loop: record.loop,
+            loop: .init(record.loop),
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             turns: record.turns,
             callout: record.isGap ? .outside : nil,
