@@ -108,8 +108,12 @@ import Testing
         submit.withLock { $0 = reporter.submit }
         var first = StallRecord.fixture(state: .ongoing)
         first.samples += StallRecord.fixture(function: 1).samples
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
         reporter.submit(first)
-        try run(reporter)
+        #expect(eventually { seen.withLock { !$0.isEmpty } })
+        reporter.close()
+        thread.join()
         #expect(seen.withLock { $0 } == [["no name", "no name"]])
         #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
     }
