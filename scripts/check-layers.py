@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
-"""Checks the direction of references in Sources/: between modules, between folders, and from file names to declarations.
+"""Checks which way the references in Sources/ point, and that files are named after what they declare.
 
     scripts/check-layers.py [--root DIRECTORY] [--layout new|old] [--count]
 
-1. Modules. A file imports only those modules of Sources/ that MODULES allows for its own. One file at most imports each
-   module of IMPORTED_ONCE. Modules that have no folder in Sources/ (the system's, other packages') are ignored.
-2. Folders. A file in a folder of Sources/StallWatch refers only to folders that FOLDERS allows for its own: it uses
-   no name there that a file of another folder declares at its top level (type, protocol, typealias, function, variable).
+1. Modules. A file imports only those modules of Sources/ that MODULES allows for its own. At most one file imports a
+   module of IMPORTED_ONCE. Modules without a folder in Sources/ (the system's, other packages') are ignored.
+2. Folders. A file in a folder of Sources/StallWatch refers only to the folders that LAYOUTS allows for its own: it uses
+   no name that another folder declares at the top level of a file (type, protocol, typealias, function, variable).
 3. Names. A file that declares a type or an extension is named after one: `Name.swift` declares or extends `Name`,
    `Type+Topic.swift` extends `Type`. Files with nothing but functions and variables may have any name. NAME_EXCEPTIONS
    lists the others, each with its reason.
 
 This is a reader of tokens, not a compiler. It does not see members that an extension in a forbidden folder adds to a
-type of an allowed one. Names declared as private are known in their own file only. A name is taken for something else
-where it follows a dot, is an argument's label, is a type nested in the type around it, or is declared by the same file.
+type of an allowed one. Private names count in their own file only. A name is not taken for a reference if it follows a
+dot, is an argument's label, is a type nested in the type around it, or if the file has a name of its own like it.
 
---count prints how many references lead from folder to folder (a file that uses a name counts once), how many of them are
-forbidden, and how many types are in a file of another name. `--layout old` judges the six folders before the split, each of which was to know only the next one.
+--count prints how many references lead from folder to folder (a file that uses a name counts once), how many of them
+are forbidden, and how many types are in a file of another name. `--layout old` judges the six folders before the split,
+of which each was to know only the next one.
 
-Exit status: 0 if nothing is found, 1 if something is; 2 for wrong arguments. With --count: 0.
+Exit status: 0 if nothing is found, 1 if something is, 2 for wrong arguments. With --count: 0.
 """
 
 import argparse
@@ -304,7 +305,8 @@ def print_counts(tree, folders):
     forbidden = sum(count for (source, target), count in counts.items() if target not in folders[source])
     order = list(folders)
     backward = sum(count for (source, target), count in counts.items() if order.index(target) < order.index(source))
-    print(f"{sum(counts.values())} references, {forbidden} against the order, {backward} of these to a folder on the left.")
+    total = sum(counts.values())
+    print(f"{total} references, {forbidden} against the order, {backward} of these to a folder on the left.")
     types = [(path, name) for path, file in tree.files.items() for name in file.top_types()]
     elsewhere = sum(name not in path.stem.split("+") for path, name in types)
     print(f"{elsewhere} of {len(types)} types at the top level are in a file of another name.")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the tests named in docs/Guarantees.md exist.
 
-Each row of its table names at least one test: a link to the suite's file, a colon, and the test functions in backquotes.
-Exit status: 0 if every file, suite and test function exists, 1 if not.
+Each row of its table names at least one test: a link to the suite's file, a colon, and the test functions in
+backquotes. Exit status: 0 if every file, suite and test function exists, 1 if not.
 """
 
 import pathlib

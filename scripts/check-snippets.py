@@ -2,8 +2,8 @@
 """Checks that every Swift and C block of the documentation is compiled.
 
 Looks at the README, docs/ and the documentation catalogs. A Swift block has to be, line by line and apart from its
-indentation and its imports, a part of a Swift file in Snippets/, which the package manager builds, or in Examples/, which
-the tests build. A C block has to be a part of a C file in Examples/. A Swift block of nothing but `.package(…)`
+indentation and its imports, a part of a Swift file in Snippets/, which the package manager builds, or in Examples/,
+which the tests build. A C block has to be a part of a C file in Examples/. A Swift block of nothing but `.package(…)`
 and `.product(…)` lines is part of a manifest: the products and traits that it names have to be in Package.swift.
 
 Exit status: 0 if all of that holds, 1 if not.
