@@ -1,4 +1,4 @@
-// A server on SwiftNIO. The blocks here are those of docs/guides/Server.md. They need the package trait `NIO`.
+// A server on SwiftNIO. The block here is in docs/guides/Server.md. It needs the package trait `NIO`.
 
 #if NIO
     import Logging
