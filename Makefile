@@ -45,6 +45,11 @@ UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|S
 # Each half takes a few minutes and is ended after 20, so that a test that hangs is a failure.
 BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
 
+.PHONY: unit
+unit: install ## Build and run the unit tests: for daily work
+	$(SWIFT) build --build-tests --enable-all-traits
+	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
+
 .PHONY: test
 test: ## Build and run all tests
 	@scripts/install-dependencies.sh test
@@ -105,6 +110,7 @@ lint: ## Check formats, snippets, promises and documentation comments
 	scripts/check-text.sh
 	scripts/check-snippets.py
 	scripts/check-promises.py
+	scripts/check-layers.py
 	@scripts/install-dependencies.sh lint || echo 'The format of the C files is NOT checked: there is no clang-format.'
 	@if command -v $(CLANG_FORMAT) >/dev/null; then $(CLANG_FORMAT) --dry-run -Werror $(C_SOURCES); fi
 

@@ -41,7 +41,9 @@ let package = Package(
         .target(name: "StallReports", swiftSettings: settings),
         // Names and lines of addresses, and whose code they are.
         .target(
-            name: "StallSymbols", dependencies: ["CSymbols", "LinuxSupport", "StallReports"], swiftSettings: settings),
+            name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"],
+            swiftSettings: settings
+        ),
         // Stacks of this process's threads.
         .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"], swiftSettings: settings),
         .target(

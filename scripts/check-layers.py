@@ -32,10 +32,10 @@ import sys
 MODULES = {
     "LinuxSupport": {"CLinux"},
     "StallReports": set(),
-    "StallSymbols": {"CSymbols", "LinuxSupport", "StallReports"},
+    "StallSymbols": {"CLinux", "CSymbols", "LinuxSupport", "StallReports"},
     "StackCapture": {"CUnwind", "LinuxSupport"},
     "StallWatch": {"CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"},
-    "StallWatchCLI": {"StallReports", "StallSymbols"},
+    "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols"},
     "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch"},
 }
 # Modules that one file at most imports.

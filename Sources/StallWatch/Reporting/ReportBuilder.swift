@@ -7,7 +7,7 @@ import LinuxSupport
 struct ReportBuilder {
     let process: StallReport.ProcessDescription
     let metadata: [String: String]
-    let inApp: StallMonitor.InApp
+    let inApp: InAppSettings
     let symbolication: ReportSymbolication
 
     /// The report with names and lines.
