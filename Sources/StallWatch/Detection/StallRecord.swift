@@ -26,6 +26,8 @@ struct StallRecord: Sendable {
     struct OtherThread: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureError>
+        /// The kind of stall that the thread's activity would be the cause of; `nil` if it is not known.
+        var activity: Cause.Kind?
     }
 
     /// What is too long. The raw values are the words of the report's `kind`.

@@ -54,6 +54,9 @@ final class WatchdogContext {
         case .pool:
             sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its workers"))
             sample.workers = captureAll(than: ownThreads).threads
+            for index in sample.workers.indices {
+                sample.workers[index].activity = threads.activity(of: sample.workers[index].thread.id)
+            }
         }
         sample.images = capturer.images()
         return sample

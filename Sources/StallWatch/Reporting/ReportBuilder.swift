@@ -17,9 +17,11 @@ struct ReportBuilder {
     ///   - whenLate: Takes the report as far as it has come, if names and lines take longer than the time limit.
     func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
         let symbolicator = symbolication.symbolicator
-        return symbolication.symbolicate(
+        var report = symbolication.symbolicate(
             rawReport(of: record) { WorkerGroups.isInWorkerFunction($0, $1, symbolicator) }, whenLate: whenLate
         )
+        if record.kind == .starvation { report.cause = StarvationCause(record, report).cause }
+        return report
     }
 
     /// The report without any name, which can be written at once.
@@ -81,6 +83,11 @@ struct ReportBuilder {
         )
     }
 
+    /// Whether a pool's sample has a complete stack of every worker.
+    private static func areComplete(_ workers: [StallRecord.OtherThread]) -> Bool {
+        !workers.isEmpty && workers.allSatisfy { (try? $0.stack.get())?.isComplete ?? false }
+    }
+
     private func describe(
         _ sample: StallRecord.Sample, stack: Int?, workers: [StallReport.WorkerGroup]?
     ) -> StallReport.Sample {
@@ -93,7 +100,7 @@ struct ReportBuilder {
             method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
             workers: workers,
             isValid: sample.isValid,
-            isComplete: captured?.isComplete ?? false,
+            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers),
             heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
             captureMicroseconds: Double(captured?.captureNanoseconds ?? 0) / 1_000
         )

@@ -6,10 +6,12 @@
 
 extension StallRecord {
     /// A stall of the loop "main" that has taken 400 ms.
-    static func stub(id: String = "a", state: StallRecord.State = .ended, samples: [Sample] = []) -> StallRecord {
+    static func stub(
+        id: String = "a", kind: Kind = .stall, state: StallRecord.State = .ended, samples: [Sample] = []
+    ) -> StallRecord {
         StallRecord(
             id: id,
-            kind: .stall,
+            kind: kind,
             loop: StallRecord.Loop(
                 label: "main", kind: .runLoop, turn: 12, nesting: 0,
                 thread: ThreadIdentity(id: 4700, name: "notes")

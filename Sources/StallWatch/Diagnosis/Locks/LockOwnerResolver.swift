@@ -128,6 +128,9 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         return LockOwnerResolver.ThreadState(activity: reading.activity, voluntarySwitches: reading.voluntarySwitches)
     }
 
+    /// The kind of stall that the thread's activity would be the cause of; `nil` when the thread has ended.
+    func activity(of thread: Int32) -> Cause.Kind? { state(of: thread).flatMap { Cause.Kind(of: $0.activity) } }
+
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {
             return .success(try capturer.capture(thread: thread))
