@@ -5,10 +5,11 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
-#include <libunwind.h>
 #include <string.h>
 
+#include "eh_frame.h"
 #include "unwind.h"
+#include "unwind_library.h"
 
 /// Rows of unwind information that libunwind keeps, by PC.
 #define CACHED_ROWS 1024
@@ -19,10 +20,6 @@ static const uint8_t kept_registers[] = {CUNWIND_SP, CUNWIND_FP, 3, 12, 13, 14, 
 #else
 static const uint8_t kept_registers[] = {CUNWIND_SP, CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
 #endif
-
-// Not in libunwind's headers, but exported for debuggers (its coredump and ptrace libraries use it).
-extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t pc, unw_dyn_info_t *table,
-                                              unw_proc_info_t *info, int need_unwind_info, void *context);
 
 static int search(cunwind_unwinder *unwinder, unw_word_t pc, unw_proc_info_t *info, int need_unwind_info) {
   const cunwind_module *module = cunwind_module_of_code(unwinder->modules, pc);
@@ -35,7 +32,7 @@ static int search(cunwind_unwinder *unwinder, unw_word_t pc, unw_proc_info_t *in
   table.u.rti.segbase = module->table_base;
   table.u.rti.table_data = module->table;
   table.u.rti.table_len = module->table_count * 8 / sizeof(unw_word_t);
-  return UNW_OBJ(dwarf_search_unwind_table)(unwinder->space, pc, &table, info, need_unwind_info, unwinder);
+  return unwinder->library->search_table(unwinder->space, pc, &table, info, need_unwind_info, unwinder);
 }
 
 static int find_proc_info(unw_addr_space_t space, unw_word_t pc, unw_proc_info_t *info, int need_unwind_info,
@@ -90,7 +87,8 @@ static int no_name(unw_addr_space_t space, unw_word_t pc, char *name, size_t siz
   return -UNW_ENOINFO;
 }
 
-bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages) {
+bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_library *library, const cunwind_modules *modules,
+                           cunwind_page_cache *pages) {
   static unw_accessors_t accessors = {
       .find_proc_info = find_proc_info,
       .put_unwind_info = put_unwind_info,
@@ -101,36 +99,39 @@ bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *mo
       .resume = no_resume,
       .get_proc_name = no_name,
   };
-  *unwinder = (cunwind_unwinder){.modules = modules, .pages = pages};
-  unwinder->space = unw_create_addr_space(&accessors, 0);
+  *unwinder = (cunwind_unwinder){.library = library, .modules = modules, .pages = pages};
+  if (!library->is_loaded) return true;
+  unwinder->space = library->create_addr_space(&accessors, 0);
   if (!unwinder->space) {
     errno = ENOMEM;
     return false;
   }
   // The per-thread cache is one for all address spaces of a thread, and so would mix two engines up.
-  unw_set_caching_policy(unwinder->space, UNW_CACHE_GLOBAL);
-  unw_set_cache_size(unwinder->space, CACHED_ROWS, 0);
+  library->set_caching_policy(unwinder->space, UNW_CACHE_GLOBAL);
+  library->set_cache_size(unwinder->space, CACHED_ROWS, 0);
   return true;
 }
 
 void cunwind_unwinder_destroy(cunwind_unwinder *unwinder) {
-  if (unwinder->space) unw_destroy_addr_space(unwinder->space);
+  if (unwinder->space) unwinder->library->destroy_addr_space(unwinder->space);
   unwinder->space = NULL;
 }
 
-void cunwind_unwinder_flush(cunwind_unwinder *unwinder) { unw_flush_cache(unwinder->space, 0, 0); }
+void cunwind_unwinder_flush(cunwind_unwinder *unwinder) {
+  if (unwinder->space) unwinder->library->flush_cache(unwinder->space, 0, 0);
+}
 
 bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *start, uint64_t *end) {
-  unw_proc_info_t info;
-  memset(&info, 0, sizeof info);
-  if (search(unwinder, pc, &info, 0) < 0) return false;
-  *start = info.start_ip;
-  *end = info.end_ip;
+  cunwind_function function;
+  if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function)) return false;
+  *start = function.start;
+  *end = function.end;
   return true;
 }
 
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                  cunwind_registers *to) {
+  if (!unwinder->space) return CUNWIND_STEP_NO_INFO;
   // A return address can be the first of the next function, after a call that never returns: look one byte before.
   // Always through the PC, never by libunwind's own flag for it, so that its cache is always asked for the same thing.
   unwinder->stepping = from;
@@ -138,8 +139,8 @@ cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regis
   unwinder->failure = CUNWIND_END_COMPLETE;
   unwinder->asked_unknown = false;
   unw_cursor_t cursor;
-  if (unw_init_remote(&cursor, unwinder->space, unwinder) < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
-  int result = unw_step(&cursor);
+  if (unwinder->library->init_remote(&cursor, unwinder->space, unwinder) < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  int result = unwinder->library->step(&cursor);
   // On aarch64 libunwind answers a failure with a guess by the link register: ask the accessors first what happened.
   if (unwinder->failure != CUNWIND_END_COMPLETE) return CUNWIND_STEP_NO_MEMORY;
   if (unwinder->asked_unknown) return CUNWIND_STEP_UNKNOWN_REGISTER;
@@ -149,17 +150,17 @@ cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regis
   unw_word_t value;
   for (size_t index = 0; index < sizeof kept_registers; index++) {
     int number = kept_registers[index];
-    if (unw_get_reg(&cursor, number, &value) == 0) cunwind_set_register(to, number, value);
+    if (unwinder->library->get_reg(&cursor, number, &value) == 0) cunwind_set_register(to, number, value);
   }
   if (result == 0) {
     // An undefined return address is how the first function of a thread is marked. libunwind also says that it is at
     // the end where the frame pointer is undefined, with a return address at hand: that is no end.
     unw_save_loc_t saved;
-    if (unw_get_save_loc(&cursor, UNW_REG_IP, &saved) < 0 || saved.type != UNW_SLT_MEMORY) {
+    if (unwinder->library->get_save_loc(&cursor, UNW_REG_IP, &saved) < 0 || saved.type != UNW_SLT_MEMORY) {
       return CUNWIND_STEP_OUTERMOST;
     }
     if (!cunwind_read(unwinder, saved.u.addr, &value, sizeof value)) return CUNWIND_STEP_NO_MEMORY;
-  } else if (unw_get_reg(&cursor, UNW_REG_IP, &value) < 0) {
+  } else if (unwinder->library->get_reg(&cursor, UNW_REG_IP, &value) < 0) {
     return CUNWIND_STEP_NO_INFO;
   }
   cunwind_set_register(to, CUNWIND_PC, cunwind_strip(value));

@@ -17,17 +17,23 @@ static bool may_read_memory(void) {
 }
 
 cunwind_engine *cunwind_engine_create(int signal_number) {
-  if (signal_number < 1 || signal_number > 64) {
+  cunwind_options options = {.signal_number = signal_number};
+  return cunwind_engine_create_with(&options);
+}
+
+cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
+  if (options->signal_number < 1 || options->signal_number > 64) {
     errno = EINVAL;
     return NULL;
   }
   cunwind_engine *engine = calloc(1, sizeof *engine);
   if (!engine) return NULL;
   engine->process = getpid();
-  engine->signal_number = signal_number;
+  engine->signal_number = options->signal_number;
+  cunwind_library_load(&engine->library, options->libunwind_path);
   if (may_read_memory() && cunwind_modules_init(&engine->modules) && cunwind_page_cache_init(&engine->pages) &&
       cunwind_stack_copy_init(&engine->copy) && cunwind_helper_init(&engine->helper) &&
-      cunwind_unwinder_init(&engine->unwinder, &engine->modules, &engine->pages))
+      cunwind_unwinder_init(&engine->unwinder, &engine->library, &engine->modules, &engine->pages))
     return engine;
   int error = errno;
   cunwind_engine_destroy(engine);
@@ -51,6 +57,10 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   }
   free(engine);
 }
+
+bool cunwind_engine_has_libunwind(const cunwind_engine *engine) { return engine->library.is_loaded; }
+
+const char *cunwind_engine_libunwind_error(const cunwind_engine *engine) { return engine->library.error; }
 
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also where that is a read: the next one that needs the helper may come much later.

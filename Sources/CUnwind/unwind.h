@@ -19,11 +19,14 @@
 /// Words that the call-site scan looks at. libdispatch's largest frame without unwind information has about 80.
 #define CUNWIND_SCAN_WORDS 512u
 
+struct cunwind_library;
+
 typedef struct cunwind_unwinder {
+  const struct cunwind_library *library;
   const cunwind_modules *modules;
   cunwind_page_cache *pages;
   const cunwind_stack_copy *copy;  ///< Set before each unwind.
-  struct unw_addr_space *space;
+  struct unw_addr_space *space;    ///< NULL: libunwind is not loaded, and no step is by call frame information.
   // While libunwind makes one step: what its accessors answer from, and why they could not.
   const cunwind_registers *stepping;
   uint64_t stepping_pc;
@@ -44,7 +47,8 @@ typedef enum cunwind_step {
 #pragma GCC visibility push(hidden)
 
 /// False with errno. Async-signal-safe: no.
-bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages);
+bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const struct cunwind_library *library,
+                           const cunwind_modules *modules, cunwind_page_cache *pages);
 void cunwind_unwinder_destroy(cunwind_unwinder *unwinder);
 
 /// Forgets what was learned from images: call when one has come or gone.

@@ -14,8 +14,20 @@ final class CaptureEngine {
     private let buffer: UnsafeMutablePointer<cunwind_stack>
     private(set) var info = cunwind_capture_info()
 
-    init(thread tid: pid_t) throws {
-        engine = try #require(cunwind_engine_create(SIGPROF))
+    /// `libunwind`: Its path; `nil` looks for it, and an empty one does without.
+    init(thread tid: pid_t, libunwind path: String? = nil) throws {
+        var options = cunwind_options()
+        options.signal_number = SIGPROF
+        if let path {
+            engine = try #require(
+                path.withCString { path in
+                    options.libunwind_path = path
+                    return cunwind_engine_create_with(&options)
+                }
+            )
+        } else {
+            engine = try #require(cunwind_engine_create_with(&options))
+        }
         thread = try #require(cunwind_thread_open(engine, tid))
         buffer = .allocate(capacity: 1)
         buffer.initialize(to: cunwind_stack())

@@ -73,7 +73,8 @@ typedef enum cunwind_end {
   CUNWIND_END_NOT_IN_COPY,       ///< A word of the stack that was needed lies beyond what was copied.
   CUNWIND_END_LOOP,              ///< The stack pointer did not move outwards.
   CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in code of any image.
-  CUNWIND_END_TOO_DEEP           ///< More steps than the bound on one unwind.
+  CUNWIND_END_TOO_DEEP,          ///< More steps than the bound on one unwind.
+  CUNWIND_END_NO_LIBUNWIND       ///< libunwind is not loaded, and the stack was unwound as far as can be without it.
 } cunwind_end;
 
 /// How a frame was found.
@@ -153,13 +154,32 @@ typedef struct cunwind_image {
   uint8_t build_id_length;  ///< 0: it has none.
 } cunwind_image;
 
+/// How an engine is set up. Zero is the default of every field but the first.
+typedef struct cunwind_options {
+  /// The signal for `cunwind_capture_signal`, 1...64. No handler is installed before it is first used.
+  int signal_number;
+  /// The path of libunwind's remote library, such as libunwind-x86_64.so.8. NULL, or a path that cannot be loaded: it is
+  /// looked for beside the executable, then in the system's path. Empty: it is not loaded.
+  const char *_Nullable libunwind_path;
+} cunwind_options;
+
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
-/// Makes an engine: buffers, module list, libunwind address space.
-/// `signal_number`: the signal for `cunwind_capture_signal`, 1...64; no handler is installed before it is first used.
+/// Makes an engine: buffers, module list, libunwind if it can be loaded. Loading takes the dynamic linker's lock, on the
+/// calling thread. libunwind keeps two file descriptors open from the first engine on.
 /// Returns NULL with errno: EINVAL, ENOMEM; EPERM or ENOSYS where process_vm_readv(2) is refused, which nothing here
-/// can do without. libunwind keeps two file descriptors open from the first engine on. Async-signal-safe: no.
+/// can do without. Async-signal-safe: no.
+cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
+
+/// The same with the defaults. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
+
+/// Whether libunwind is loaded. Without it stacks have fewer frames. Async-signal-safe: yes.
+bool cunwind_engine_has_libunwind(const cunwind_engine *_Nonnull engine);
+
+/// Why libunwind is not loaded, in the dynamic linker's words; empty when it is. Valid as long as the engine.
+/// Async-signal-safe: yes.
+const char *_Nonnull cunwind_engine_libunwind_error(const cunwind_engine *_Nonnull engine);
 
 /// Frees an engine. NULL is fine. Puts back the signal action that it found, if the present one is still ours, no other
 /// engine uses it, and no signal of ours is still on its way. Waits 50 ms at most, and only for a helper that a capture had to
