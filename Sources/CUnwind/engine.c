@@ -4,17 +4,12 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "raw_system_call.h"
-
-static bool may_read_memory(void) {
-  if (!cunwind_call_is_deadly(SYS_process_vm_readv, 0)) return cunwind_guarded_memory_works();
-  errno = EPERM;
-  return false;
-}
 
 cunwind_engine *cunwind_engine_create(int signal_number) {
   cunwind_options options = {.signal_number = signal_number};
@@ -30,9 +25,12 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
   if (!engine) return NULL;
   engine->process = getpid();
   engine->signal_number = options->signal_number;
+  snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
+           options->proc_directory ? options->proc_directory : "/proc/self");
   cunwind_library_load(&engine->library, options->libunwind_path);
-  if (may_read_memory() && cunwind_modules_init(&engine->modules) && cunwind_page_cache_init(&engine->pages) &&
-      cunwind_stack_copy_init(&engine->copy) && cunwind_helper_init(&engine->helper) &&
+  if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
+      cunwind_page_cache_init(&engine->pages) && cunwind_stack_copy_init(&engine->copy) &&
+      cunwind_helper_init(&engine->helper) &&
       cunwind_unwinder_init(&engine->unwinder, &engine->library, &engine->modules, &engine->pages))
     return engine;
   int error = errno;
@@ -56,6 +54,11 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
     cunwind_helper_destroy(&engine->helper);
   }
   free(engine);
+}
+
+cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *engine) {
+  (void)engine;
+  return cunwind_guarded_access();
 }
 
 bool cunwind_engine_has_libunwind(const cunwind_engine *engine) { return engine->library.is_loaded; }

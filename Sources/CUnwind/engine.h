@@ -29,7 +29,11 @@ typedef struct cunwind_helper_memory {
 
 struct cunwind_signal_slot;
 
+/// Bytes of the path of the directory with the threads' files.
+#define CUNWIND_PROC_PATH_BYTES 256
+
 struct cunwind_engine {
+  char proc_directory[CUNWIND_PROC_PATH_BYTES];  ///< Where the threads' files are.
   pid_t process;  ///< Whose engine it is: a fork(2)ed child has a copy that it must not use.
   int signal_number;
   cunwind_modules modules;
@@ -47,10 +51,12 @@ struct cunwind_engine {
 
 struct cunwind_thread {
   pid_t tid;
-  int signal_number;     ///< The engine's.
-  int system_call_file;  ///< -1: not allowed (a process that made itself undumpable).
+  int signal_number;  ///< The engine's.
+  // -1: there is none, or the process may not open it.
+  int system_call_file;
   int status_file;
-  int slices_file;  ///< schedstat; -1: this kernel has none.
+  int slices_file;  ///< schedstat.
+  int wait_file;    ///< wchan; only where there is no `system_call_file`.
   cunwind_stack_bounds bounds;
   char text[CUNWIND_STATUS_BYTES];
 };

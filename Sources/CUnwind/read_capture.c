@@ -20,6 +20,8 @@ cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocke
   before->slices = cunwind_thread_slices(thread);
   if (before->slices == 0 && !cunwind_thread_read_status(thread, &before->look)) return CUNWIND_NO_SUCH_THREAD;
   if (!cunwind_thread_read_system_call(thread, &before->look)) return CUNWIND_NO_SUCH_THREAD;
+  if (!before->look.shows_system_call || (before->slices == 0 && !before->look.counts_switches))
+    return CUNWIND_NOT_SHOWN;
   return before->look.is_blocked ? CUNWIND_OK : CUNWIND_NOT_BLOCKED;
 }
 

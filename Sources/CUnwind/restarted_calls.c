@@ -13,6 +13,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -46,6 +47,43 @@ CUNWIND_BARE static const call *find(long number) {
 bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
   const call *found = find((long)number);
   return found && (is_on_socket || !found->on_sockets_only);
+}
+
+// Functions of the kernel in which only calls wait that go on after a stop: futex(2), nanosleep(2), poll(2) and select(2),
+// pipes, child processes, files and their locks, mutexes of the kernel's own (Linux 5.4 to 6.14). The names of epoll_wait(2),
+// of sockets and of what is not known are left out.
+static const char *const restarting_waits[] = {
+    "futex_wait_queue_me",
+    "futex_wait_queue",
+    "__futex_wait",
+    "futex_do_wait",
+    "hrtimer_nanosleep",
+    "do_nanosleep",
+    "common_nsleep",
+    "poll_schedule_timeout",
+    "do_sys_poll",
+    "do_select",
+    "pipe_read",
+    "pipe_write",
+    "pipe_wait",
+    "anon_pipe_read",
+    "anon_pipe_write",
+    "do_wait",
+    "kernel_wait4",
+    "wait_for_partner",
+
+    "locks_lock_inode_wait",
+    "fcntl_setlk",
+    "flock_lock_inode_wait",
+    "folio_wait_bit_common",
+    "n_tty_read",
+};
+
+bool cunwind_wait_restarts_after_stop(const char *name) {
+  for (unsigned index = 0; index < sizeof restarting_waits / sizeof *restarting_waits; index++) {
+    if (strcmp(restarting_waits[index], name) == 0) return true;
+  }
+  return false;
 }
 
 #if defined(__x86_64__)

@@ -1,4 +1,8 @@
-// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status and schedstat, kept open, parsed by hand.
+// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open, parsed by hand.
+//
+// Any of these files may be missing, or empty: sandboxes (gVisor) have fewer than Linux, and those that show addresses are
+// root's in a process that is not dumpable. What is missing costs what only it could tell. Whether the thread is there at
+// all is asked of the kernel, not concluded from a file.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,27 +15,37 @@
 #include "engine.h"
 #include "raw_system_call.h"
 
-static int open_file(pid_t tid, const char *name) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
+static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) {
+  char path[CUNWIND_PROC_PATH_BYTES + 64];
+  snprintf(path, sizeof path, "%s/task/%d/%s", engine->proc_directory, (int)tid, name);
   return open(path, O_RDONLY | O_CLOEXEC);
 }
+
+// Signal 0 is none; the call says only whether there is such a thread in this process.
+static bool is_thread_of_this_process(pid_t tid) {
+  return cunwind_raw(SYS_tgkill, getpid(), tid, 0, 0, 0, 0) != -ESRCH;
+}
+
+static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
   thread->tid = tid;
   thread->signal_number = engine->signal_number;
-  thread->status_file = open_file(tid, "status");
-  int error = errno == ENOENT ? ESRCH : errno;
-  thread->system_call_file = thread->status_file < 0 ? -1 : open_file(tid, "syscall");
-  // proc(5): in a process that is not dumpable these files are root's. Then there is no read, but all else works.
-  if (thread->status_file >= 0 && (thread->system_call_file >= 0 || errno == EACCES)) {
-    thread->slices_file = open_file(tid, "schedstat");
-    return thread;
+  int *const files[] = {&thread->status_file, &thread->system_call_file, &thread->slices_file, &thread->wait_file};
+  static const char *const names[] = {"status", "syscall", "schedstat", "wchan"};
+  int error = tid > 0 && is_thread_of_this_process(tid) ? 0 : ESRCH;
+  for (size_t index = 0; index < sizeof files / sizeof *files; index++) {
+    *files[index] = -1;
+    // The last one stands in for the second.
+    if (error != 0 || (files[index] == &thread->wait_file && thread->system_call_file >= 0)) continue;
+    *files[index] = open_file(engine, tid, names[index]);
+    if (*files[index] < 0 && is_out_of_descriptors(errno)) error = errno;
   }
-  if (thread->status_file >= 0) error = errno == ENOENT ? ESRCH : errno;
-  thread->slices_file = -1;
+  // It may have ended meanwhile, and then its files are missing because of that.
+  if (error == 0 && thread->status_file < 0 && !is_thread_of_this_process(tid)) error = ESRCH;
+  if (error == 0) return thread;
   cunwind_thread_close(thread);
   errno = error;
   return NULL;
@@ -42,6 +56,7 @@ void cunwind_thread_close(cunwind_thread *thread) {
   if (thread->status_file >= 0) close(thread->status_file);
   if (thread->system_call_file >= 0) close(thread->system_call_file);
   if (thread->slices_file >= 0) close(thread->slices_file);
+  if (thread->wait_file >= 0) close(thread->wait_file);
   free(thread);
 }
 
@@ -98,37 +113,50 @@ static const char *after(const char *text, const char *label) {
 }
 
 // proc_pid_status(5). The name comes first and has its line breaks escaped, so it can't be taken for another field.
-static bool parse_status(const char *text, int signal_number, cunwind_thread_status *look) {
+static void parse_status(const char *text, int signal_number, cunwind_thread_status *look) {
   const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
   const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
   const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
   uint64_t mask = 0;
-  if (!state) return false;
-  look->state = *state;
+  if (state) look->state = *state;
   if (blocked && take_number(&blocked, 16, &mask)) look->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
-  return voluntary && involuntary && take_number(&voluntary, 10, &look->voluntary_switches) &&
-         take_number(&involuntary, 10, &look->involuntary_switches);
+  look->counts_switches = voluntary && involuntary && take_number(&voluntary, 10, &look->voluntary_switches) &&
+                          take_number(&involuntary, 10, &look->involuntary_switches);
 }
 
 // An open file of /proc/<tid> stays with its thread: after that one's end a read gives ESRCH, whoever has the id then.
+// Where there is none to read, the id is all there is to ask for.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
-  int file = thread->system_call_file >= 0 ? thread->system_call_file : thread->status_file;
+  int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
   char first;
-  return cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) > 0;
+  if (file >= 0 && cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) == -ESRCH) return false;
+  return is_thread_of_this_process(thread->tid);
 }
 
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *look) {
-  if (read_all(thread->status_file, thread->text, sizeof thread->text) <= 0) return false;
-  return parse_status(thread->text, thread->signal_number, look) && look->state != 'Z' && look->state != 'X';
+  long got = thread->status_file < 0 ? 0 : read_all(thread->status_file, thread->text, sizeof thread->text);
+  if (got == -ESRCH) return false;
+  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  parse_status(thread->text, thread->signal_number, look);
+  return look->state != 'Z' && look->state != 'X';
 }
 
 bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *look) {
-  look->is_blocked = false;
+  look->is_blocked = look->shows_system_call = false;
   look->system_call = -1;
-  if (thread->system_call_file < 0) return true;
-  if (read_all(thread->system_call_file, thread->text, sizeof thread->text) <= 0) return false;
+  long got = thread->system_call_file < 0 ? 0 : read_all(thread->system_call_file, thread->text, sizeof thread->text);
+  if (got == -ESRCH) return false;
+  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  look->shows_system_call = true;
   parse_system_call(thread->text, look);
   return true;
+}
+
+// proc_pid_wchan(5): the kernel's function that the thread waits in, or "0" where it is not shown.
+static void read_wait(cunwind_thread *thread, cunwind_thread_status *look) {
+  if (thread->wait_file < 0 || read_all(thread->wait_file, thread->text, sizeof thread->text) <= 0) return;
+  if (strcmp(thread->text, "0") == 0) return;
+  snprintf(look->waits_in, sizeof look->waits_in, "%.*s", (int)strcspn(thread->text, "\n"), thread->text);
 }
 
 // Time on CPU, time ready, time slices. All 0 where the kernel does not count (proc_pid_schedstat).
@@ -144,6 +172,9 @@ uint64_t cunwind_thread_slices(cunwind_thread *thread) {
 
 cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *look) {
   memset(look, 0, sizeof *look);
-  bool is_there = cunwind_thread_read_status(thread, look) && cunwind_thread_read_system_call(thread, look);
-  return is_there ? CUNWIND_OK : CUNWIND_NO_SUCH_THREAD;
+  if (!cunwind_thread_read_status(thread, look) || !cunwind_thread_read_system_call(thread, look)) {
+    return CUNWIND_NO_SUCH_THREAD;
+  }
+  if (!look->shows_system_call) read_wait(thread, look);
+  return CUNWIND_OK;
 }

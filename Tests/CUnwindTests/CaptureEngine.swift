@@ -14,20 +14,15 @@ final class CaptureEngine {
     private let buffer: UnsafeMutablePointer<cunwind_stack>
     private(set) var info = cunwind_capture_info()
 
-    /// `libunwind`: Its path; `nil` looks for it, and an empty one does without.
-    init(thread tid: pid_t, libunwind path: String? = nil) throws {
+    /// `libunwind`: Its path; `nil` looks for it, and an empty one does without. `proc`: Instead of /proc/self.
+    init(thread tid: pid_t, libunwind: String? = nil, proc: String? = nil) throws {
         var options = cunwind_options()
         options.signal_number = SIGPROF
-        if let path {
-            engine = try #require(
-                path.withCString { path in
-                    options.libunwind_path = path
-                    return cunwind_engine_create_with(&options)
-                }
-            )
-        } else {
-            engine = try #require(cunwind_engine_create_with(&options))
-        }
+        let strings = [libunwind, proc].map { $0.flatMap { strdup($0) } }
+        defer { strings.forEach { free($0) } }
+        options.libunwind_path = strings[0].map { UnsafePointer($0) }
+        options.proc_directory = strings[1].map { UnsafePointer($0) }
+        engine = try #require(cunwind_engine_create_with(&options))
         thread = try #require(cunwind_thread_open(engine, tid))
         buffer = .allocate(capacity: 1)
         buffer.initialize(to: cunwind_stack())

@@ -50,7 +50,8 @@ bool clinux_barrier_in_all_threads(void);
 static inline void clinux_compiler_barrier(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 /// Copies `length` bytes at `address` of this process into `to`. Memory that is not mapped is an error, not a signal: the
-/// kernel does the copying (process_vm_readv(2)). Returns whether all of it could be read. Async-signal-safe: yes.
+/// kernel does the copying, by process_vm_readv(2) or, under a seccomp filter, through a pipe that is made for it. Returns
+/// whether all of it could be read. Async-signal-safe: yes.
 bool clinux_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
 /// A watch for the page faults of one thread that go to a disk. Zero-initialised by the caller.

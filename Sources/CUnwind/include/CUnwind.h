@@ -8,8 +8,8 @@
 //
 // Memory. Everything a capture needs is allocated by the `_create` and `_open` functions (about 2 MiB an engine), but
 // for the first capture by signal, which makes a buffer of 1 MiB. While a thread is stopped, and inside the signal
-// handler, nothing allocates, takes a lock, or blocks. All memory that may not be there is read with
-// process_vm_readv(2).
+// handler, nothing allocates, takes a lock, or blocks. Memory that may not be there is read so that a missing page is an
+// error (`cunwind_memory_access`).
 //
 // fork(2). A child has a copy of the engine that it must not use; it may destroy it.
 //
@@ -61,6 +61,7 @@ typedef enum cunwind_status {
   CUNWIND_MOVED,           ///< Read: the thread ran while it was read; the copy was thrown away.
   CUNWIND_REFUSED,         ///< The kernel did not allow it (`error` says why: EPERM, EACCES, ENOSYS).
   CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
+  CUNWIND_NOT_SHOWN,       ///< Read: /proc has not the files here that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
   CUNWIND_FAILED           ///< Anything else; `error` is the errno.
 } cunwind_status;
@@ -85,6 +86,14 @@ typedef enum cunwind_frame_source {
   CUNWIND_FRAME_POINTER          ///< The frame-pointer chain.
 } cunwind_frame_source;
 
+/// How this process reads its own memory where a page may be missing. All give the same bytes and fault at nothing.
+typedef enum cunwind_memory_access {
+  CUNWIND_MEMORY_ANY = 0,  ///< The first of the following that works.
+  CUNWIND_MEMORY_CALL,     ///< process_vm_readv(2).
+  CUNWIND_MEMORY_FILE,     ///< /proc/self/mem. Reads pages without read permission, too.
+  CUNWIND_MEMORY_PIPE  ///< The kernel copies through a pipe: two calls a page, two descriptors for the time of a read.
+} cunwind_memory_access;
+
 typedef struct cunwind_engine cunwind_engine;
 typedef struct cunwind_thread cunwind_thread;
 
@@ -108,17 +117,24 @@ typedef struct cunwind_stack {
   cunwind_frame frames[CUNWIND_MAX_FRAMES];
 } cunwind_stack;
 
+/// Bytes of the name of a function of the kernel (wchan); a longer one is cut.
+#define CUNWIND_WAIT_NAME_BYTES 64
+
 /// What the kernel says of a thread.
 typedef struct cunwind_thread_status {
-  char state;              ///< proc(5)'s letter: R, S, D, T, t, Z, X, I.
+  char state;              ///< proc(5)'s letter: R, S, D, T, t, Z, X, I; 0 where it is not shown.
+  bool shows_system_call;  ///< /proc shows the call here. If not, `is_blocked` is false and says nothing.
   bool is_blocked;         ///< In a system call or a fault and off CPU: `stack_pointer` and `pc` hold.
-  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk.
-  int64_t system_call;     ///< Number, or -1 when it is blocked outside one (page fault), or running.
+  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk; false where that is not shown.
+  bool counts_switches;    ///< The two counts of switches hold.
+  int64_t system_call;     ///< Number, or -1 when it is blocked outside one (page fault), or running, or not shown.
   uint64_t arguments[6];
   uint64_t stack_pointer;
   uint64_t pc;
   uint64_t voluntary_switches;
   uint64_t involuntary_switches;
+  /// The function of the kernel that the thread waits in, only where the system call is not shown; else empty.
+  char waits_in[CUNWIND_WAIT_NAME_BYTES];
 } cunwind_thread_status;
 
 /// A Swift async function that waits for one that is on the stack.
@@ -161,18 +177,24 @@ typedef struct cunwind_options {
   /// The path of libunwind's remote library, such as libunwind-x86_64.so.8. NULL, or a path that cannot be loaded: it is
   /// looked for beside the executable, then in the system's path. Empty: it is not loaded.
   const char *_Nullable libunwind_path;
+  /// CUNWIND_MEMORY_ANY, or the only one to try. It holds for all engines of the process.
+  cunwind_memory_access memory_access;
+  /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests have their own.
+  const char *_Nullable proc_directory;
 } cunwind_options;
 
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
 /// Makes an engine: buffers, module list, libunwind if it can be loaded. Loading takes the dynamic linker's lock, on the
 /// calling thread. libunwind keeps two file descriptors open from the first engine on.
-/// Returns NULL with errno: EINVAL, ENOMEM; EPERM or ENOSYS where process_vm_readv(2) is refused, which nothing here
-/// can do without. Async-signal-safe: no.
+/// Returns NULL with errno: EINVAL, ENOMEM; EPERM where no access to memory works. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
 
 /// The same with the defaults. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
+
+/// How memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
+cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
 
 /// Whether libunwind is loaded. Without it stacks have fewer frames. Async-signal-safe: yes.
 bool cunwind_engine_has_libunwind(const cunwind_engine *_Nonnull engine);
@@ -222,9 +244,9 @@ bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int process
 
 // ---- Threads --------------------------------------------------------------------------------------------------------
 
-/// Opens the /proc files of a thread of this process, so that each later look is one pread a file.
-/// Returns NULL with errno (ESRCH when there is no such thread, EMFILE, ...). In a process that is not dumpable
-/// (PR_SET_DUMPABLE) a thread never looks blocked. Async-signal-safe: no.
+/// Opens the /proc files of a thread of this process, so that each later inspection is one pread a file. Files that are
+/// missing are no error. Returns NULL with errno: ESRCH when there is no such thread, EMFILE, ENFILE, ENOMEM. In a process
+/// that is not dumpable (PR_SET_DUMPABLE) the system call is not shown. Async-signal-safe: no.
 cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, pid_t tid);
 
 /// Closes them. NULL is fine. Async-signal-safe: no.
@@ -238,6 +260,10 @@ cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_t
 /// calls of asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
 bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 
+/// Whether every system call that waits in the kernel's function `name` goes on after a stop. False for names that are not
+/// known. Async-signal-safe: yes.
+bool cunwind_wait_restarts_after_stop(const char *_Nonnull name);
+
 // ---- Captures -------------------------------------------------------------------------------------------------------
 // Each copies registers and stack into the engine, unwinds the copy after the thread has been let go, and fills `stack`
 // (which is left with 0 frames when the status is not CUNWIND_OK). `info` is always filled.
@@ -245,7 +271,7 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 /// Read: for a blocked thread, from SP and PC in /proc. The thread is not touched. While it moves it is read again, within
 /// CUNWIND_READ_TIMEOUT_NANOSECONDS. Where a frame needs a register that neither /proc shows nor the code implies, the stack
 /// ends incomplete (CUNWIND_END_NO_UNWIND_INFO).
-/// CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_MOVED, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
+/// CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_MOVED, CUNWIND_NOT_SHOWN, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
 cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 

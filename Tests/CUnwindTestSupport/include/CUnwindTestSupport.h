@@ -190,6 +190,12 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull resu
 /// its exit status is 0 when the stack was whole.
 int cunwind_test_stop_under_filter(bool kills);
 
+/// Has a child process read its memory by that access, at the edges of a hole too, and capture threads with it. Returns 0, or
+/// the number of the first step that failed, or -1: it ended otherwise.
+int cunwind_test_memory_access(cunwind_memory_access access);
+/// The same with an engine that chooses, where process_vm_readv(2) fails with `error`, or kills (0).
+int cunwind_test_memory_without_call(int error);
+
 /// Which processors helpers were seen to be allowed, and whether their maker is as free as before.
 typedef struct cunwind_test_placement_result {
   uint64_t captures;  ///< With a stack.
