@@ -30,8 +30,8 @@ let package = Package(
     targets: [
         // GNU functions and runtime entry points that Swift's own modules do not show.
         .target(name: "CLinux"),
-        // Loads libunwind at run time, so that a program starts without it; the build needs its headers. Never link libunwind:
-        // it exports `_Unwind_RaiseException` and so would take the program's C++ exceptions away from libgcc_s.
+        // Captures and unwinds stacks. Needs nothing but the C library: no unwinder of the system's is linked, and so none takes
+        // the program's C++ exceptions away from libgcc_s.
         .target(name: "CUnwind"),
         // Reads debug information with libdw, which it loads when it is first needed: its headers are enough to build it.
         .target(name: "CSymbols"),

@@ -109,7 +109,6 @@ static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwi
 
 /// What a common information entry says of the entries that refer to it.
 typedef struct common {
-  uint8_t address_encoding;
   bool has_data;  // Entries have a length of augmentation data, to be stepped over.
 } common;
 
@@ -118,7 +117,7 @@ static bool read_augmentation(cunwind_bytes *bytes, const char *letters, cunwind
   uint64_t size = cunwind_read_uleb128(bytes), data = bytes->at;
   if (bytes->has_failed || size > bytes->end - bytes->at) return false;
   for (const char *letter = letters + 1; *letter; letter++) {
-    if (*letter == 'R') common->address_encoding = (uint8_t)cunwind_read_fixed(bytes, 1);
+    if (*letter == 'R') function->address_encoding = (uint8_t)cunwind_read_fixed(bytes, 1);
     else if (*letter == 'L') cunwind_read_fixed(bytes, 1);
     else if (*letter == 'P') cunwind_read_encoded(bytes, (uint8_t)(cunwind_read_fixed(bytes, 1) & ~ENCODING_INDIRECT));
     else if (*letter == 'S') function->is_signal_frame = true;
@@ -164,10 +163,10 @@ bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *p
   uint64_t place = bytes.at, distance = cunwind_read_fixed(&bytes, 4);
   if (distance == 0 || distance > place || !read_common(module, pages, place - distance, function, &common))
     return false;
-  if (common.address_encoding == ENCODING_OMIT) return false;
-  function->start = cunwind_read_encoded(&bytes, common.address_encoding);
+  if (function->address_encoding == ENCODING_OMIT) return false;
+  function->start = cunwind_read_encoded(&bytes, function->address_encoding);
   // The range has the form of the address, but is not relative to anything.
-  function->end = function->start + cunwind_read_encoded(&bytes, common.address_encoding & ENCODING_FORM);
+  function->end = function->start + cunwind_read_encoded(&bytes, function->address_encoding & ENCODING_FORM);
   if (common.has_data) {
     uint64_t size = cunwind_read_uleb128(&bytes);
     if (size > bytes.end - bytes.at) return false;

@@ -25,6 +25,7 @@ typedef struct cunwind_function {
   uint64_t initial, initial_end;            ///< The instructions that come before those.
   uint64_t code_alignment;                  ///< What an advance of the location is multiplied by.
   int64_t data_alignment;                   ///< What a factored offset is multiplied by.
+  uint8_t address_encoding;                 ///< Of addresses in its instructions.
   uint64_t return_register;                 ///< The column that holds the return address.
   bool is_signal_frame;                     ///< The function was interrupted, not called.
 } cunwind_function;

@@ -24,14 +24,13 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
   cunwind_engine *engine = calloc(1, sizeof *engine);
   if (!engine) return NULL;
   engine->process = getpid();
+  engine->unwinder = (cunwind_unwinder){.modules = &engine->modules, .pages = &engine->pages};
   engine->signal_number = options->signal_number;
   snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
            options->proc_directory ? options->proc_directory : "/proc/self");
-  cunwind_library_load(&engine->library, options->libunwind_path);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && cunwind_stack_copy_init(&engine->copy) &&
-      cunwind_helper_init(&engine->helper) &&
-      cunwind_unwinder_init(&engine->unwinder, &engine->library, &engine->modules, &engine->pages))
+      cunwind_helper_init(&engine->helper))
     return engine;
   int error = errno;
   cunwind_engine_destroy(engine);
@@ -42,7 +41,6 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
 void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
   cunwind_signal_slot_destroy(engine);
-  cunwind_unwinder_destroy(&engine->unwinder);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
   // A helper that was too late is killed, and is a zombie until it is reaped: nobody else does, and no capture of this
@@ -61,16 +59,11 @@ cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *engine)
   return cunwind_guarded_access();
 }
 
-bool cunwind_engine_has_libunwind(const cunwind_engine *engine) { return engine->library.is_loaded; }
-
-const char *cunwind_engine_libunwind_error(const cunwind_engine *engine) { return engine->library.error; }
-
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also where that is a read: the next one that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
-    cunwind_unwinder_flush(&engine->unwinder);
   }
   return engine->modules.count;
 }

@@ -14,7 +14,6 @@
 #include "stack_copy.h"
 #include "stop_helper.h"
 #include "unwind.h"
-#include "unwind_library.h"
 
 typedef struct cunwind_helper_memory {
   cunwind_stop_request *request;
@@ -39,7 +38,6 @@ struct cunwind_engine {
   cunwind_modules modules;
   cunwind_page_cache pages;
   cunwind_stack_copy copy;
-  cunwind_library library;
   cunwind_unwinder unwinder;
   cunwind_helper_memory helper;
   cunwind_async_walk walk;

@@ -198,9 +198,6 @@ void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, 
     begin_gap(&recorder);
     end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &recorder);
   }
-  // Frames are missing because of one cause, then, wherever it showed first. The copy may have to be taken again all
-  // the same.
-  if (!unwinder->space && end != CUNWIND_END_COMPLETE && end != CUNWIND_END_NOT_IN_COPY) end = CUNWIND_END_NO_LIBUNWIND;
   stack->end = (uint8_t)end;
   finish(&recorder);
 }

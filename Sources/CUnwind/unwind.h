@@ -19,18 +19,10 @@
 /// Words that the call-site scan looks at. libdispatch's largest frame without unwind information has about 80.
 #define CUNWIND_SCAN_WORDS 512u
 
-struct cunwind_library;
-
 typedef struct cunwind_unwinder {
-  const struct cunwind_library *library;
   const cunwind_modules *modules;
   cunwind_page_cache *pages;
   const cunwind_stack_copy *copy;  ///< Set before each unwind.
-  struct unw_addr_space *space;    ///< NULL: libunwind is not loaded, and no step is by call frame information.
-  // While libunwind makes one step: what its accessors answer from, and why they could not.
-  const cunwind_registers *stepping;
-  uint64_t stepping_pc;
-  bool asked_unknown;  ///< It asked for a register that is not known.
   cunwind_end failure;
   uint64_t missing;  ///< The address that could not be read, when that is the failure.
 } cunwind_unwinder;
@@ -45,14 +37,6 @@ typedef enum cunwind_step {
 } cunwind_step;
 
 #pragma GCC visibility push(hidden)
-
-/// False with errno. Async-signal-safe: no.
-bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const struct cunwind_library *library,
-                           const cunwind_modules *modules, cunwind_page_cache *pages);
-void cunwind_unwinder_destroy(cunwind_unwinder *unwinder);
-
-/// Forgets what was learned from images: call when one has come or gone.
-void cunwind_unwinder_flush(cunwind_unwinder *unwinder);
 
 /// Unwinds the copy, from `start` outwards. Every field of `stack` is set. Bounded; never faults on any input.
 void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack);

@@ -86,8 +86,6 @@ cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds) {
   static cunwind_stack stack;
   cunwind_test_hunt_result result;
   memset(&result, 0, sizeof result);
-  // libunwind opens two files for good with the first address space.
-  cunwind_engine_destroy(cunwind_engine_create(27));
   int64_t files = open_files();
   cunwind_engine *engine = cunwind_engine_create(27);
   int output = silence_output();

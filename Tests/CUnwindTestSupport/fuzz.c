@@ -71,7 +71,7 @@ static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, u
 // Whether what the unwinder promises of every stack holds.
 static bool is_sound(const cunwind_stack *stack) {
   if (stack->frame_count == 0 || stack->frame_count > CUNWIND_MAX_FRAMES) return false;
-  if (stack->end > CUNWIND_END_NO_LIBUNWIND || stack->omitted_at > stack->frame_count) return false;
+  if (stack->end > CUNWIND_END_TOO_DEEP || stack->omitted_at > stack->frame_count) return false;
   for (uint32_t index = 1; index < stack->frame_count; index++) {
     const cunwind_frame *callee = &stack->frames[index - 1], *frame = &stack->frames[index];
     bool may_jump = callee->is_signal_frame || (stack->omitted_count > 0 && index == stack->omitted_at);

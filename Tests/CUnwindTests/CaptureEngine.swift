@@ -14,14 +14,14 @@ final class CaptureEngine {
     private let buffer: UnsafeMutablePointer<cunwind_stack>
     private(set) var info = cunwind_capture_info()
 
-    /// `libunwind`: Its path; `nil` looks for it, and an empty one does without. `proc`: Instead of /proc/self.
-    init(thread tid: pid_t, libunwind: String? = nil, proc: String? = nil) throws {
+    /// `proc`: A directory that stands in for /proc/self.
+    init(thread tid: pid_t, proc: String? = nil) throws {
         var options = cunwind_options()
         options.signal_number = SIGPROF
-        let strings = [libunwind, proc].map { $0.flatMap { strdup($0) } }
-        defer { strings.forEach { free($0) } }
-        options.libunwind_path = strings[0].map { UnsafePointer($0) }
-        options.proc_directory = strings[1].map { UnsafePointer($0) }
+        // free(3) takes nil.
+        let directory = proc.flatMap { strdup($0) }
+        defer { free(directory) }
+        options.proc_directory = directory.map { UnsafePointer($0) }
         engine = try #require(cunwind_engine_create_with(&options))
         thread = try #require(cunwind_thread_open(engine, tid))
         buffer = .allocate(capacity: 1)

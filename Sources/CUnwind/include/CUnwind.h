@@ -74,8 +74,7 @@ typedef enum cunwind_end {
   CUNWIND_END_NOT_IN_COPY,       ///< A word of the stack that was needed lies beyond what was copied.
   CUNWIND_END_LOOP,              ///< The stack pointer did not move outwards.
   CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in code of any image.
-  CUNWIND_END_TOO_DEEP,          ///< More steps than the bound on one unwind.
-  CUNWIND_END_NO_LIBUNWIND       ///< libunwind is not loaded, and the stack was unwound as far as can be without it.
+  CUNWIND_END_TOO_DEEP           ///< More steps than the bound on one unwind.
 } cunwind_end;
 
 /// How a frame was found.
@@ -174,9 +173,6 @@ typedef struct cunwind_image {
 typedef struct cunwind_options {
   /// The signal for `cunwind_capture_signal`, 1...64. No handler is installed before it is first used.
   int signal_number;
-  /// The path of libunwind's remote library, such as libunwind-x86_64.so.8. NULL, or a path that cannot be loaded: it is
-  /// looked for beside the executable, then in the system's path. Empty: it is not loaded.
-  const char *_Nullable libunwind_path;
   /// CUNWIND_MEMORY_ANY, or the only one to try. It holds for all engines of the process.
   cunwind_memory_access memory_access;
   /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests have their own.
@@ -185,8 +181,7 @@ typedef struct cunwind_options {
 
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
-/// Makes an engine: buffers, module list, libunwind if it can be loaded. Loading takes the dynamic linker's lock, on the
-/// calling thread. libunwind keeps two file descriptors open from the first engine on.
+/// Makes an engine: buffers and module list. Where memory is read by file, one descriptor stays open from then on.
 /// Returns NULL with errno: EINVAL, ENOMEM; EPERM where no access to memory works. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
 
@@ -195,13 +190,6 @@ cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
 
 /// How memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
 cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
-
-/// Whether libunwind is loaded. Without it stacks have fewer frames. Async-signal-safe: yes.
-bool cunwind_engine_has_libunwind(const cunwind_engine *_Nonnull engine);
-
-/// Why libunwind is not loaded, in the dynamic linker's words; empty when it is. Valid as long as the engine.
-/// Async-signal-safe: yes.
-const char *_Nonnull cunwind_engine_libunwind_error(const cunwind_engine *_Nonnull engine);
 
 /// Frees an engine. NULL is fine. Puts back the signal action that it found, if the present one is still ours, no other
 /// engine uses it, and no signal of ours is still on its way. Waits 50 ms at most, and only for a helper that a capture had to

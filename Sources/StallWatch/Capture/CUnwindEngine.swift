@@ -225,7 +225,6 @@ extension CUnwindEngine {
         case CUNWIND_END_LOOP: "the stack is damaged: it does not lead outwards"
         case CUNWIND_END_BAD_CODE_ADDRESS: "a return address is not in any image's code"
         case CUNWIND_END_TOO_DEEP: "the stack is deeper than the limit"
-        case CUNWIND_END_NO_LIBUNWIND: "unwound without libunwind: install the package libunwind8"
         default: "unknown"
         }
     }
