@@ -88,6 +88,9 @@ static void restore_state(program *program) {
   else *program->rules = program->remembered[--program->remembered_count];
 }
 
+// Unsigned, as a damaged factor may be anything.
+static int64_t scale(uint64_t offset, int64_t factor) { return (int64_t)(offset * (uint64_t)factor); }
+
 static void carry_out(program *program, uint8_t operation) {
   cunwind_bytes *bytes = &program->bytes;
   cunwind_rules *rules = program->rules;
@@ -102,23 +105,23 @@ static void carry_out(program *program, uint8_t operation) {
       return;
     case OP_OFFSET_EXTENDED:
       number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_OFFSET, (int64_t)cunwind_read_uleb128(bytes) * factor);
+      set_rule(program, number, CUNWIND_RULE_OFFSET, scale(cunwind_read_uleb128(bytes), factor));
       return;
     case OP_OFFSET_EXTENDED_SIGNED:
       number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_OFFSET, cunwind_read_sleb128(bytes) * factor);
+      set_rule(program, number, CUNWIND_RULE_OFFSET, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
       return;
     case OP_NEGATIVE_OFFSET_EXTENDED:
       number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_OFFSET, -((int64_t)cunwind_read_uleb128(bytes) * factor));
+      set_rule(program, number, CUNWIND_RULE_OFFSET, scale(0 - cunwind_read_uleb128(bytes), factor));
       return;
     case OP_VALUE_OFFSET:
       number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_VALUE_OFFSET, (int64_t)cunwind_read_uleb128(bytes) * factor);
+      set_rule(program, number, CUNWIND_RULE_VALUE_OFFSET, scale(cunwind_read_uleb128(bytes), factor));
       return;
     case OP_VALUE_OFFSET_SIGNED:
       number = cunwind_read_uleb128(bytes);
-      set_rule(program, number, CUNWIND_RULE_VALUE_OFFSET, cunwind_read_sleb128(bytes) * factor);
+      set_rule(program, number, CUNWIND_RULE_VALUE_OFFSET, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
       return;
     case OP_RESTORE_EXTENDED:
       restore_rule(program, cunwind_read_uleb128(bytes));
@@ -151,7 +154,7 @@ static void carry_out(program *program, uint8_t operation) {
       return;
     case OP_CFA_SIGNED:
       number = cunwind_read_uleb128(bytes);
-      set_cfa(program, number, cunwind_read_sleb128(bytes) * factor);
+      set_cfa(program, number, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
       return;
     case OP_CFA_REGISTER:
       set_cfa(program, cunwind_read_uleb128(bytes), rules->cfa.offset);
@@ -160,7 +163,7 @@ static void carry_out(program *program, uint8_t operation) {
       set_cfa(program, rules->cfa_register, (int64_t)cunwind_read_uleb128(bytes));
       return;
     case OP_CFA_OFFSET_SIGNED:
-      set_cfa(program, rules->cfa_register, cunwind_read_sleb128(bytes) * factor);
+      set_cfa(program, rules->cfa_register, scale((uint64_t)cunwind_read_sleb128(bytes), factor));
       return;
     case OP_CFA_EXPRESSION:
       rules->cfa = read_expression(bytes, CUNWIND_RULE_VALUE_EXPRESSION);
@@ -194,7 +197,7 @@ static bool run(program *program, uint64_t start, uint64_t end, uint64_t pc) {
     if (advance(program, operation, &location)) {
       if (location > pc) break;
     } else if ((operation & 0xc0) == OP_OFFSET) {
-      int64_t offset = (int64_t)cunwind_read_uleb128(&program->bytes) * program->function->data_alignment;
+      int64_t offset = scale(cunwind_read_uleb128(&program->bytes), program->function->data_alignment);
       set_rule(program, operation & 0x3fu, CUNWIND_RULE_OFFSET, offset);
     } else if ((operation & 0xc0) == OP_RESTORE) {
       restore_rule(program, operation & 0x3fu);

@@ -49,7 +49,7 @@ static void restore_output(int output) {
 }
 
 static void capture(cunwind_engine *engine, const cunwind_test_churner *churner, cunwind_stack *stack,
-                    cunwind_test_hunt_result *result) {
+                    cunwind_test_stress_result *result) {
   cunwind_capture_info info;
   cunwind_thread *thread = cunwind_thread_open(engine, churner->tid);
   if (!thread) return;
@@ -81,10 +81,10 @@ static void capture(cunwind_engine *engine, const cunwind_test_churner *churner,
   cunwind_thread_close(thread);
 }
 
-cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds) {
+cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds) {
   static cunwind_test_churner churners[CUNWIND_TEST_CHURNERS];
   static cunwind_stack stack;
-  cunwind_test_hunt_result result;
+  cunwind_test_stress_result result;
   memset(&result, 0, sizeof result);
   int64_t files = open_files();
   cunwind_engine *engine = cunwind_engine_create(27);

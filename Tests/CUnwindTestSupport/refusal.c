@@ -78,7 +78,7 @@ static int exit_status_under_filter(uint32_t call, bool kills, bool (*body)(void
   return status;
 }
 
-int cunwind_test_prompt_under_filter(bool kills) {
+int cunwind_test_short_slice_under_filter(bool kills) {
   return exit_status_under_filter(SYS_sched_setattr, kills, cunwind_request_short_slice);
 }
 

@@ -42,7 +42,7 @@ static void *ask(void *context) {
   return NULL;
 }
 
-bool cunwind_test_prompt(int nice, cunwind_test_scheduling *before, cunwind_test_scheduling *after) {
+bool cunwind_test_short_slice(int nice, cunwind_test_scheduling *before, cunwind_test_scheduling *after) {
   run run = {.nice = nice, .before = before, .after = after};
   pthread_t thread;
   if (pthread_create(&thread, NULL, ask, &run) != 0) return false;

@@ -31,7 +31,7 @@ import Testing
 
     /// It stops after nobody waits for its stack any more, in a call that never goes on after a stop.
     @Test func aThreadThatGetsNoCPUIsLetGoOn() throws {
-        let result = cunwind_test_starved()
+        let result = cunwind_test_stop_timeout()
         try #require(result.wait_error != -1, "needs CAP_SYS_NICE and two CPUs")
         #expect(result.capture == CUNWIND_TIMED_OUT)
         #expect(result.wait_error == 0)

@@ -13,7 +13,7 @@ import Testing
     func theThreadGetsAShorterSliceAndKeepsItsPolicyAndNiceValue() {
         var before = cunwind_test_scheduling()
         var after = cunwind_test_scheduling()
-        #expect(cunwind_test_prompt(7, &before, &after))
+        #expect(cunwind_test_short_slice(7, &before, &after))
         #expect(before.slice_nanoseconds > after.slice_nanoseconds)
         #expect(after.slice_nanoseconds == 500_000)
         #expect(after.nice == 7)
@@ -23,6 +23,6 @@ import Testing
     /// Service managers' filters for "resources" have the call in them, and kill by default.
     @Test(arguments: [false, true])
     func whereAFilterForbidsItTheProcessGoesOn(kills: Bool) {
-        #expect(cunwind_test_prompt_under_filter(kills) == 0)
+        #expect(cunwind_test_short_slice_under_filter(kills) == 0)
     }
 }

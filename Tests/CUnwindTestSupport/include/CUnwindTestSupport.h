@@ -108,8 +108,19 @@ typedef struct cunwind_test_fuzz_result {
 /// Unwinds `images` changed copies of real stacks and registers, the same ones for the same seed.
 cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed, uint64_t images);
 
+/// What came of reading unwind tables that no linker made.
+typedef struct cunwind_test_table_result {
+  uint64_t tables;
+  uint64_t found;    ///< The function's entry could be read all the same.
+  uint64_t steps;    ///< Of these, a caller or the end of the stack was found.
+  uint64_t refused;  ///< Of these, the step failed.
+} cunwind_test_table_result;
+
+/// Changes a copy of the C library's unwind tables `tables` times, and unwinds one step by each.
+cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t tables);
+
 /// What came of capturing threads while they do what takes locks.
-typedef struct cunwind_test_hunt_result {
+typedef struct cunwind_test_stress_result {
   uint64_t captures;   ///< By stop, with a stack.
   uint64_t reads;      ///< By read, with a stack.
   uint64_t gone;       ///< The thread had ended.
@@ -124,14 +135,14 @@ typedef struct cunwind_test_hunt_result {
   uint64_t zombies;          ///< Children of this process that nobody reaped, helpers included.
   int64_t leaked_files;
   uint64_t slowest_held_nanoseconds, slowest_capture_nanoseconds;
-} cunwind_test_hunt_result;
+} cunwind_test_stress_result;
 
 /// Captures threads that malloc, dlopen, create threads, fork, vfork, print, throw C++ exceptions, change mappings and
 /// send themselves signals, as fast as it can, for `milliseconds`. Standard output goes nowhere meanwhile.
-cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds);
+cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds);
 
 /// What came of captures by stop that were disturbed.
-typedef struct cunwind_test_disturbed_result {
+typedef struct cunwind_test_fault_result {
   uint64_t captures;   ///< With a stack.
   uint64_t timed_out;  ///< The helper was not given a CPU in time.
   uint64_t failed;     ///< Anything else; `last_status` and `last_error` say what.
@@ -141,16 +152,16 @@ typedef struct cunwind_test_disturbed_result {
   uint64_t rounds;        ///< Of the captured thread, after the last disturbance. 0: it was left stopped.
   uint64_t zombies;
   uint64_t slowest_capture_nanoseconds;
-} cunwind_test_disturbed_result;
+} cunwind_test_fault_result;
 
 /// Kills helper processes (SIGKILL) while they work, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_kill_helpers(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_kill_helpers(uint32_t milliseconds);
 /// Stops helper processes (SIGSTOP) for good while they work, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_stop_helpers(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_stop_helpers(uint32_t milliseconds);
 /// Sends the captured thread queued real-time signals, which must all arrive, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_signal_storm(uint32_t milliseconds);
 /// Stops and continues (SIGSTOP, SIGCONT) a child process that captures its own thread, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_job_control(uint32_t milliseconds);
 
 /// What came of reads of a thread that changes two words whenever it runs. A torn read found them different.
 typedef struct cunwind_test_proof_result {
@@ -163,15 +174,15 @@ typedef struct cunwind_test_proof_result {
 cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t milliseconds);
 
 /// What came of the capture of a thread that was given no CPU.
-typedef struct cunwind_test_starved_result {
+typedef struct cunwind_test_stop_timeout_result {
   cunwind_status capture;
   int wait_error;  ///< Of the thread's call; 0: it waited as long as it should. -1: the thread could not be starved.
   uint64_t zombies;
-} cunwind_test_starved_result;
+} cunwind_test_stop_timeout_result;
 
 /// Captures by stop a thread that waits in epoll_wait(2), while a thread of real-time priority has its CPU: needs
 /// CAP_SYS_NICE and two CPUs.
-cunwind_test_starved_result cunwind_test_starved(void);
+cunwind_test_stop_timeout_result cunwind_test_stop_timeout(void);
 
 /// What works where ptrace does not.
 typedef struct cunwind_test_refusal_result {
@@ -221,7 +232,7 @@ bool cunwind_test_leaving(cunwind_test_leaving_result *_Nonnull result);
 
 /// Has a child process with such a filter for sched_setattr(2) call cunwind_request_short_slice(). Returns how it ended
 /// (wait(2)); its exit status is what the call returned.
-int cunwind_test_prompt_under_filter(bool kills);
+int cunwind_test_short_slice_under_filter(bool kills);
 
 /// How a thread is scheduled: what the kernel says of it (sched_getattr(2)).
 typedef struct cunwind_test_scheduling {
@@ -232,7 +243,8 @@ typedef struct cunwind_test_scheduling {
 
 /// Runs a thread with the nice value `nice` and the policy SCHED_BATCH, which calls cunwind_request_short_slice().
 /// False: the call said no, or the kernel does not tell.
-bool cunwind_test_prompt(int nice, cunwind_test_scheduling *_Nonnull before, cunwind_test_scheduling *_Nonnull after);
+bool cunwind_test_short_slice(int nice, cunwind_test_scheduling *_Nonnull before,
+                              cunwind_test_scheduling *_Nonnull after);
 
 /// What became of a signal that the app and the engine both use.
 typedef struct cunwind_test_shared_signal_result {
