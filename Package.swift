@@ -88,7 +88,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CUnwindTests",
-            dependencies: ["CUnwind", "CUnwindTestSupport"],
+            dependencies: ["CLinux", "CUnwind", "CUnwindTestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

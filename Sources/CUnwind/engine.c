@@ -43,9 +43,8 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   cunwind_signal_slot_destroy(engine);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
-  // A helper that was too late is killed, and is a zombie until it is reaped: nobody else does, and no capture of this
-  // engine's comes any more. One that is still there writes into these; better to lose them than to give them to someone
-  // else.
+  // A helper that was too late has been killed, and only this engine reaps it. If it still runs it writes into these
+  // buffers: then leak them rather than let another allocation have their addresses.
   engine->helper.left_until = 0;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
     cunwind_stack_copy_destroy(&engine->copy);

@@ -1,7 +1,7 @@
-// Reads of our own memory in which the kernel looks the pages up, so that a bad address is an error and not a signal.
+// Reads of this process's own memory by the kernel, so that a bad address is an error and not a signal.
 //
-// Three ways, each of which something forbids somewhere. process_vm_readv(2) is the fastest, and in the default seccomp
-// profiles of older container runtimes it is refused. /proc/self/mem can be opened by any process that is dumpable. The
+// There are three ways, because each is forbidden somewhere. process_vm_readv(2) is the fastest, but the default seccomp
+// profiles of older container runtimes refuse it. /proc/self/mem can be opened by any process that is dumpable. The
 // last one has the kernel copy through a pipe, with calls that every program needs: write(2) of memory that is not
 // mapped gives EFAULT. It needs two calls a page and, for the time of one read, two descriptors. A handler for SIGSEGV
 // would be faster, but the app, and its crash reporter, may have one of their own.

@@ -89,7 +89,7 @@ bool cunwind_wait_restarts_after_stop(const char *name) {
 #if defined(__x86_64__)
 
 #define SYSCALL_INSTRUCTION_BYTES 2
-/// Pending signals that are looked at. With more than these there is surely one that the thread lets through.
+/// Pending signals that are checked. With more than these, one of them surely is not blocked.
 #define MAX_PENDING_SIGNALS 32
 
 // Whether a signal of the app waits to be delivered to the thread: then EINTR is that signal's, and stays.
@@ -129,7 +129,7 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
 #else
 
 CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
-  // The result has overwritten x0, the call's first argument, and the kernel shows its copy (orig_x0) to nobody.
+  // The result has overwritten x0, the call's first argument, and ptrace does not show the kernel's copy (orig_x0).
   (void)tid, (void)registers;
 }
 

@@ -1,8 +1,8 @@
 // What the kernel says of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open, parsed by hand.
 //
 // Any of these files may be missing, or empty: sandboxes (gVisor) have fewer than Linux, and those that show addresses are
-// root's in a process that is not dumpable. What is missing costs what only it could tell. Whether the thread is there at
-// all is asked of the kernel, not concluded from a file.
+// root's in a process that is not dumpable. A missing file costs only what no other file says. It never means that the
+// thread has ended: the kernel is asked for that.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -93,18 +93,18 @@ static bool take_number(const char **at, int base, uint64_t *number) {
 }
 
 // proc_pid_syscall(5): "running", or "-1 SP PC", or the number, six arguments, SP and PC.
-static void parse_system_call(const char *text, cunwind_thread_status *look) {
+static void parse_system_call(const char *text, cunwind_thread_status *thread_status) {
   uint64_t number = 0;
   bool is_outside = text[0] == '-' && text[1] == '1';
   if (is_outside) text += 2;
   else if (!take_number(&text, 10, &number)) return;
   for (int index = 0; !is_outside && index < 6; index++) {
-    if (!take_number(&text, 16, &look->arguments[index])) return;
+    if (!take_number(&text, 16, &thread_status->arguments[index])) return;
   }
-  if (!take_number(&text, 16, &look->stack_pointer) || !take_number(&text, 16, &look->pc)) return;
-  look->system_call = is_outside ? -1 : (int64_t)number;
+  if (!take_number(&text, 16, &thread_status->stack_pointer) || !take_number(&text, 16, &thread_status->pc)) return;
+  thread_status->system_call = is_outside ? -1 : (int64_t)number;
   // A thread that is just being made, and a kernel thread, have neither.
-  look->is_blocked = look->stack_pointer != 0 && look->pc != 0;
+  thread_status->is_blocked = thread_status->stack_pointer != 0 && thread_status->pc != 0;
 }
 
 static const char *after(const char *text, const char *label) {
@@ -113,19 +113,20 @@ static const char *after(const char *text, const char *label) {
 }
 
 // proc_pid_status(5). The name comes first and has its line breaks escaped, so it can't be taken for another field.
-static void parse_status(const char *text, int signal_number, cunwind_thread_status *look) {
+static void parse_status(const char *text, int signal_number, cunwind_thread_status *thread_status) {
   const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
   const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
   const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
   uint64_t mask = 0;
-  if (state) look->state = *state;
-  if (blocked && take_number(&blocked, 16, &mask)) look->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
-  look->counts_switches = voluntary && involuntary && take_number(&voluntary, 10, &look->voluntary_switches) &&
-                          take_number(&involuntary, 10, &look->involuntary_switches);
+  if (state) thread_status->state = *state;
+  if (blocked && take_number(&blocked, 16, &mask)) thread_status->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
+  thread_status->counts_switches = voluntary && involuntary &&
+                                   take_number(&voluntary, 10, &thread_status->voluntary_switches) &&
+                                   take_number(&involuntary, 10, &thread_status->involuntary_switches);
 }
 
-// An open file of /proc/<tid> stays with its thread: after that one's end a read gives ESRCH, whoever has the id then.
-// Where there is none to read, the id is all there is to ask for.
+// An open file of /proc/<tid> stays with its thread: after the thread's end a read gives ESRCH, even if another thread has
+// the id by then. Where no file can be read, the kernel is asked for the id.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
   int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
   char first;
@@ -133,30 +134,31 @@ bool cunwind_thread_is_there(const cunwind_thread *thread) {
   return is_thread_of_this_process(thread->tid);
 }
 
-bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *look) {
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status) {
   long got = thread->status_file < 0 ? 0 : read_all(thread->status_file, thread->text, sizeof thread->text);
   if (got == -ESRCH) return false;
   if (got <= 0) return is_thread_of_this_process(thread->tid);
-  parse_status(thread->text, thread->signal_number, look);
-  return look->state != 'Z' && look->state != 'X';
+  parse_status(thread->text, thread->signal_number, thread_status);
+  return thread_status->state != 'Z' && thread_status->state != 'X';
 }
 
-bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *look) {
-  look->is_blocked = look->shows_system_call = false;
-  look->system_call = -1;
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  thread_status->is_blocked = thread_status->shows_system_call = false;
+  thread_status->system_call = -1;
   long got = thread->system_call_file < 0 ? 0 : read_all(thread->system_call_file, thread->text, sizeof thread->text);
   if (got == -ESRCH) return false;
   if (got <= 0) return is_thread_of_this_process(thread->tid);
-  look->shows_system_call = true;
-  parse_system_call(thread->text, look);
+  thread_status->shows_system_call = true;
+  parse_system_call(thread->text, thread_status);
   return true;
 }
 
 // proc_pid_wchan(5): the kernel's function that the thread waits in, or "0" where it is not shown.
-static void read_wait(cunwind_thread *thread, cunwind_thread_status *look) {
+static void read_wait(cunwind_thread *thread, cunwind_thread_status *thread_status) {
   if (thread->wait_file < 0 || read_all(thread->wait_file, thread->text, sizeof thread->text) <= 0) return;
   if (strcmp(thread->text, "0") == 0) return;
-  snprintf(look->waits_in, sizeof look->waits_in, "%.*s", (int)strcspn(thread->text, "\n"), thread->text);
+  snprintf(thread_status->waits_in, sizeof thread_status->waits_in, "%.*s", (int)strcspn(thread->text, "\n"),
+           thread->text);
 }
 
 // Time on CPU, time ready, time slices. All 0 where the kernel does not count (proc_pid_schedstat).
@@ -170,11 +172,11 @@ uint64_t cunwind_thread_slices(cunwind_thread *thread) {
   return number;
 }
 
-cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *look) {
-  memset(look, 0, sizeof *look);
-  if (!cunwind_thread_read_status(thread, look) || !cunwind_thread_read_system_call(thread, look)) {
+cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  memset(thread_status, 0, sizeof *thread_status);
+  if (!cunwind_thread_read_status(thread, thread_status) || !cunwind_thread_read_system_call(thread, thread_status)) {
     return CUNWIND_NO_SUCH_THREAD;
   }
-  if (!look->shows_system_call) read_wait(thread, look);
+  if (!thread_status->shows_system_call) read_wait(thread, thread_status);
   return CUNWIND_OK;
 }

@@ -1,4 +1,4 @@
-// Stacks that no compiler made, through the unwinder: no input may crash it or keep it busy.
+// Damaged stacks: no input may crash the unwinder or keep it busy.
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -37,7 +37,7 @@ static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint
   return is_taken;
 }
 
-// A value of the kinds that lead an unwinder on: code, stack, nearly either, nothing.
+// A value that an unwinder may follow: an address of code, of the stack, or near one.
 static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, uint64_t *random) {
   uint64_t draw = cunwind_test_random(random), offset = cunwind_test_random(random);
   const cunwind_module *module = &engine->modules.list[draw / 16 % engine->modules.count];

@@ -1,4 +1,4 @@
-// What is left where ptrace is refused: a child process under a seccomp filter, as in many containers.
+// Captures in a child process under a seccomp filter, as in many containers.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -66,11 +66,11 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   return child > 0 && status == 0;
 }
 
-// Has a child under a filter for `call` exit with 1 if `body` is true, else with 0. Returns how it ended.
-static int exit_status_under_filter(uint32_t call, bool kills, bool (*body)(void)) {
+// Runs `body` in a child under a filter for `call`, by which that fails with `error` or kills (0). Returns how it ended.
+static int run_under_filter(uint32_t call, int error, bool (*body)(void)) {
   pid_t child = fork();
   if (child == 0) {
-    if (cunwind_test_refuse(call, refusal(kills)) < 0) _exit(2);
+    if (cunwind_test_refuse(call, cunwind_test_refusal_by(error)) < 0) _exit(2);
     _exit(body());
   }
   int status = -1;
@@ -78,8 +78,12 @@ static int exit_status_under_filter(uint32_t call, bool kills, bool (*body)(void
   return status;
 }
 
+int cunwind_test_run_without_vm_readv(int error, bool (*body)(void)) {
+  return run_under_filter(SYS_process_vm_readv, error, body);
+}
+
 int cunwind_test_short_slice_under_filter(bool kills) {
-  return exit_status_under_filter(SYS_sched_setattr, kills, cunwind_request_short_slice);
+  return run_under_filter(SYS_sched_setattr, kills ? 0 : EPERM, cunwind_request_short_slice);
 }
 
 static bool captures_nothing_whole(void) {
@@ -95,5 +99,5 @@ static bool captures_nothing_whole(void) {
 }
 
 int cunwind_test_stop_under_filter(bool kills) {
-  return exit_status_under_filter(SYS_sched_setaffinity, kills, captures_nothing_whole);
+  return run_under_filter(SYS_sched_setaffinity, kills ? 0 : EPERM, captures_nothing_whole);
 }

@@ -1,4 +1,4 @@
-// A thread that asks to run promptly, and what the kernel then says of it.
+// A thread that asks for short slices, and its scheduling attributes afterwards.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>

@@ -10,11 +10,12 @@ import Testing
 
     /// The most captures of a hundred that may end before the thread's start: measured, none of 4,680.
     static let incompletePercentage: UInt64 = 1
-    /// The most captures of a hundred for which the helper may be given no CPU in time: measured, none of 4,680. Under a
-    /// sanitizer, or where the host takes its processors away, there are some.
+    /// The most captures of a hundred for which the helper may be given no CPU in time: measured, none of 4,680.
+    ///
+    /// Under a sanitizer, or where the host takes its processors away, there are some.
     static let timedOutPercentage: UInt64 = 5
 
-    @Test func `nothing is lost, stuck or left behind`() {
+    @Test func nothingIsLostStuckOrLeftBehind() {
         let result = cunwind_test_stress(Self.seconds * 1000)
         print("stress: \(result)")
         #expect(result.incomplete * 100 <= result.captures * Self.incompletePercentage)

@@ -3,7 +3,7 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// Stacks and registers that no compiler made: the unwinder ends each of them, keeps its rules and does not crash.
+/// The unwinder survives damaged stacks, registers and unwind tables.
 @Suite struct FuzzTests {
     static let fixedSeed: UInt64 = 20_261_121
 
@@ -13,13 +13,13 @@ import Testing
         return environment["CI"] == nil ? fixedSeed : UInt64(now.timeIntervalSince1970 / 86_400)
     }
 
-    @Test func `a million damaged stacks are unwound`() {
+    @Test func aMillionDamagedStacksAreUnwound() {
         let seed = Self.seed(from: ProcessInfo.processInfo.environment)
         print("fuzz: seed \(seed); repeat with STALLWATCH_FUZZ_SEED=\(seed)")
         let result = cunwind_test_fuzz(seed, 1_000_000)
         #expect(result.images == 1_000_000)
         #expect(result.broken == 0, "seed \(seed)")
-        // The damage really led somewhere: not all ended at once, and not all were whole.
+        // Some stacks have several frames, and some are damaged.
         #expect(result.frames > result.images)
         #expect(result.by_end.0 < result.images)
         print("fuzz: \(result.frames) frames, ends \(result.by_end), slowest \(result.slowest_nanoseconds / 1000) us")
@@ -32,7 +32,6 @@ import Testing
         #expect(Self.seed(from: ["CI": "true", "STALLWATCH_FUZZ_SEED": "7"], now: day) == 7)
     }
 
-    /// Unwind tables that no linker made: what the unwinder reads of an image may be anything.
     @Test func `damaged unwind tables end in no frame or a sound one`() {
         let seed = Self.seed(from: ProcessInfo.processInfo.environment)
         let result = cunwind_test_fuzz_tables(seed, 200_000)

@@ -3,7 +3,7 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// A file that /proc lacks costs what only that file could tell, and never means that the thread has ended.
+/// A missing /proc file costs only what no other file says, and never means that the thread has ended.
 @Suite(.serialized) struct ThreadFileTests {
     /// A directory that stands in for /proc/self, with links to some of one thread's files.
     private final class Files {

@@ -1,7 +1,7 @@
-// CUnwind: where is a thread of this process now?
+// CUnwind captures the stacks of threads of this process.
 //
 // Three ways to copy a thread's registers and stack (read, stop, signal), and one way to unwind the copy.
-// Nothing here decides which way to take: that is the caller's policy.
+// The caller's policy chooses the way.
 //
 // Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
 // independent of each other. No function here may be called on the thread that is being captured.
@@ -31,21 +31,21 @@
 extern "C" {
 #endif
 
-/// Frames one stack can have. Of a deeper one the innermost and the outermost halves are kept.
+/// The most frames of one stack. Of a deeper one the innermost and the outermost halves are kept.
 #define CUNWIND_MAX_FRAMES 512
-/// Bytes of a stack that are copied at most (1 MiB). What lies beyond is left out and said so.
+/// The most bytes of a stack that are copied (1 MiB). A stack that is cut has a marked gap.
 #define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
-/// Longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
+/// The longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
 #define CUNWIND_MAX_BUILD_ID_BYTES 32
-/// How long a read is tried again: for longer than a thread takes from one wait for a fast disk to the next (fsync(2) again
-/// and again, each 35 us, of which it waits 15 us; measured). One try takes 5 us.
+/// How long a read is retried, in nanoseconds (100 us): longer than a thread takes from one wait for a fast disk to the next
+/// (repeated fsync(2) takes 35 us each, of which 15 us are waiting; measured). One try takes 5 us.
 #define CUNWIND_READ_TIMEOUT_NANOSECONDS 100000ull
-/// Longest wait for a thread to stop before its capture is given up, in nanoseconds (120 ms). Only a thread that gets no CPU
-/// takes so long, and it loses nothing by it. A cgroup's quota keeps one from running for up to its period: 100 ms by default
+/// The longest wait for a thread to stop before its capture is given up, in nanoseconds (120 ms). Only a thread that gets no
+/// CPU takes so long, and the wait costs it nothing. A cgroup's quota keeps one from running for up to its period: 100 ms by default
 /// (Documentation/scheduler/sched-bwc.rst).
 #define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
-/// How much longer a thread that has been asked to stop is waited for by the helper alone, in nanoseconds (2 s), so that no
-/// call of the thread returns EINTR because it was asked. Meanwhile no other thread can be stopped.
+/// How much longer the helper alone waits for a thread that was asked to stop, in nanoseconds (2 s), so that the request makes
+/// no call of the thread return EINTR. Meanwhile no other thread can be stopped.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
 /// Longest wait for the signal handler to run, in nanoseconds (120 ms), for the same reason.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
@@ -148,7 +148,7 @@ typedef struct cunwind_async_callers {
   cunwind_async_caller callers[CUNWIND_MAX_ASYNC_CALLERS];  ///< Of each frame the nearest caller first.
 } cunwind_async_callers;
 
-/// What one capture did and cost.
+/// The method's result beside the stack: error, cost, size.
 typedef struct cunwind_capture_info {
   int error;  ///< errno where the status asks for one, else 0.
   /// The thread was kept from running for at most this long: stop: from the last moment at which it was seen not to
@@ -198,8 +198,8 @@ void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries the stop on a short-lived thread of its own and says whether ptrace works here.
 /// CUNWIND_OK, CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced), or CUNWIND_FAILED; `error` may be NULL.
-/// Under Yama scope 1 each stop names the helper with PR_SET_PTRACER, and afterwards nobody: there is no way to ask
-/// whom the app had named before. Takes about 1 ms. Async-signal-safe: no.
+/// Under Yama scope 1 each stop names the helper with PR_SET_PTRACER and clears the name afterwards: a tracer that the app
+/// had named cannot be read and so is not restored. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
 /// Brings the list of images up to date with dlopen and dlclose. Call it before captures: they don't. Takes 0.5 us an
@@ -211,7 +211,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 /// A number that changes whenever the list of images does. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
 
-/// Images that the list has no room for (it has room for 8192), or whose headers cannot be read: frames in them end a
+/// The number of images beyond the list's 8192, and of those with unreadable headers: frames in them end a
 /// stack with CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
 size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine);
 
@@ -225,8 +225,8 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// thread is as good as any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
 bool cunwind_request_short_slice(void);
 
-/// Moves the calling thread away from `processor`, if it is on it and may be on another one; afterwards it may be on the same
-/// ones as before. False: it was not moved, as where a seccomp filter kills for that, or stops have not been probed
+/// Moves the calling thread off `processor`, if it is on it and may run on another one; its affinity is the same afterwards.
+/// False: it was not moved, for example because a seccomp filter kills for that, or stops have not been probed
 /// (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
 bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int processor);
 
@@ -240,9 +240,9 @@ cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, p
 /// Closes them. NULL is fine. Async-signal-safe: no.
 void cunwind_thread_close(cunwind_thread *_Nullable thread);
 
-/// Says what the kernel knows of the thread. CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs about 10 us on the caller's
+/// Fills `status` with what the kernel says of the thread. CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs about 10 us on the caller's
 /// time, nothing on the thread's. Async-signal-safe: yes.
-cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull look);
+cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull status);
 
 /// Whether a stop makes the system call `number` end with EINTR instead of letting it go on: signal(7)'s list, and the
 /// calls of asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
@@ -265,7 +265,7 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies, lets go.
 /// CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (it sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED
-/// (ECANCELED: someone killed the helper; EBUSY: an earlier helper does not end). Whatever happens to the helper, the
+/// (ECANCELED: the helper was killed; EBUSY: an earlier helper does not end). Whatever happens to the helper, the
 /// thread runs on. Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
@@ -284,7 +284,7 @@ cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_t
 /// Reads the Swift async callers of the thread whose `stack` was captured last with this engine, by read or by stop.
 ///
 /// The thread is held once more (`by_stop`), or proved to have stayed blocked; nothing is read unless the async
-/// functions' frames are still what they were in the copy. A stack without an async function costs nothing but the look.
+/// functions' frames are still what they were in the copy. A stack without an async function costs one pass over its frames.
 /// `info`, from the capture, has what this took added to it.
 /// CUNWIND_OK also with no callers; CUNWIND_MOVED when the functions have returned meanwhile; else as the captures.
 /// Async-signal-safe: no.
