@@ -2,7 +2,7 @@
 //
 // Any of these files may be missing, or empty: sandboxes (gVisor) have fewer than Linux, and those that show addresses are
 // root's in a process that is not dumpable. A missing file costs only what no other file says. It never means that the
-// thread has ended: the kernel is asked for that.
+// thread has ended: only the missing directory does.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,9 +21,21 @@ static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) 
   return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-// Signal 0 is none; the call says only whether there is such a thread in this process.
+static bool exists(const char *path) { return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0; }
+
+// The thread's directory, not tgkill(2) with signal 0: a capture must not look like a signal to a filter or a tracer. Without
+// /proc nothing says that a thread has ended. Not snprintf(3), which is not async-signal-safe.
 static bool is_thread_of_this_process(pid_t tid) {
-  return cunwind_raw(SYS_tgkill, getpid(), tid, 0, 0, 0, 0) != -ESRCH;
+  static const char directory[] = "/proc/self/task";
+  char path[sizeof directory + 16], digits[12];
+  size_t count = 0, length = sizeof directory - 1;
+  memcpy(path, directory, length);
+  path[length++] = '/';
+  do digits[count++] = (char)('0' + tid % 10);
+  while ((tid /= 10) > 0);
+  while (count > 0) path[length++] = digits[--count];
+  path[length] = 0;
+  return exists(path) || !exists(directory);
 }
 
 static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
@@ -126,7 +138,7 @@ static void parse_status(const char *text, int signal_number, cunwind_thread_sta
 }
 
 // An open file of /proc/<tid> stays with its thread: after the thread's end a read gives ESRCH, even if another thread has
-// the id by then. Where no file can be read, the kernel is asked for the id.
+// the id by then. Where no file can be read, only the directory says whether there is such a thread.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
   int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
   char first;
