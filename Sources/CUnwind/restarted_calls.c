@@ -71,7 +71,6 @@ static const char *const restarting_waits[] = {
     "do_wait",
     "kernel_wait4",
     "wait_for_partner",
-
     "locks_lock_inode_wait",
     "fcntl_setlk",
     "flock_lock_inode_wait",
@@ -81,7 +80,9 @@ static const char *const restarting_waits[] = {
 
 bool cunwind_wait_restarts_after_stop(const char *name) {
   for (unsigned index = 0; index < sizeof restarting_waits / sizeof *restarting_waits; index++) {
-    if (strcmp(restarting_waits[index], name) == 0) return true;
+    size_t length = strlen(restarting_waits[index]);
+    // The compiler's own copies of a function have a suffix: poll_schedule_timeout.constprop.0.
+    if (strncmp(name, restarting_waits[index], length) == 0 && (name[length] == 0 || name[length] == '.')) return true;
   }
   return false;
 }

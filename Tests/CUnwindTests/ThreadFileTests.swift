@@ -108,12 +108,12 @@ import Testing
         #expect(name == "ep_poll")
     }
 
-    @Test(arguments: ["ep_poll", "do_sigtimedwait", "unix_stream_read_generic", "io_cqring_wait", "", "0"])
+    @Test(arguments: ["ep_poll", "do_sigtimedwait", "io_cqring_wait", "do_wait_intr", "", "0"])
     func `a wait that a stop interrupts is not taken to restart`(name: String) {
         #expect(!cunwind_wait_restarts_after_stop(name))
     }
 
-    @Test(arguments: ["futex_wait_queue", "hrtimer_nanosleep", "do_wait"])
+    @Test(arguments: ["futex_wait_queue", "do_wait", "poll_schedule_timeout.constprop.0"])
     func `a wait that restarts is known as such`(name: String) {
         #expect(cunwind_wait_restarts_after_stop(name))
     }
