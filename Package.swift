@@ -30,9 +30,9 @@ let package = Package(
     targets: [
         // GNU functions and runtime entry points that Swift's own modules do not show.
         .target(name: "CLinux"),
-        // `unwind-generic` is libunwind's remote unwinder for the machine's architecture. Never `unwind`: that library
-        // exports `_Unwind_RaiseException` and so would take the host program's C++ exceptions away from libgcc_s.
-        .target(name: "CUnwind", linkerSettings: [.linkedLibrary("unwind-generic")]),
+        // Captures and unwinds stacks. Needs nothing but the C library: no unwinder of the system's is linked, and so none takes
+        // the program's C++ exceptions away from libgcc_s.
+        .target(name: "CUnwind"),
         // Reads debug information with libdw, which it loads when it is first needed: its headers are enough to build it.
         .target(name: "CSymbols"),
         // Clocks, threads, files, /proc, memory: what the other modules need of the system.
@@ -106,7 +106,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CUnwindTests",
-            dependencies: ["CUnwind", "CUnwindTestSupport"],
+            dependencies: ["CLinux", "CUnwind", "CUnwindTestSupport"],
             swiftSettings: settings
         ),
         .testTarget(name: "LinuxSupportTests", dependencies: ["LinuxSupport", "TestSupport"], swiftSettings: settings),
