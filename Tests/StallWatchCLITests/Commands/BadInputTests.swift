@@ -71,16 +71,19 @@ import Testing
                 "newer", good.replacingOccurrences(of: "\"schemaVersion\": 1", with: "\"schemaVersion\": 2"),
                 "the report has schema version 2, and this version reads up to 1: use a newer StallWatch"
             ),
-            ("empty", "", "this is not a stall report: the document: an object is expected, at byte 0"),
-            ("list", "[]", "this is not a stall report: the document: an object is expected, at byte 0"),
-            ("other", "{\"a\": 1}", "this is not a stall report: schemaVersion is missing"),
+            ("empty", "", "this is not a stall report: $: not JSON: Unexpected end of file during JSON parse"),
+            (
+                "list", "[]",
+                "this is not a stall report: $: Expected to decode Dictionary<String, Any> but found an array instead"
+            ),
+            ("other", "{\"a\": 1}", "this is not a stall report: $: schemaVersion is missing"),
             (
                 "time", good.replacingOccurrences(of: "2026-11-21T08:00:00.123456Z", with: "noon"),
-                "this is not a stall report: .startedAt: \"noon\" is not a time like 2026-11-21T08:00:00.123456Z, at byte 126"
+                "this is not a stall report: $.startedAt: \"noon\" is not a time like 2026-11-21T08:00:00.123456Z"
             ),
             (
-                "latin", "{\"name\": \"\u{1}\"}",
-                "this is not a stall report: .name: a control character is in a string, at byte 10"
+                "control", good.replacingOccurrences(of: "\"ended\"", with: "\"\u{1}\""),
+                "this is not a stall report: $: not JSON: Unescaped control character around character 103"
             ),
         ] {
             let path = try scratch.write("\(name).json", text)
