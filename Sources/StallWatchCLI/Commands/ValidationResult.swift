@@ -25,7 +25,7 @@ struct ValidationResult: Encodable {
         }
     }
 
-    /// The text for people.
+    /// The text.
     var text: String {
         var counts: [ReportFault: Int] = [:]
         var order: [ReportFault] = []

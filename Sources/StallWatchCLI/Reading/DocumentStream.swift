@@ -7,7 +7,7 @@ import StallWatch
 /// indentation (`cat stalls/*.json | stallwatch top -`). A broken document ends where a later line begins with a brace, so the
 /// next one is still found.
 final class DocumentStream {
-    /// The bytes of one document. Whether they are JSON is for the decoder to say.
+    /// The bytes of one document, which may not be JSON.
     struct Document: Equatable {
         var bytes: [UInt8]
         /// The line that it begins at, from 1.

@@ -45,7 +45,7 @@ import Testing
         ("\"stack\": 1, \"isRunning\"", "\"stack\": 2, \"isRunning\"", "cause.lock.owners[0].stack leads nowhere"),
         ("\"durationMilliseconds\": 500.0", "\"durationMilliseconds\": 1e300", "a duration is negative or too large"),
     ])
-    func theLibrarysOwnChecksCountToo(right: String, wrong: String, fault: String) throws {
+    func faultsThatTheLibraryFindsAreListed(right: String, wrong: String, fault: String) throws {
         let text = ReportFixture().json
         try #require(text.contains(right))
         let faults = ReportRules.faults(in: Array(text.replacingOccurrences(of: right, with: wrong).utf8))
@@ -76,8 +76,9 @@ import Testing
         #expect(result.status == 0)
     }
 
-    /// What Python's jsonschema refuses by the published schema is refused here too, and what it accepts is accepted, in reports
-    /// that are changed at random. Only an index that leads nowhere is a fault here alone: no schema can say it.
+    /// Python's jsonschema refuses and accepts the same reports, which are changed at random.
+    ///
+    /// Only an index out of range is a fault here alone: a schema cannot express it.
     @Test func verdictsAreThoseOfTheSchema() throws {
         let scratch = try TemporaryDirectory()
         var generator = SeededGenerator(seed: 8)
