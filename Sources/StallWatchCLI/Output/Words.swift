@@ -1,8 +1,14 @@
 /// "1 report", "2 reports".
 func counted(_ count: Int, _ one: String, _ many: String) -> String { "\(count) \(count == 1 ? one : many)" }
 
+/// The part of a path after its last slash.
+func fileName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
+
+/// A file's name with a line, such as `NoteStore.swift:88`.
+func sourcePlace(_ file: String, _ line: Int?) -> String { fileName(file) + (line.map { ":\($0)" } ?? "") }
+
 extension Double {
-    /// A duration in milliseconds as people read it: `812 ms`, `1.25 s`, `3 min 20 s`, `2 h 5 min`.
+    /// A duration in milliseconds as text: `812 ms`, `1.25 s`, `3 min 20 s`, `2 h 5 min`.
     var duration: String {
         let milliseconds = rounded()
         if self < 1, self > 0 { return "\(fixed(3)) ms" }
@@ -14,7 +20,7 @@ extension Double {
         return "\(seconds / 3_600) h \(seconds % 3_600 / 60) min"
     }
 
-    /// The number with so many digits behind the point.
+    /// The number with that many digits after the point.
     func fixed(_ digits: Int) -> String {
         guard isFinite, magnitude < 1e15 else { return "\(self)" }
         let factor = (0..<digits).reduce(1) { value, _ in value * 10 }

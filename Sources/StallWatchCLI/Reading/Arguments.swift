@@ -20,12 +20,12 @@ struct DurationArgument: Sendable, Equatable {
             return
         }
         throw ValidationError(
-            "'\(text)' is no duration: give a number and its unit (us, ms, s, m, h, d), such as 500ms.")
+            "'\(text)' is not a duration. Give a number with its unit (us, ms, s, m, h, d), such as 500ms.")
     }
 }
 
 extension DurationArgument: CustomStringConvertible {
-    /// As it may be given, in the largest unit that it is a whole number of.
+    /// The text form, in the largest unit that gives a whole number.
     var description: String {
         let unit = Self.units.filter { milliseconds >= $0.1 && milliseconds.truncatingRemainder(dividingBy: $0.1) == 0 }
             .max { $0.1 < $1.1 }
@@ -37,7 +37,7 @@ extension DurationArgument: CustomStringConvertible {
 struct TimeArgument: Sendable, Equatable {
     let time: Timestamp
 
-    /// Reads a day, a time of a day, both to any precision, or how long ago.
+    /// Reads a day, a day with a time, or an age.
     init(parsing text: String) throws {
         try self.init(parsing: text, now: Timestamp(microsecondsSince1970: Int64(Glibc.time(nil)) * 1_000_000))
     }
@@ -53,8 +53,8 @@ struct TimeArgument: Sendable, Equatable {
             let time = Timestamp(plain + form.dropFirst(plain.count) + "Z")
         else {
             throw ValidationError(
-                "'\(text)' is no time: give one such as 2026-11-21, 2026-11-21T08:00 or 2026-11-21T08:00:00.5Z (UTC), or how "
-                    + "long ago, such as 2h."
+                "'\(text)' is not a time. Give one such as 2026-11-21, 2026-11-21T08:00 or 2026-11-21T08:00:00.5Z (UTC), or an "
+                    + "age such as 2h."
             )
         }
         self.time = time
@@ -65,7 +65,7 @@ extension ReportFilter.MetadataCondition {
     /// Reads `key=value`.
     init(parsing text: String) throws {
         guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
-            throw ValidationError("'\(text)' is no pair: give a key and its value, such as version=1.4.2.")
+            throw ValidationError("'\(text)' has no '='. Give a key and its value, such as version=1.4.2.")
         }
         self.init(key: String(text[..<sign]), value: String(text[text.index(after: sign)...]))
     }

@@ -2,7 +2,7 @@ import Dispatch
 import Synchronization
 
 extension Array where Element: Sendable {
-    /// What `body` makes of each element, on all processors at once, in the order of the elements.
+    /// Maps the elements on all processors at once; keeps their order.
     func concurrentMap<Result: Sendable>(_ body: @Sendable (Element) -> Result) -> [Result] {
         let results = Mutex([Result?](repeating: nil, count: count))
         DispatchQueue.concurrentPerform(iterations: count) { index in
