@@ -8,10 +8,10 @@ extension StallMonitor {
         /// The number of stalls that are over, reported or not, including those that were ongoing when the monitor
         /// stopped.
         public internal(set) var stalls = 0
-        /// How often a turn over its threshold was not reported, by reason.
+        /// The number of suppressions by reason: a threshold was exceeded, but no report was made.
         ///
-        /// Turns that were suppressed as repeats or by the limit per minute are also counted in ``stalls``. The others
-        /// are not, because they are no stalls.
+        /// Repeats and stalls over the limit per minute are also counted in ``stalls``. Suppressions for another reason are
+        /// not, because they are no stalls.
         public internal(set) var suppressed = SuppressionCounts()
         /// The number of reports that a slow reader of ``StallMonitor/reports`` missed.
         public internal(set) var reportsDropped = 0

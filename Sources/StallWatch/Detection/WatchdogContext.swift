@@ -52,7 +52,7 @@ final class WatchdogContext {
         case .thread(let thread): sample.stack = capture(thread)
         case .unknown: sample.stack = .failure(CaptureError(description: "the loop's thread is not known yet"))
         case .pool:
-            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see the stacks of its workers"))
+            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its worker stacks"))
             sample.workers = captureAll(than: ownThreads).threads
         }
         sample.images = capturer.images()
