@@ -11,7 +11,8 @@
 //     }
 //
 // The program has to link the StallWatch library, which defines both functions. A pair of calls costs two clock reads
-// and a few atomic stores, and one semaphore post for the first turn after all loops have waited.
+// and a few atomic stores. It posts a semaphore only to wake the watchdog: for the first turn after all loops have
+// waited, and when a stall ends.
 
 #ifndef CSTALLWATCH_H
 #define CSTALLWATCH_H

@@ -131,7 +131,7 @@ extension StallMonitor {
 
     /// The treatment of a stall while a debugger is attached to the loop's thread.
     public enum DebuggerRule: Sendable {
-        /// Counts the stall without reporting it.
+        /// Counts the turn in ``Statistics/suppressed`` and does not report it.
         case ignore
         /// Reports the stall as usual.
         case report
