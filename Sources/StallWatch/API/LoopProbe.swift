@@ -16,8 +16,8 @@ import Synchronization
 /// ```
 ///
 /// A pair of calls costs two clock reads and a few atomic stores. It takes no lock and allocates nothing. It makes a
-/// system call only to learn a new thread's id, or to wake the watchdog: for the first turn after all loops have waited,
-/// and when a stall ends. Loops in C and C++ call the functions of `CStallWatch.h` with the probe's ``handle``.
+/// system call only to learn a new thread's id, or to wake the watchdog: for the first turn after all loops have
+/// waited, and when a stall ends. Loops in C and C++ call the functions of `CStallWatch.h` with the probe's ``handle``.
 public final class LoopProbe: Sendable {
     /// The loop's name in reports.
     public let label: String

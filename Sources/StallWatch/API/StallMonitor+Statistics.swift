@@ -10,8 +10,8 @@ extension StallMonitor {
         public internal(set) var stalls = 0
         /// The number of suppressions by reason: a threshold was exceeded, but no report was made.
         ///
-        /// Repeats and stalls over the limit per minute are also counted in ``stalls``. Suppressions for another reason are
-        /// not, because they are no stalls.
+        /// Repeats and stalls over the limit per minute are also counted in ``stalls``. Suppressions for another reason
+        /// are not, because they are no stalls.
         public internal(set) var suppressed = SuppressionCounts()
         /// The number of reports that a slow reader of ``StallMonitor/reports`` missed.
         public internal(set) var reportsDropped = 0

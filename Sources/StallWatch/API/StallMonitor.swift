@@ -16,8 +16,8 @@ import Synchronization
 /// ```
 ///
 /// A run loop's thread pays for two observers per turn: a few clock reads and atomic stores, with no lock and no
-/// allocation. It makes a system call only to learn a new thread's id, or to wake the watchdog: for the first turn after
-/// all loops have waited, and when a stall ends. All other work runs on threads that belong to the monitor.
+/// allocation. It makes a system call only to learn a new thread's id, or to wake the watchdog: for the first turn
+/// after all loops have waited, and when a stall ends. All other work runs on threads that belong to the monitor.
 ///
 /// A monitor is used once: create it, start it, stop it. All of its methods may be called on any thread.
 public final class StallMonitor: Sendable {

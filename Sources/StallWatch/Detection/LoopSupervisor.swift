@@ -15,7 +15,8 @@ struct LoopSupervisor {
     private var heldBackTurn: UInt64 = 0
     /// The turn that the last poll found in a run without observers, and its thread's number of waits at that time.
     ///
-    /// The number is `nil` if that poll found the loop waiting: then no number can prove that the loop has not waited since.
+    /// The number is `nil` if that poll found the loop waiting: then no number can prove that the loop has not waited
+    /// since.
     private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
     /// The turn that was measured anew because it may have waited for an unknown time.
     private var uncertainTurn: UInt64?
