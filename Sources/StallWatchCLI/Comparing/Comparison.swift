@@ -1,4 +1,3 @@
-
 /// Two sets of reports, compared group by group.
 struct Comparison {
     let base: ReportSet

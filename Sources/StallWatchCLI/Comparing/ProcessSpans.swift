@@ -1,6 +1,5 @@
 import StallReports
 
-
 /// Computes from reports alone a lower bound of how long their processes were watched.
 struct ProcessSpans {
     private struct Span {

@@ -1,4 +1,3 @@
-
 /// One side of a comparison: the reports in groups, and the monitored time.
 struct ReportSet {
     private(set) var groups = StallGroups()

@@ -1,6 +1,5 @@
 import StallReports
 
-
 /// The output of `top --json`.
 struct TopReport: Encodable {
     /// Reports that passed the filters.

@@ -1,6 +1,5 @@
 import StallReports
 
-
 /// The table that `top` prints.
 struct TopTable {
     /// The number of groups that are shown by default.

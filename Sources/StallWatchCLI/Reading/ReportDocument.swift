@@ -1,6 +1,5 @@
 import StallReports
 
-
 /// One report's JSON, or the file that has it.
 struct ReportDocument: Sendable {
     var origin: ReportOrigin

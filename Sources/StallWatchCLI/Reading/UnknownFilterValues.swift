@@ -1,6 +1,5 @@
 import StallReports
 
-
 /// Finds misspelled values of filters: those that are not known and that no report has.
 struct UnknownFilterValues {
     private let filter: ReportFilter

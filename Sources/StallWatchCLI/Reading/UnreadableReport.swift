@@ -1,6 +1,5 @@
 import StallReports
 
-
 /// Why a file or document was skipped, in words.
 struct UnreadableReport: Error, Equatable {
     let reason: String

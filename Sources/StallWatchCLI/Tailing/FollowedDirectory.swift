@@ -1,7 +1,6 @@
 import StallReports
 import LinuxSupport
 
-
 /// A report directory and the state of its stalls.
 struct FollowedDirectory {
     private var watch: DirectoryWatch

@@ -1,6 +1,5 @@
 import StallReports
 
-
 /// The output of `tail --json` for one event.
 struct TailEvent: Encodable {
     let event: StallFollower.Event

@@ -1,8 +1,6 @@
 import Foundation
 import Glibc
 
-// What a stalled thread can wait for: each is taken away by a thread of its own after a while, so no wait is without end.
-
 /// A pthread mutex that another thread holds.
 ///
 /// `@unchecked Sendable`: a pthread_mutex_t is made for being used by several threads, its address never changes, and the
@@ -33,30 +31,5 @@ final class HeldLock: @unchecked Sendable {
             }
         }
         return lock
-    }
-}
-
-/// A pipe that has nothing to read.
-final class EmptyPipe: Sendable {
-    let readEnd: Int32
-    private let writeEnd: Int32
-
-    /// A pipe that a thread writes one byte to after `duration`.
-    init(for duration: Duration) {
-        var ends: [Int32] = [-1, -1]
-        // If it fails (no file descriptors left), reading fails at once, and the scenario's verdict is that nothing stalled.
-        pipe(&ends)
-        readEnd = ends[0]
-        writeEnd = ends[1]
-        Thread.detachNewThread { [self] in
-            Thread.current.name = "pipe-writer"
-            Thread.sleep(forTimeInterval: duration.seconds)
-            write(writeEnd, "!", 1)
-        }
-    }
-
-    deinit {
-        close(readEnd)
-        close(writeEnd)
     }
 }
