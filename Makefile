@@ -41,7 +41,7 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count what is r
 	scripts/repeat-scenarios.py "$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" $(ROUNDS)
 
 # Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
-UNIT_TESTS := ^(StallWatchTests|StallWatchCLITests|StallWatchDemoTests)\.
+UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchCLI|StallWatchDemo)Tests\.
 # A test that hangs is a failure, too: each half takes a few minutes, and is ended after 20.
 BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
 

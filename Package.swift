@@ -35,10 +35,20 @@ let package = Package(
         .target(name: "CUnwind", linkerSettings: [.linkedLibrary("unwind-generic")]),
         // Reads debug information with libdw, which it loads when it is first needed: its headers are enough to build it.
         .target(name: "CSymbols"),
+        // Clocks, threads, files, /proc, memory: what the other modules need of the system.
+        .target(name: "LinuxSupport", dependencies: ["CLinux"], swiftSettings: settings),
+        // The report: model, JSON, validation, fingerprint, sentences. Pure values.
+        .target(name: "StallReports", swiftSettings: settings),
+        // Names and lines of addresses, and whose code they are.
+        .target(
+            name: "StallSymbols", dependencies: ["CSymbols", "LinuxSupport", "StallReports"], swiftSettings: settings),
+        // Stacks of this process's threads.
+        .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"], swiftSettings: settings),
         .target(
             name: "StallWatch",
             dependencies: [
-                "CLinux", "CSymbols", "CUnwind", .product(name: "Logging", package: "swift-log"),
+                "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols",
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["NIO"])),
                 .product(
@@ -53,7 +63,10 @@ let package = Package(
         // The tool `stallwatch`. Its folder cannot have that name: where case does not count, it is the library's.
         .executableTarget(
             name: "StallWatchCLI",
-            dependencies: ["StallWatch", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            dependencies: [
+                "LinuxSupport", "StallReports", "StallSymbols",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
             // The schema is a link to the published one.
             resources: [.embedInCode("HTML/Page"), .embedInCode("Schema/Resources/stall-report.schema.json")],
             swiftSettings: settings
@@ -63,7 +76,7 @@ let package = Package(
         .executableTarget(
             name: "stallwatch-demo",
             dependencies: [
-                "CDemo", "CStallWatch", "StallWatch",
+                "CDemo", "CStallWatch", "LinuxSupport", "StallWatch",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
             ],
@@ -73,7 +86,10 @@ let package = Package(
         .target(name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport"),
         // What test targets share.
         .target(
-            name: "TestSupport", dependencies: ["StallWatch"], path: "Tests/TestSupport", swiftSettings: settings),
+            name: "TestSupport", dependencies: ["LinuxSupport", "StackCapture", "StallReports"],
+            path: "Tests/TestSupport",
+            swiftSettings: settings
+        ),
         // A small app whose stalls tests can kill, starve of disk or abort.
         .executableTarget(
             name: "stallwatch-test-host", dependencies: ["StallWatch"], path: "Tests/Support/TestHost",
@@ -91,10 +107,20 @@ let package = Package(
             dependencies: ["CUnwind", "CUnwindTestSupport"],
             swiftSettings: settings
         ),
+        .testTarget(name: "LinuxSupportTests", dependencies: ["LinuxSupport", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "StallReportsTests", dependencies: ["StallReports", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "StallSymbolsTests", dependencies: ["LinuxSupport", "StallReports", "StallSymbols", "TestSupport"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "StackCaptureTests", dependencies: ["LinuxSupport", "StackCapture", "TestSupport"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "StallWatchTests",
             dependencies: [
-                "StallWatch", "TestSupport",
+                "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatch", "TestSupport",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
@@ -109,7 +135,8 @@ let package = Package(
         .testTarget(
             name: "StallWatchIntegrationTests",
             dependencies: [
-                "CLinux", "StallWatch", "CUnwindTestSupport", "StallWatchCLI", "TestSupport", "stallwatch-demo",
+                "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatch",
+                "CUnwindTestSupport", "StallWatchCLI", "TestSupport", "stallwatch-demo",
                 "stallwatch-test-host", "stack-host",
             ],
             swiftSettings: settings
@@ -117,7 +144,7 @@ let package = Package(
         .testTarget(
             name: "StallWatchCLITests",
             dependencies: [
-                "StallWatch", "StallWatchCLI", "TestSupport",
+                "LinuxSupport", "StallReports", "StallSymbols", "StallWatchCLI", "TestSupport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Texts"],
@@ -125,7 +152,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchDemoTests",
-            dependencies: ["CDemo", "StallWatch", "TestSupport", "stallwatch-demo"],
+            dependencies: ["CDemo", "LinuxSupport", "StallWatch", "TestSupport", "stallwatch-demo"],
             swiftSettings: settings
         ),
     ]

@@ -1,6 +1,6 @@
+import StallReports
 import ArgumentParser
 import Glibc
-import StallWatch
 
 /// The tool: reads stall reports and says what they come to.
 struct StallWatchCommand: ParsableCommand {

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSupport
 import StallWatch
 
 /// What the demo prints.

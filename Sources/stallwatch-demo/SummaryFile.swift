@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxSupport
 import StallWatch
 
 /// The verdicts as a JSON file for programs.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import LinuxSupport
 import StallWatch
 
 /// A threshold as it is written on the command line: a number and one of the units `us`, `ms` and `s`.

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import StallReports
 import StallWatch
 import TestSupport
 import Testing

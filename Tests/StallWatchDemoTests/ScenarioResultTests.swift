@@ -1,3 +1,4 @@
+import StallReports
 import StallWatch
 import Testing
 

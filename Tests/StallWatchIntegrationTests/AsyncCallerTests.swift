@@ -2,6 +2,9 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
+@testable import StallSymbols
+@testable import StackCapture
 @testable import StallWatch
 
 /// The callers of an async function that stalls: all there, right, and in the right order.
@@ -93,7 +96,7 @@ struct AsyncCallerTests {
         return frames.map { frame in
             guard let image = images.image(at: frame.address) else { return "?" }
             let identity = ImageIdentity(
-                path: image.path == library.path ? library.symbols : image.path, buildID: image.buildID,
+                path: image.path == library.path ? library.symbols : image.path, buildID: image.buildIDText,
                 isOwnExecutable: image.isExecutable
             )
             return symbolicator.symbol(at: frame.address - image.base, in: identity).map(Demangler.functionName) ?? "?"

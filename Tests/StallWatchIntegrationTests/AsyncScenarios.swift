@@ -5,6 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 /// Stalls in async code (Tests/Support/AsyncScenarios), each below a chain of callers that is known.
@@ -146,7 +147,7 @@ final class StallGate: Sendable {
     private let thread = Atomic<Int32>(0)
     private let isOpen = Atomic<Bool>(false)
     private let hasFinished = Atomic<Bool>(false)
-    private let opened = StallWatch.Semaphore()
+    private let opened = LinuxSupport.Semaphore()
 
     static let shared = StallGate()
 

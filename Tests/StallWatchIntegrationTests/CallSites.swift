@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import StallWatch
+@testable import StallSymbols
 
 /// The return addresses, less one, of direct calls in an executable: what a stack's frames are looked up by.
 enum CallSites {

@@ -1,5 +1,5 @@
 import Glibc
-import StallWatch
+import StallReports
 import TestSupport
 import Testing
 

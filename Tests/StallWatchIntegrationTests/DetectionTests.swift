@@ -1,6 +1,7 @@
 import CUnwindTestSupport
 import Foundation
 import Glibc
+import LinuxSupport
 import StallWatch
 import TestSupport
 import Testing
@@ -27,7 +28,7 @@ import Testing
     }
 
     @Test func whileFiftyLoopsWaitTheWatchdogNeverWakesUp() async throws {
-        let stolen = StealTime()
+        let stolen = CPUSteal()
         let wakeUps = try await wakeUps(.waiting, in: .seconds(30))
         // Without the CPUs the program settles late.
         stolen.excuses { #expect(wakeUps == 0) }
@@ -42,7 +43,7 @@ import Testing
     }
 
     @Test func aStoppedProcessIsCountedAndNotReported() async throws {
-        let stolen = StealTime()
+        let stolen = CPUSteal()
         try await withDirectory { directory in
             let child = try DemoProgram.start(.busy, threshold: Self.threshold, directory: directory)
             try await Task.sleep(for: .seconds(1))

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import StallWatch
+@testable import StallReports
 
 /// The examples build as packages of their own, and do what they say.
 @Suite(.serialized) struct ExampleTests {

@@ -3,6 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 /// A thread that blocks in a call again and again never notices that it is captured: no EINTR, no early return, and a
@@ -18,7 +20,7 @@ import Testing
 
     @Test(arguments: 0..<cunwind_test_call_count())
     func aCapturedThreadNeverNotices(index: Int) throws {
-        let stolen = StealTime()
+        let stolen = CPUSteal()
         let call = cunwind_test_call_at(index)
         let name = String(cString: call.name)
         let capture = ThreadCapture(engine: try CUnwindEngine())

@@ -4,6 +4,9 @@ import Foundation
 import Synchronization
 import Testing
 
+@testable import LinuxSupport
+@testable import StallSymbols
+@testable import StackCapture
 @testable import StallWatch
 
 /// What holds for system calls holds for the waits that Swift programs make.
@@ -36,7 +39,7 @@ import Testing
                 images.image(at: frame.lookupAddress).flatMap {
                     symbolicator.symbol(
                         at: frame.lookupAddress - $0.base,
-                        in: ImageIdentity(path: $0.path, buildID: $0.buildID, isOwnExecutable: $0.isExecutable)
+                        in: ImageIdentity($0)
                     )
                 }.map(Demangler.functionName) ?? "?"
             }

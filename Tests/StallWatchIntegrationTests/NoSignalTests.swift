@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import StallWatch
+@testable import StallReports
 
 /// The demo, stalled on CPU and in a sleep, where system calls are taken away from it.
 ///

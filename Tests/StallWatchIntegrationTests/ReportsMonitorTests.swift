@@ -1,6 +1,7 @@
 import CUnwindTestSupport
 import Foundation
 import Glibc
+import StallReports
 import StallWatch
 import Synchronization
 import TestSupport

@@ -1,5 +1,7 @@
 import Foundation
 import Glibc
+import LinuxSupport
+import StallReports
 import StallWatch
 import Synchronization
 import TestSupport

@@ -1,7 +1,8 @@
 import Dispatch
 import Foundation
 import Glibc
-import StallWatch
+import LinuxSupport
+import StallReports
 import Synchronization
 import TestSupport
 import Testing
@@ -64,7 +65,7 @@ import Testing
         in scratch: TemporaryDirectory, _ faults: Collected<String>, _ missing: Collected<String>,
         _ disturbed: Collected<String>, _ expected: borrowing Atomic<Int>
     ) throws {
-        let stolen = StealTime()
+        let stolen = CPUSteal()
         let before = Set(scratch.reportNames)
         // Two stalls: a third of the same kind would be held back as a repeat.
         let host = try TestHost(["stalls", scratch.path, "\(Self.threshold)", "2", "150", "300"])

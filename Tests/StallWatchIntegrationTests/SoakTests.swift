@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import StallWatch
+import LinuxSupport
 import TestSupport
 import Testing
 
@@ -38,7 +38,7 @@ import Testing
 
     @Test(.timeLimit(.minutes(3))) func aShortSoakPassesAndHasDoneEverything() throws {
         let directory = try TemporaryDirectory()
-        let stolen = StealTime()
+        let stolen = CPUSteal()
         let result = try soak("25s", in: directory).run()
         let lines = result.output.split(separator: "\n")
         #expect(lines.first?.hasSuffix("--seed 7") == true)

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import LinuxSupport
+@testable import StallSymbols
 @testable import StallWatch
 
 /// Files that are not what they should be: the frame keeps its place, the image says why, and nothing crashes.

@@ -1,7 +1,8 @@
+@testable import StallSymbols
 import Foundation
 import Testing
 
-@testable import StallWatch
+@testable import StallReports
 
 /// A stripped executable and its debug file say together what the unstripped one says alone.
 @Suite("Debug files", .enabled(if: SymbolicationToolchain.isComplete), .serialized)

@@ -3,6 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
+@testable import StallReports
 @testable import StallWatch
 
 /// Debug files from a server, asked for only when the caller says so, and for no longer than the caller says.

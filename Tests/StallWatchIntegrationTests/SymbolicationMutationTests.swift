@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import StallWatch
+@testable import LinuxSupport
+@testable import StallSymbols
 
 /// Damaged ELF files and debug information: whatever the bytes are, there is an answer, in bounded time.
 ///

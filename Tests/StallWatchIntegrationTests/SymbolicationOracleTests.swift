@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import StallWatch
+@testable import StallSymbols
 
 /// Names, lines and inlined functions, beside what the toolchain's llvm-symbolizer says of the same addresses.
 ///

@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import StallWatch
+@testable import StallReports
+@testable import StallSymbols
 
 /// The mixed executable, taken apart: what was stripped off it is in one file, what is left in another.
 struct SymbolicationParts {

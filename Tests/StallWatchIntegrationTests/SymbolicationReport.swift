@@ -1,3 +1,5 @@
+@testable import StallReports
+@testable import StackCapture
 @testable import StallWatch
 
 /// Reports of one made-up sample.
@@ -6,7 +8,8 @@ enum SymbolicationReport {
     static func make(imageAt path: String, buildID: String?, offsets: [UInt64]) -> StallReport {
         let base: UInt64 = 0x10_0000_0000
         let image = LoadedImage(
-            path: path, base: base, addresses: base..<base + 0x1000_0000, buildID: buildID, isExecutable: true
+            path: path, base: base, addresses: base..<base + 0x1000_0000, buildID: bytes(ofHexadecimal: buildID ?? ""),
+            isExecutable: true
         )
         let stack = CapturedStack(
             method: .ptrace, threadState: .running,
@@ -25,5 +28,12 @@ enum SymbolicationReport {
             symbolication: .inProcess(.none, inApp: StallMonitor.InApp())
         )
         return builder.report(of: record) { _ in }
+    }
+
+    private static func bytes(ofHexadecimal text: String) -> [UInt8] {
+        let digits = Array(text)
+        return stride(from: 0, to: digits.count - digits.count % 2, by: 2).compactMap {
+            UInt8(String(digits[$0...$0 + 1]), radix: 16)
+        }
     }
 }

@@ -5,7 +5,8 @@ import Glibc
 import Synchronization
 import Testing
 
-@testable import StallWatch
+@testable import LinuxSupport
+@testable import StackCapture
 @testable import stallwatch_demo
 
 /// A thread that answers neither ptrace nor a signal: the parent of a vfork(2), whose child sleeps for 400 ms.

@@ -1,4 +1,4 @@
-import StallWatch
+import LinuxSupport
 import Synchronization
 package import Testing
 
@@ -8,7 +8,7 @@ extension Trait where Self == RepeatedWhileCPUIsStolen {
     package static var repeatedWhileCPUIsStolen: Self { Self() }
 }
 
-/// For tests that judge by the clock: they need the CPUs that the machine says it has (see ``StealTime``).
+/// For tests that judge by the clock: they need the CPUs that the machine says it has (see ``CPUSteal``).
 ///
 /// Nothing is silent: each failure that is not the last word is recorded as a known issue. The last attempt is judged
 /// whatever the host does, and so is each failure in a time in which it took nothing.
@@ -21,7 +21,7 @@ package struct RepeatedWhileCPUIsStolen: SuiteTrait, TestTrait, TestScoping {
     /// - Parameter isStolen: Begins to watch the host, and gives what tells whether it has taken too much since.
     package init(
         isStolen: @escaping @Sendable () -> @Sendable () -> Bool = {
-            let stolen = StealTime()
+            let stolen = CPUSteal()
             return { stolen.isDisturbing }
         }
     ) {

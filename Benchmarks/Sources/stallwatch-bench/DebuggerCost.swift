@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Measuring
 import Runtime
+import LinuxSupport
 import StallWatch
 import Synchronization
 

@@ -1,5 +1,6 @@
 import Foundation
 import Measuring
+import LinuxSupport
 import StallWatch
 
 /// How long after the threshold a file with the names and lines of the stalled thread's stack can be read.

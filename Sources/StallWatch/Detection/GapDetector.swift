@@ -1,3 +1,5 @@
+import StallReports
+
 /// Notices that time has passed in which nothing in the process could run.
 ///
 /// A pure value. A thread that sleeps until a deadline and wakes up late was either at work until after it, or waiting for a

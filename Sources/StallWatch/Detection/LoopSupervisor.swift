@@ -1,3 +1,6 @@
+import StackCapture
+import StallReports
+
 /// The watchdog's work for one loop: what its looks decide, carried out.
 struct LoopSupervisor {
     let loop: LoopMonitor

@@ -1,3 +1,7 @@
+import StackCapture
+import StallReports
+import LinuxSupport
+
 /// The raw facts of one stall, as the watchdog hands them on: addresses without names, nanoseconds.
 struct StallRecord: Sendable {
     /// One stack taken while the stall lasted, or why there is none.

@@ -1,3 +1,6 @@
+import StackCapture
+import StallReports
+import LinuxSupport
 import Synchronization
 
 /// The one thread that looks after every watched loop of a monitor.
@@ -65,7 +68,7 @@ final class Watchdog: Sendable {
         var watches: [LoopSupervisor] = []
         var version = 0
         let clocks = WatchdogClocks()
-        var steal = StealTime()
+        var steal = CPUSteal()
         var gaps = GapDetector()
         var counting: (from: UInt64, reason: SuppressionReason) = (0, .processStopped)
         while true {
@@ -78,9 +81,9 @@ final class Watchdog: Sendable {
             let awake = clocks.read(capturing: capturer.timeTaken)
             let gap = gaps.wake(
                 at: awake, firstBegin: watches.compactMap(\.turnBegan).min(),
-                stolen: { steal.longest(until: StealTime()) }
+                stolen: { steal.longest(until: CPUSteal()) }
             )
-            if awake.monotonic &- steal.time >= Self.stealAge { steal = StealTime() }
+            if awake.monotonic &- steal.time >= Self.stealAge { steal = CPUSteal() }
             switch gap {
             case .held(let reason):
                 counting = (now(), reason)

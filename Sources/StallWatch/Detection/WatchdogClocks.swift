@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// The clocks by which the watchdog knows whether it was late itself: one `pread` a reading, and two vdso calls.
 ///
 /// Made and used on the watchdog's thread, whose own file it keeps open.

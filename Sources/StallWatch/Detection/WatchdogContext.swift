@@ -1,3 +1,6 @@
+import StackCapture
+import StallReports
+import LinuxSupport
 internal import CLinux
 import Synchronization
 

@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// How long a thread's cgroups have been kept from running by their CPU quotas, in nanoseconds, while they were watched.
 ///
 /// Its own cgroup and those around it, as far as they can be seen from here: a quota holds for all inside. A thread that

@@ -27,8 +27,6 @@ struct Cause: Sendable {
 
     var kind: Kind
     var confidence: Confidence
-    /// One sentence that a person can act on.
-    var summary: String
     var evidence: Evidence
     /// The look at the thread that shows the cause best: what it waited in.
     var observation: Observation?

@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// Tells which lock a thread waits for from its system call, the functions that it is in, and the lock's own memory.
 ///
 /// A wrong owner is worse than none: an owner is named only when everything that is known of the lock's layout agrees and

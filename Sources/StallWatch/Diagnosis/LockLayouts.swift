@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// futex(2)'s operations and the words of its owner-keeping kinds.
 enum Futex {
     enum Operation: Equatable {

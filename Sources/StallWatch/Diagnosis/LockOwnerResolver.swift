@@ -1,3 +1,6 @@
+import StackCapture
+import StallReports
+import LinuxSupport
 import Glibc
 
 /// Follows a thread's wait for a lock to the lock's owner, to the lock that the owner waits for, and so on.

@@ -1,3 +1,7 @@
+import StackCapture
+import StallReports
+import LinuxSupport
+
 /// A thread's wait for a lock, followed from owner to owner.
 struct LockOwnership: Sendable {
     /// A thread that holds a lock that another one waits for.

@@ -1,3 +1,4 @@
+import LinuxSupport
 internal import CLinux
 
 /// Tells which file the pages come from that a thread waits for.

@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// How much the machine's tasks were held up lately, in percent of the last ten seconds: pressure stall information
 /// (the kernel's Documentation/accounting/psi.rst), the `some avg10` values.
 struct Pressure: Equatable, Sendable {

@@ -1,3 +1,5 @@
+import StackCapture
+import LinuxSupport
 import Glibc
 
 /// Finds out why one loop's turns take too long.
@@ -166,8 +168,8 @@ struct StallDiagnostician {
         )
         let verdict = CauseRules.judge(evidence)
         return Cause(
-            kind: verdict.kind, confidence: verdict.confidence, summary: Cause.summary(verdict, evidence),
-            evidence: evidence, observation: verdict.observation, pressure: Pressure.current()
+            kind: verdict.kind, confidence: verdict.confidence, evidence: evidence, observation: verdict.observation,
+            pressure: Pressure.current()
         )
     }
 

@@ -1,3 +1,4 @@
+import LinuxSupport
 import Glibc
 
 /// The /proc files of one thread, kept open, so that a reading is one `pread` a file.
@@ -88,29 +89,5 @@ final class ThreadFiles {
     private func cursor(_ file: OpenFile) -> ByteCursor? {
         let count = file.read(into: &buffer)
         return count > 0 ? ByteCursor(buffer, count: count) : nil
-    }
-}
-
-/// A file that is kept open for reading from its start again and again.
-final class OpenFile {
-    private let descriptor: Int32
-
-    /// Opens the file at `path`; `nil` if it cannot be opened.
-    init?(_ path: String) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        self.descriptor = descriptor
-    }
-
-    deinit {
-        close(descriptor)
-    }
-
-    /// Reads from the file's start until the buffer is full.
-    ///
-    /// Returns how much, or 0 when it cannot be read.
-    func read(into buffer: inout [UInt8]) -> Int {
-        // Never EINTR: the watchdog blocks every signal.
-        max(pread(descriptor, &buffer, buffer.count, 0), 0)
     }
 }

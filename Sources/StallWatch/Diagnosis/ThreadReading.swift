@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// What the kernel says of a thread at one moment.
 ///
 /// Times and counts have run since the thread's start.

@@ -1,3 +1,6 @@
+import StackCapture
+import StallSymbols
+
 /// Names the innermost functions of a stack, as far as they tell what a thread waits for.
 ///
 /// Used by the watchdog: where those few functions are is read once, before anything stalls, and nothing else is.

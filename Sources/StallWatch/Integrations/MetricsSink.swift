@@ -1,3 +1,5 @@
+import StallReports
+
 #if Metrics
     public import CoreMetrics
 

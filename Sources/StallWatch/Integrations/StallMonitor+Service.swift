@@ -1,3 +1,6 @@
+import StallReports
+import LinuxSupport
+
 #if ServiceLifecycle
     public import ServiceLifecycle
 
@@ -23,7 +26,7 @@
         /// Stops the monitor without keeping a thread of Swift's pool waiting meanwhile.
         private func stopOnThread() async {
             await withCheckedContinuation { continuation in
-                do throws(StallWatchError) {
+                do throws(SystemError) {
                     let thread = try WorkerThread(name: "stallwatch-stop") { [self] in
                         stop()
                         continuation.resume()

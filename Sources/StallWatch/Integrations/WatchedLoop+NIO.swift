@@ -1,3 +1,5 @@
+import StallReports
+
 #if NIO
     public import NIOCore
     import Synchronization

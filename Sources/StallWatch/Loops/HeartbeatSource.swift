@@ -1,3 +1,5 @@
+import StallReports
+import LinuxSupport
 internal import CLinux
 import Dispatch
 import Synchronization

@@ -1,3 +1,6 @@
+import StackCapture
+import StallReports
+
 /// How one kind of loop is followed.
 ///
 /// The recorder says what the loop does; the source knows everything else about it.

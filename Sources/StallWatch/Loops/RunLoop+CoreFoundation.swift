@@ -1,3 +1,4 @@
+import StallReports
 internal import CoreFoundation
 internal import Foundation
 

@@ -1,3 +1,4 @@
+import LinuxSupport
 import Synchronization
 
 /// How long turns took: counts in buckets that grow with the duration, so that memory is constant and the error is too.

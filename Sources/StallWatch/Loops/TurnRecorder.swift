@@ -1,5 +1,6 @@
 internal import CLinux
 import Glibc
+import LinuxSupport
 import Synchronization
 
 /// The small block of atomics that a monitored loop writes and the watchdog reads.

@@ -1,5 +1,4 @@
 import ArgumentParser
-import StallWatch
 
 /// What got worse, better, new or gone from one set of reports to another.
 struct DiffCommand: ParsableCommand {

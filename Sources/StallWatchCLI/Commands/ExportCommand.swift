@@ -1,5 +1,4 @@
 import ArgumentParser
-import StallWatch
 
 /// Stalled time for other tools.
 struct ExportCommand: ParsableCommand {

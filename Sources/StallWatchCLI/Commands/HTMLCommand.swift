@@ -1,5 +1,4 @@
 import ArgumentParser
-import StallWatch
 
 /// A page to look at.
 struct HTMLCommand: ParsableCommand {

@@ -1,5 +1,5 @@
+import StallReports
 import ArgumentParser
-import StallWatch
 
 /// One report, or a few, as a person wants to read them.
 struct ShowCommand: ParsableCommand {

@@ -1,6 +1,8 @@
+import StallSymbols
+import StallReports
+import LinuxSupport
 import ArgumentParser
 import Glibc
-import StallWatch
 
 /// Names and lines after the fact.
 struct SymbolicateCommand: ParsableCommand {

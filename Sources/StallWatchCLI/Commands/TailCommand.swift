@@ -1,6 +1,7 @@
+import StallReports
+import LinuxSupport
 import ArgumentParser
 import Glibc
-import StallWatch
 import Synchronization
 
 /// Stalls as they happen.

@@ -1,5 +1,5 @@
+import StallReports
 import ArgumentParser
-import StallWatch
 
 /// Which stalls cost most: groups of those that are the same.
 struct TopCommand: ParsableCommand {

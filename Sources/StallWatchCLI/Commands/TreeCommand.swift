@@ -1,5 +1,4 @@
 import ArgumentParser
-import StallWatch
 
 /// All stacks merged.
 struct TreeCommand: ParsableCommand {

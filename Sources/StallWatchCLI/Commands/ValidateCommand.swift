@@ -1,5 +1,5 @@
+import StallReports
 import ArgumentParser
-import StallWatch
 
 /// Whether reports are what the schema says.
 struct ValidateCommand: ParsableCommand {

@@ -1,5 +1,3 @@
-import StallWatch
-
 /// Two sets of reports beside each other.
 struct Comparison {
     let base: ReportSet

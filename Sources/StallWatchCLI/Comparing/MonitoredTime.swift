@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// For how long programs were watched while they wrote reports: what rates are taken of.
 struct MonitoredTime: Sendable, Equatable {

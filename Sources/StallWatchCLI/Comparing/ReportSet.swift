@@ -1,5 +1,3 @@
-import StallWatch
-
 /// One side of a comparison: a path's reports in groups, and how long they were watched for.
 struct ReportSet {
     private(set) var groups = StallGroups()

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// A format that another tool reads.
 enum ExportFormat: String, CaseIterable {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// A profile for the Firefox Profiler (profiler.firefox.com): its processed profile format, version 60.
 ///

@@ -1,4 +1,5 @@
-import StallWatch
+import StallReports
+import LinuxSupport
 
 /// A profile for pprof: the message `Profile` of its profile.proto, in a gzip file.
 ///

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// Stalls with the same fingerprint.
 struct StallGroup: Sendable, Equatable {

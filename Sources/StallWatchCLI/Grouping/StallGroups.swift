@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// Reports grouped by fingerprint.
 struct StallGroups: Sendable {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// What the page knows of the stalls: columns of numbers, with each text, function and stack in it once.
 ///

@@ -1,5 +1,5 @@
+import LinuxSupport
 import Glibc
-import StallWatch
 
 /// A file that appears as a whole or not at all.
 ///

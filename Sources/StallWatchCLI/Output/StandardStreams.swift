@@ -1,5 +1,5 @@
+import LinuxSupport
 import Glibc
-import StallWatch
 
 /// Where all that the tool prints goes through.
 enum StandardOutput {

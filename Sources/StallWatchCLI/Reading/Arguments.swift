@@ -1,6 +1,6 @@
+import StallReports
 import ArgumentParser
 import Glibc
-import StallWatch
 
 /// A duration on the command line.
 struct DurationArgument: Sendable, Equatable {

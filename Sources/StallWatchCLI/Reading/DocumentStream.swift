@@ -1,5 +1,5 @@
+import StallReports
 import Glibc
-import StallWatch
 
 /// Cuts a file or a pipe into JSON documents.
 ///

@@ -1,5 +1,6 @@
+import StallReports
+import LinuxSupport
 import Glibc
-import StallWatch
 
 /// Reads files, one piece after another.
 final class FileReader {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// The reports that a command line selects: read one after another, never all at once.
 ///

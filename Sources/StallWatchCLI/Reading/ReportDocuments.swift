@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// One report's JSON, or where to find it.
 struct ReportDocument: Sendable {

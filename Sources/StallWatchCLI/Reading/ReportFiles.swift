@@ -1,5 +1,5 @@
+import LinuxSupport
 import Glibc
-import StallWatch
 
 /// Where a report was read.
 struct ReportOrigin: Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// Which reports are wanted.
 struct ReportFilter: Sendable, Equatable {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import StallWatch
 
 /// The reports that a command works on: paths, and which of the reports there.
 struct ReportSelection: ParsableArguments {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 extension ReportSummary {
     /// Reads a report's fields from its JSON and passes over the rest, which has to be JSON all the same.

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// What grouping, filtering and listing need of a report: everything but its stacks.
 struct ReportSummary: Sendable, Equatable {

@@ -1,6 +1,6 @@
+import LinuxSupport
 import Foundation
 import Glibc
-import StallWatch
 
 /// A monitor's statistics as it wrote them to a file.
 ///

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 extension ReportView {
     /// The lock that was waited for, who holds it, and what that thread waits for in turn.

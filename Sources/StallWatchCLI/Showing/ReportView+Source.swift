@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 extension ReportView {
     /// Lines before and behind the one that is blamed.

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 extension ReportView {
     /// The samples' stacks: each once, with the times at which it was seen.

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// A report as a person wants to read it.
 struct ReportView {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// The stacks of many stalls merged by function, each with the stalled time that it stands for.
 struct CallTree {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// The stacks of many reports as one tree, in which each function, frame and stack is kept once.
 ///

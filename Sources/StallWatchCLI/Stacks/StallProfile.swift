@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// The stalls of many reports in the form that every profile format is made of.
 struct StallProfile {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// How a stall's time is shared among its samples.
 ///

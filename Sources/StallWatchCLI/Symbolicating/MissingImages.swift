@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// The images whose frames are still without names, or the app's without lines.
 struct MissingImages: Encodable {

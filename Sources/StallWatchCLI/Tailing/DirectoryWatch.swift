@@ -1,5 +1,5 @@
+import LinuxSupport
 import Glibc
-import StallWatch
 
 /// Finds the reports in a directory that are new or have changed.
 ///

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// Follows stalls from report to report: what happens to each is told once.
 struct StallFollower {

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 
 /// Prints what happens to stalls: a line each, and on a terminal one more that is updated in place.
 final class TailPrinter {

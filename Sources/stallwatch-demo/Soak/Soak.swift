@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSupport
 import StallWatch
 
 /// Scenarios for a long time, in an order that a seed gives, in a program that does everything else beside it that programs do.
@@ -74,7 +75,7 @@ struct Soak: Sendable {
         let place = "no. \(totals.scenarios + 1) of seed \(seed)"
         var attempt = 1
         while true {
-            let steal = StealTime()
+            let steal = CPUSteal()
             let outcome: Outcome
             do throws(DemoFailure) {
                 outcome = try await runner.run(scenario)

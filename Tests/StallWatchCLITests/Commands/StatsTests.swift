@@ -1,5 +1,4 @@
 import Foundation
-import StallWatch
 import TestSupport
 import Testing
 
@@ -62,21 +61,6 @@ import Testing
         #expect(loops[0]["p99Milliseconds"] as? Double == 500)
         #expect(loops[0]["stalls"] as? Int == 3)
         #expect(object?["suppressed"] as? [String: Int] == ["repeated": 2, "debugger": 0])
-    }
-
-    /// What a monitor writes today.
-    @Test func aMonitorsOwnFileIsRead() throws {
-        let scratch = try TemporaryDirectory()
-        let path = scratch.path + "/statistics.json"
-        var configuration = StallMonitor.Configuration(reports: .directory(scratch.path + "/stalls"))
-        configuration.statisticsPath = path
-        let monitor = try StallMonitor(configuration)
-        try monitor.start()
-        monitor.stop()
-        let sum = try StatisticsFile.sum(of: [path])
-        #expect(sum.files == 1)
-        #expect(sum.suppressed.keys.contains("repeated"))
-        #expect(sum.loops.isEmpty)
     }
 
     @Test(arguments: ["", "[]", "{}", "{\"loops\": []}", "{\"loops\": [], \"suppressed\": {\"x\": -1}}", "\u{0}\u{1}"])

@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import StallWatch
+import StallReports
 import TestSupport
 import Testing
 

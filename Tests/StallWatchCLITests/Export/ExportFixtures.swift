@@ -1,5 +1,3 @@
-import StallWatch
-
 @testable import StallWatchCLI
 
 extension StallProfile {

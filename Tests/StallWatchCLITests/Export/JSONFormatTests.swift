@@ -1,5 +1,4 @@
 import Foundation
-import StallWatch
 import Testing
 
 @testable import StallWatchCLI

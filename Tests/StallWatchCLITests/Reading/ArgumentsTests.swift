@@ -1,5 +1,5 @@
 import ArgumentParser
-import StallWatch
+import StallReports
 import Testing
 
 @testable import StallWatchCLI

@@ -1,5 +1,5 @@
 import Foundation
-import StallWatch
+import StallReports
 import Testing
 
 @testable import StallWatchCLI

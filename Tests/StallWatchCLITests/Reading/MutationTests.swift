@@ -1,5 +1,4 @@
 import Foundation
-import StallWatch
 import TestSupport
 import Testing
 

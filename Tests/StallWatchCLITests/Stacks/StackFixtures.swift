@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 @testable import StallWatchCLI
 
 /// Reports made of a few words.

@@ -1,4 +1,3 @@
-import StallWatch
 import Testing
 
 @testable import StallWatchCLI

@@ -1,4 +1,4 @@
-import StallWatch
+import StallReports
 import Testing
 
 @testable import StallWatchCLI

@@ -1,6 +1,9 @@
+import TestSupport
 import Synchronization
 import Testing
 
+@testable import StallReports
+@testable import StackCapture
 @testable import StallWatch
 
 /// A stall whose thread ends before its turn does.

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import StallReports
 @testable import StallWatch
 
 @Suite struct SuppressionCountsTests {

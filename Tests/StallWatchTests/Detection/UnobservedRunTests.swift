@@ -1,6 +1,9 @@
+import TestSupport
 import Synchronization
 import Testing
 
+@testable import StallReports
+@testable import StackCapture
 @testable import StallWatch
 
 /// A turn that runs its loop in a mode without observers: the loop may wait for its own events there.

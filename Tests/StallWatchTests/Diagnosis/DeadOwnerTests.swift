@@ -2,6 +2,7 @@ import Glibc
 import Synchronization
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 /// Real locks in real memory, whose words name threads that have ended: nobody may be blamed.

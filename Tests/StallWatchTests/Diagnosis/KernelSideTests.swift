@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 /// What the kernel tells of a thread that waits in it.

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 /// Memory that is one block of bytes at one address.

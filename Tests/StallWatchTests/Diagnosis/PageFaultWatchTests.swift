@@ -3,6 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 @Suite struct PageFaultWatchTests {

@@ -3,6 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 /// What calls are on, with descriptors, files, sockets and processes that are really there, or no more.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 @Suite struct ThreadReadingTests {

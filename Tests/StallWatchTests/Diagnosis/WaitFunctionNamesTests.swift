@@ -1,6 +1,7 @@
 import Glibc
 import Testing
 
+@testable import StackCapture
 @testable import StallWatch
 
 /// With the libraries of this process.

@@ -1,3 +1,5 @@
+import TestSupport
+
 #if NIO
     import NIOCore
     import NIOPosix

@@ -1,3 +1,5 @@
+import TestSupport
+
 #if Metrics
     import Metrics
     import MetricsTestKit
@@ -43,7 +45,7 @@
                 for (index, kind) in kinds.enumerated() {
                     var record = StallRecord.fixture(function: index)
                     record.cause = Cause(
-                        kind: kind, confidence: .certain, summary: "",
+                        kind: kind, confidence: .certain,
                         evidence: Evidence(
                             split: TimeSplit(onCPU: 1, runQueue: 1, blocked: 1, uncertainty: 0), start: 0)
                     )

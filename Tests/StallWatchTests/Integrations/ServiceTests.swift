@@ -1,3 +1,5 @@
+@testable import LinuxSupport
+
 #if ServiceLifecycle
     import Glibc
     import Logging
@@ -21,7 +23,7 @@
             #expect(
                 await Self.eventuallyAsync { monitor.statistics.loops.first.map { $0.watchedSeconds > 0 } ?? false })
             // A turn that lasts for longer than the group.
-            let isOver = StallWatch.Semaphore()
+            let isOver = LinuxSupport.Semaphore()
             let thread = try WorkerThread(name: "test-loop") {
                 probe.beginTurn()
                 isOver.wait()

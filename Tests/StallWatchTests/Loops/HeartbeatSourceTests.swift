@@ -1,6 +1,8 @@
 import Synchronization
 import Testing
 
+@testable import LinuxSupport
+@testable import StallReports
 @testable import StallWatch
 
 /// A loop that runs what it is sent when the test says so.

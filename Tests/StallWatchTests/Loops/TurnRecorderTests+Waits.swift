@@ -1,6 +1,8 @@
+import TestSupport
 import Synchronization
 import Testing
 
+@testable import LinuxSupport
 @testable import StallWatch
 
 /// Waits, modes, gaps and threads.

@@ -1,25 +1,7 @@
+@testable import StallReports
+@testable import StallSymbols
+@testable import StackCapture
 @testable import StallWatch
-
-extension LoadedImage {
-    /// An image of which only the address range and the path matter.
-    static func stub(
-        path: String, addresses: Range<UInt64>, buildID: String? = nil, isExecutable: Bool = false
-    ) -> LoadedImage {
-        LoadedImage(
-            path: path, base: addresses.lowerBound, addresses: addresses, buildID: buildID, isExecutable: isExecutable
-        )
-    }
-}
-
-extension CapturedStack {
-    /// A complete stack with exact addresses, innermost first.
-    static func stub(_ addresses: [UInt64], method: Method = .read, state: ThreadState = .blocked) -> CapturedStack {
-        CapturedStack(
-            method: method, threadState: state, frames: addresses.map { Frame(address: $0, isExact: true) },
-            isComplete: true, heldNanoseconds: 0, captureNanoseconds: 0
-        )
-    }
-}
 
 extension StallRecord {
     /// A stall of the loop "main" that has taken 400 ms.

@@ -1,5 +1,7 @@
 import Synchronization
 
+@testable import StallReports
+@testable import StackCapture
 @testable import StallWatch
 
 /// What a watch for a loop works with: a clock that the test sets, and what was said of the loop.

@@ -1,0 +1,102 @@
+import Glibc
+
+/// Files that are there as a whole or not at all.
+package enum AtomicFile {
+    /// Writes a new file and flushes it to the disk.
+    ///
+    /// What fails is taken away again. Only the owner may read it.
+    ///
+    /// - Parameters:
+    ///   - bytes: The file's contents.
+    ///   - path: The file.
+    ///   - shown: Called when all is written and not yet flushed; returns 0 or an error number.
+    /// - Throws: ``SystemError``.
+    package static func write(
+        _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
+    ) throws(SystemError) {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw SystemError(
+                "\(path) cannot be made: make the directory writable or name another one",
+                errno: errno
+            )
+        }
+        var failure = writeAll(bytes, to: descriptor) ?? 0
+        if failure == 0 { failure = shown() }
+        if failure == 0, fsync(descriptor) != 0 { failure = errno }
+        // Errors of a delayed write may only show here (close(2)).
+        if close(descriptor) != 0, failure == 0 { failure = errno }
+        guard failure == 0 else {
+            unlink(path)
+            throw SystemError(
+                "\(path) cannot be written: free some space or name another directory",
+                errno: failure
+            )
+        }
+    }
+
+    /// Writes a file, or replaces it as a whole.
+    ///
+    /// - Throws: ``SystemError``; then nothing has changed.
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+        let temporary = "\(path).\(getpid()).tmp"
+        try write(bytes, to: temporary)
+        guard rename(temporary, path) == 0 else {
+            let reason = errno
+            unlink(temporary)
+            throw SystemError("\(path) cannot be replaced", errno: reason)
+        }
+    }
+
+    /// A file's bytes; `nil` if it cannot be read or has more than `limit`.
+    package static func read(_ path: String, limit: Int) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        guard let status = FileStatus(descriptor: descriptor), status.isRegular, status.size <= limit else {
+            return nil
+        }
+        return read(descriptor, from: 0, count: status.size)
+    }
+
+    /// The last bytes of a file, `count` at most; `nil` if it cannot be read.
+    package static func tail(_ path: String, count: Int) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        guard let status = FileStatus(descriptor: descriptor), status.isRegular else { return nil }
+        return read(descriptor, from: max(status.size - count, 0), count: min(status.size, count))
+    }
+
+    private static func read(_ descriptor: Int32, from offset: Int, count: Int) -> [UInt8]? {
+        var failed = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count, let base = buffer.baseAddress {
+                let got = pread(descriptor, base + filled, count - filled, off_t(offset + filled))
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else {
+                    failed = got < 0
+                    break
+                }
+                filled += got
+            }
+        }
+        return failed ? nil : bytes
+    }
+}
+
+/// Writes all of `bytes` to what is open as `descriptor`.
+///
+/// Returns the error number of what failed, or `nil`.
+package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
+    bytes.withUnsafeBytes { buffer in
+        var left = buffer[...]
+        while !left.isEmpty {
+            let count = write(descriptor, UnsafeRawBufferPointer(rebasing: left).baseAddress, left.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return count < 0 ? errno : EIO }
+            left = left.dropFirst(count)
+        }
+        return nil
+    }
+}

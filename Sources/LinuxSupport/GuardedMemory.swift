@@ -1,0 +1,50 @@
+internal import CLinux
+
+/// Reads memory of this process that may not be there.
+package protocol MemoryReading {
+    /// `count` bytes at `address`, or `nil` if one of them is not mapped.
+    func bytes(at address: UInt64, count: Int) -> [UInt8]?
+}
+
+/// Reads through the kernel, which walks the page tables: a bad address is an error and not a signal.
+package struct GuardedMemory: MemoryReading {
+    package init() {}
+
+    package func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+        guard count > 0 else { return nil }
+        var bytes = [UInt8](repeating: 0, count: count)
+        return clinux_read_memory(address, &bytes, count) ? bytes : nil
+    }
+}
+
+extension MemoryReading {
+    /// The 64-bit word at `address`.
+    package func word(at address: UInt64) -> UInt64? {
+        // Both architectures are little-endian.
+        bytes(at: address, count: 8).map { $0.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+    }
+
+    /// The 32-bit integer at `address`.
+    package func integer(at address: UInt64) -> Int32? {
+        bytes(at: address, count: 4).map { Int32(bitPattern: $0.reversed().reduce(0) { $0 << 8 | UInt32($1) }) }
+    }
+
+    /// The C string at `address`, of at most 255 bytes.
+    ///
+    /// Longer ones are cut; `nil` for none.
+    package func string(at address: UInt64) -> String? {
+        var text: [UInt8] = []
+        // By pieces that do not cross a page, so that a string at the end of a mapping can be read.
+        while text.count < 255 {
+            let at = address &+ UInt64(text.count)
+            let piece = Int(min(64, 4096 - at % 4096))
+            guard let bytes = bytes(at: at, count: piece) else { break }
+            if let end = bytes.firstIndex(of: 0) {
+                text += bytes[..<end]
+                return text.isEmpty ? nil : String(decoding: text, as: UTF8.self)
+            }
+            text += bytes
+        }
+        return text.isEmpty ? nil : String(decoding: text.prefix(255), as: UTF8.self)
+    }
+}

@@ -1,0 +1,32 @@
+import Glibc
+
+/// The contents of a small file such as those under /proc; `nil` if it cannot be read.
+///
+/// At most `limit` bytes, and what the last read gave beyond them.
+package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var contents: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while contents.count < limit {
+        let count = read(descriptor, &buffer, buffer.count)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { break }
+        contents += buffer.prefix(count)
+    }
+    return String(decoding: contents, as: UTF8.self)
+}
+
+/// The text up to the first line's end.
+package func firstLine(_ text: String) -> String {
+    String(decoding: text.utf8.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+}
+
+/// Where a symbolic link leads, or `nil` if it is none.
+package func readLink(_ path: String) -> String? {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(path, &buffer, buffer.count)
+    guard count > 0 else { return nil }
+    return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

@@ -1,0 +1,45 @@
+/// An image (ELF file) mapped into this process.
+package struct LoadedImage: Sendable, Hashable {
+    /// The file's path; of the executable too.
+    package var path: String
+    /// The address that the file's virtual address 0 has here.
+    package var base: UInt64
+    /// The lowest address of the image and the first one past it.
+    package var addresses: Range<UInt64>
+    /// The build ID's bytes; empty if the file has none.
+    package var buildID: [UInt8]
+    /// Whether it is the executable itself.
+    package var isExecutable: Bool
+
+    package init(path: String, base: UInt64, addresses: Range<UInt64>, buildID: [UInt8], isExecutable: Bool) {
+        self.path = path
+        self.base = base
+        self.addresses = addresses
+        self.buildID = buildID
+        self.isExecutable = isExecutable
+    }
+
+    /// The file's name without its directories.
+    package var name: String { path.split(separator: "/").last.map(String.init) ?? path }
+}
+
+/// The images of a process at one moment, sorted by address.
+package struct ImageList: Sendable, Equatable {
+    package private(set) var images: [LoadedImage]
+
+    package init(_ images: [LoadedImage] = []) {
+        self.images = images.sorted { $0.addresses.lowerBound < $1.addresses.lowerBound }
+    }
+
+    /// The image that `address` lies in.
+    package func image(at address: UInt64) -> LoadedImage? {
+        var low = 0
+        var high = images.count
+        while low < high {
+            let middle = (low + high) / 2
+            if images[middle].addresses.lowerBound <= address { low = middle + 1 } else { high = middle }
+        }
+        guard low > 0, images[low - 1].addresses.contains(address) else { return nil }
+        return images[low - 1]
+    }
+}

@@ -1,0 +1,64 @@
+import Glibc
+
+/// Captures threads by the policy: the gentlest method that gives a whole stack.
+package final class ThreadCapture: StackCapturing {
+    private let engine: any CaptureEngine
+    package private(set) var policy: CapturePolicy
+
+    /// How often one capture looks at a thread that changes under its eyes.
+    ///
+    /// A thread that moves this often is healthy enough to be sampled another time.
+    static let maximumLooks = 4
+
+    /// `policy`: What the system permits; by default it is found out here, once.
+    package init(engine: any CaptureEngine, policy: CapturePolicy? = nil) {
+        self.engine = engine
+        self.policy = policy ?? CapturePolicy(mayUsePtrace: engine.probeStop())
+    }
+
+    package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+        var incomplete: CapturedStack?
+        var failure = CaptureFailure.moved
+        for _ in 0..<Self.maximumLooks {
+            do throws(CaptureFailure) {
+                let status = try engine.status(of: thread)
+                for method in policy.methods(for: status) {
+                    var stack = try engine.capture(thread, by: method)
+                    stack.threadState = status.state
+                    if stack.isComplete { return stack }
+                    if stack.frames.count > (incomplete?.frames.count ?? -1) { incomplete = stack }
+                }
+                break
+            } catch {
+                failure = error
+                switch error {
+                case .notBlocked, .moved: continue
+                case .refused where policy.mayUsePtrace: policy.mayUsePtrace = false
+                default: break
+                }
+                guard case .refused = error else { break }
+            }
+        }
+        if let incomplete { return incomplete }
+        throw CaptureError(failure)
+    }
+
+    package var methods: [CapturedStack.Method] { policy.permitted }
+
+    package func images() -> ImageList { engine.images() }
+
+    package func leave(processor: Int32) { engine.leave(processor: processor) }
+}
+
+extension CaptureError {
+    package init(_ failure: CaptureFailure) {
+        switch failure {
+        case .noSuchThread: self.init(description: "the thread has ended", isThreadGone: true)
+        case .notBlocked, .moved: self.init(description: "the thread kept moving while it was read")
+        case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
+        case .timedOut: self.init(description: "the thread did not answer in time")
+        case .signalBlocked: self.init(description: "no stack: signal blocked")
+        case .failed(let error): self.init(description: "the capture failed: \(String(cString: strerror(error)))")
+        }
+    }
+}

@@ -1,0 +1,20 @@
+extension StallReport.Callout {
+    /// What a turn was running, told from the functions through which a CFRunLoop calls out (CFRunLoop.c).
+    ///
+    /// - Parameter symbols: The stack's symbols, innermost first: the innermost callout is the one of the turn.
+    package init?(symbols: some Sequence<String?>) {
+        for case let symbol? in symbols {
+            switch symbol {
+            case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__": self = .timer
+            case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION__": self = .source0
+            case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION__": self = .source1
+            case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__": self = .performedBlock
+            case "__CFRUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION__": self = .observer
+            case "__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__": self = .mainQueue
+            default: continue
+            }
+            return
+        }
+        return nil
+    }
+}

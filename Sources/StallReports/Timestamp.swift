@@ -1,0 +1,93 @@
+public import struct Foundation.Date
+import Glibc
+
+/// A point in time, to the microsecond, written as RFC 3339 in UTC: `2026-11-21T08:00:00.123456Z`.
+public struct Timestamp: Sendable, Hashable, Comparable {
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    public let microsecondsSince1970: Int64
+
+    /// Makes a timestamp.
+    public init(microsecondsSince1970: Int64) {
+        self.microsecondsSince1970 = microsecondsSince1970
+    }
+
+    /// Makes a timestamp of nanoseconds of the wall clock.
+    package init(wallClockNanoseconds: UInt64) {
+        microsecondsSince1970 = Int64(clamping: wallClockNanoseconds / 1_000)
+    }
+
+    /// The same point in time as a `Date`.
+    public var date: Date { Date(timeIntervalSince1970: Double(microsecondsSince1970) / 1_000_000) }
+
+    /// The earlier one is less.
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+        left.microsecondsSince1970 < right.microsecondsSince1970
+    }
+}
+
+extension Timestamp: LosslessStringConvertible {
+    /// RFC 3339 in UTC, with six digits of a second.
+    public var description: String {
+        let parts = microsecondsSince1970.quotientAndRemainder(flooredBy: 1_000_000)
+        var seconds = time_t(parts.quotient)
+        var calendar = tm()
+        gmtime_r(&seconds, &calendar)
+        return Self.digits(Int(calendar.tm_year) + 1900, 4) + "-" + Self.digits(Int(calendar.tm_mon) + 1, 2) + "-"
+            + Self.digits(Int(calendar.tm_mday), 2) + "T" + Self.digits(Int(calendar.tm_hour), 2) + ":"
+            + Self.digits(Int(calendar.tm_min), 2) + ":" + Self.digits(Int(calendar.tm_sec), 2) + "."
+            + Self.digits(Int(parts.remainder), 6) + "Z"
+    }
+
+    /// Reads exactly the form that ``description`` writes; `nil` for anything else.
+    public init?(_ description: String) {
+        let text = Array(description.utf8)
+        let form = Array("0000-00-00T00:00:00.000000Z".utf8)
+        guard text.count == form.count,
+            zip(text, form).allSatisfy({ $1 == UInt8(ascii: "0") ? (48...57).contains($0) : $0 == $1 })
+        else { return nil }
+        func number(_ range: Range<Int>) -> Int { text[range].reduce(0) { $0 * 10 + Int($1) - 48 } }
+        var calendar = tm()
+        calendar.tm_year = Int32(number(0..<4) - 1900)
+        calendar.tm_mon = Int32(number(5..<7) - 1)
+        calendar.tm_mday = Int32(number(8..<10))
+        calendar.tm_hour = Int32(number(11..<13))
+        calendar.tm_min = Int32(number(14..<16))
+        calendar.tm_sec = Int32(number(17..<19))
+        self.init(microsecondsSince1970: Int64(timegm(&calendar)) * 1_000_000 + Int64(number(20..<26)))
+        // timegm(3) takes a 31st of November for the 1st of December.
+        guard self.description == description else { return nil }
+    }
+
+    private static func digits(_ value: Int, _ count: Int) -> String {
+        let text = String(value)
+        return String(repeating: "0", count: max(count - text.count, 0)) + text
+    }
+}
+
+extension Timestamp: Codable {
+    /// Reads the text form.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        guard let value = Timestamp(text) else {
+            throw DecodingError.dataCorruptedError(
+                in: container, debugDescription: "\"\(text)\" is not a time like 2026-11-21T08:00:00.123456Z"
+            )
+        }
+        self = value
+    }
+
+    /// Writes the text form.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+}
+
+extension Int64 {
+    /// Division that rounds down, so that the remainder is never negative.
+    fileprivate func quotientAndRemainder(flooredBy divisor: Int64) -> (quotient: Int64, remainder: Int64) {
+        let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
+        return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
+    }
+}

@@ -1,0 +1,110 @@
+package import StallReports
+import Glibc
+
+/// Finds the files that hold an image's symbols and debug information: itself, and what was stripped off it.
+///
+/// A file counts only if it has the image's build ID; where there are no build IDs, if it has the CRC-32 that the image's
+/// `.gnu_debuglink` names. The network is used only where a debuginfod client is given.
+struct DebugFiles {
+    /// Where distributions put debug files (Debian, Fedora, Arch).
+    static let systemDirectory = "/usr/lib/debug"
+    /// Bytes of a debug file without a build ID that are read for its checksum.
+    static let maximumChecksumBytes = UInt64(1) << 30
+
+    /// Directories looked in, in order: laid out as ``systemDirectory`` is, or just holding the files.
+    let directories: [String]
+    private let debuginfod: DebuginfodClient?
+
+    init(directories: [String] = [], debuginfod: DebuginfodClient? = nil) {
+        self.directories = directories + [Self.systemDirectory]
+        self.debuginfod = debuginfod
+    }
+
+    /// The image's own file.
+    ///
+    /// - Throws: A reason in words.
+    func file(of image: ImageIdentity) throws(Missing) -> ELFFile {
+        let path = image.isOwnExecutable ? "/proc/self/exe" : image.path
+        let file: ELFFile
+        do {
+            file = try ELFFile(path: path)
+        } catch {
+            throw Missing(reason: error.errno.map { "its file: \(String(cString: strerror($0)))" } ?? error.message)
+        }
+        do {
+            // The image in memory is what counts: an update may have put another file in its place.
+            guard try file.buildID() == image.buildID else {
+                throw Missing(reason: "its file has been replaced: the build ID is another")
+            }
+        } catch let missing as Missing {
+            throw missing
+        } catch {
+            throw Missing(reason: "its file is not a readable ELF file")
+        }
+        return file
+    }
+
+    /// The debug file of an image, of which `file` is the image's own if that was found.
+    func debugFile(of image: ImageIdentity, file: ELFFile?) -> ELFFile? {
+        let link = (try? file?.debugLink()).flatMap { $0 }
+        for path in candidates(for: image, link: link?.name) {
+            guard let candidate = try? ELFFile(path: path) else { continue }
+            if let buildID = image.buildID {
+                if (try? candidate.buildID()) == buildID { return candidate }
+            } else if let link, (try? candidate.checksum()) == link.checksum {
+                return candidate
+            }
+        }
+        return image.buildID.flatMap { debuginfod?.debugFile(buildID: $0) }
+    }
+
+    /// Why an image's file is not there.
+    struct Missing: Error, Equatable {
+        var reason: String
+    }
+
+    private func candidates(for image: ImageIdentity, link: String?) -> [String] {
+        var paths: [String] = []
+        let (directory, name) = split(image.path)
+        if let buildID = image.buildID, buildID.count > 2 {
+            let tail = "/\(buildID.prefix(2))/\(buildID.dropFirst(2)).debug"
+            for root in directories { paths += ["\(root)/.build-id\(tail)", root + tail] }
+        }
+        if let link {
+            // GDB's order ("Debugging Information in Separate Files"): beside the image, in .debug, in the directories.
+            paths += ["\(directory)/\(link)", "\(directory)/.debug/\(link)"]
+            for root in directories { paths += ["\(root)\(directory)/\(link)", "\(root)/\(link)"] }
+        }
+        for root in directories { paths += ["\(root)\(image.path).debug", "\(root)/\(name).debug", "\(root)/\(name)"] }
+        return paths
+    }
+
+    private func split(_ path: String) -> (directory: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return ("", path) }
+        return (String(path[..<slash]), String(path[path.index(after: slash)...]))
+    }
+}
+
+extension ELFFile {
+    /// The CRC-32 (IEEE 802.3, reflected) of the whole file, as `.gnu_debuglink` has it.
+    package func checksum() throws(StallWatchError) -> UInt32 {
+        let size = try size()
+        guard size <= DebugFiles.maximumChecksumBytes else {
+            throw StallWatchError(.unreadableImage, "\(path) is too large for its checksum to be computed")
+        }
+        var checksum = UInt32.max
+        var place = UInt64(0)
+        while place < size {
+            let piece = try bytes(at: place, count: min(size - place, 1 << 20), atMost: 1 << 20)
+            for byte in piece {
+                checksum = Self.crcTable[Int(UInt8(truncatingIfNeeded: checksum) ^ byte)] ^ (checksum >> 8)
+            }
+            place += UInt64(piece.count)
+        }
+        return ~checksum
+    }
+
+    private static let crcTable: [UInt32] = (0..<256).map { index in
+        (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ (value >> 1) : value >> 1 }
+    }
+}

@@ -1,0 +1,123 @@
+import StallReports
+import Glibc
+
+/// The function symbols of an ELF file (elf(5)): `.symtab` if the file has one, else `.dynsym`.
+///
+/// `.symtab` also names functions that are not exported, which dladdr(3) cannot see. A file that is truncated, damaged or
+/// not ELF gives an error or fewer symbols, never a crash: every offset is checked before it is used.
+struct ELFSymbolTable {
+    /// A function.
+    struct Symbol: Equatable {
+        /// The mangled name.
+        var name: String
+        /// The virtual address in the file.
+        var address: UInt64
+    }
+
+    /// Symbols that one file may have.
+    ///
+    /// A file with more is refused.
+    static let maximumSymbols = 4_000_000
+    /// Longest name that is read; of a longer one, the beginning.
+    static let maximumNameBytes = 1 << 20
+
+    /// Whether this is `.symtab`: `.dynsym` lacks the functions that are not exported.
+    let isComplete: Bool
+
+    private let file: ELFFile
+    private let sections: [ELFFile.Section]
+    /// Where the names are, if there are any.
+    ///
+    /// They are read one by one: of a hundred thousand, a stack needs ten.
+    private let names: ELFFile.Section?
+    private let table: [UInt8]
+    private let index: AddressIndex
+
+    /// Reads the symbols of the file at `path`.
+    init(path: String) throws(StallWatchError) {
+        try self.init(file: ELFFile(path: path))
+    }
+
+    /// Reads the symbols of an open file, and keeps it open.
+    init(file: ELFFile) throws(StallWatchError) {
+        self.file = file
+        sections = try file.sections()
+        let found = try file.symbolSections()
+        isComplete = found?.isComplete ?? false
+        names = found?.names
+        table =
+            try found.map { found throws(StallWatchError) in
+                try file.bytes(of: found.symbols, atMost: Self.maximumSymbols * ELFFile.symbolBytes)
+            } ?? []
+        index = AddressIndex(addresses: Self.functionAddresses(in: table))
+    }
+
+    /// Bytes that the table holds.
+    var memoryBytes: Int { table.count + index.memoryBytes }
+
+    /// The function that the file's virtual address `address` lies in.
+    func symbol(at address: UInt64) -> Symbol? {
+        // Of several names for one address: global before weak before local, then the first.
+        let candidates = index.lastBegun(before: address)
+        guard let best = candidates.min(by: { (rank(of: $0), $0) < (rank(of: $1), $1) }) else { return nil }
+        let symbol = ELFFile.symbol(Int(best), in: table)
+        guard address - symbol.st_value < size(of: symbol), let name = name(at: UInt64(symbol.st_name)) else {
+            return nil
+        }
+        return Symbol(name: name, address: symbol.st_value)
+    }
+
+    /// How far a function reaches, unless another one begins before.
+    ///
+    /// Assembly may leave the size out: then to the end of its section.
+    private func size(of symbol: Elf64_Sym) -> UInt64 {
+        guard symbol.st_size == 0 else { return symbol.st_size }
+        guard sections.indices.contains(Int(symbol.st_shndx)) else { return 0 }
+        let section = sections[Int(symbol.st_shndx)]
+        // Of a symbol that lies before its section, which only damage brings about, this wraps round to a large number.
+        let offset = symbol.st_value &- section.address
+        return offset < section.size ? section.size - offset : 0
+    }
+
+    private func rank(of number: UInt32) -> Int {
+        switch ELFFile.symbol(Int(number), in: table).st_info >> 4 {
+        case UInt8(STB_GLOBAL): 0
+        case UInt8(STB_WEAK): 1
+        default: 2
+        }
+    }
+
+    private func name(at offset: UInt64) -> String? {
+        var length = UInt64(256)
+        while true {
+            guard let names, offset < names.size else { return nil }
+            let count = min(length, names.size - offset, UInt64(Self.maximumNameBytes))
+            let (start, overflow) = names.offset.addingReportingOverflow(offset)
+            guard !overflow, let bytes = try? file.bytes(at: start, count: count, atMost: Self.maximumNameBytes)
+            else { return nil }
+            if let end = bytes.firstIndex(of: 0) {
+                return end == 0 ? nil : String(decoding: bytes[..<end], as: UTF8.self)
+            }
+            // A name that never ends is damaged; one that is only too long is cut short.
+            guard count < names.size - offset else { return nil }
+            if count == UInt64(Self.maximumNameBytes) { return String(decoding: bytes, as: UTF8.self) }
+            length *= 8
+        }
+    }
+
+    /// The addresses of the defined functions, each with its symbol's number.
+    private static func functionAddresses(in table: [UInt8]) -> [AddressIndex.Entry] {
+        table.withUnsafeBytes { bytes in
+            let count = bytes.count / ELFFile.symbolBytes
+            var entries: [AddressIndex.Entry] = []
+            entries.reserveCapacity(count)
+            for number in 0..<count {
+                // Inside the buffer: number × size + size is at most its count.
+                let symbol = bytes.loadUnaligned(fromByteOffset: number * ELFFile.symbolBytes, as: Elf64_Sym.self)
+                guard symbol.isNamedFunction else { continue }
+                entries.append(AddressIndex.Entry(address: symbol.st_value, number: UInt32(number)))
+            }
+            return entries
+        }
+    }
+}

@@ -1,0 +1,156 @@
+package import StallReports
+import LinuxSupport
+
+/// Names the frames of a report, and says what follows from the names: the callout and the culprit.
+///
+/// The same for a report that is being made and for one that is years old: a report goes in and a report comes out. A frame
+/// for which nothing better is found stays as it is.
+package struct ReportSymbolication {
+    package let symbolicator: any Symbolicating
+    let functions: FunctionClassifier
+    /// The path of this process's executable, if the report is this process's.
+    let ownExecutable: String?
+    /// How long a report may wait for its names and lines, in nanoseconds.
+    package let timeLimit: UInt64
+    /// How long it may take in all, in nanoseconds.
+    package let timeout: UInt64
+
+    /// What a monitored process's reports are given once they are on disk: 30 s.
+    ///
+    /// More than a gigabyte of debug information takes, less than a stuck disk does.
+    static let inProcessTimeout: UInt64 = 30_000_000_000
+
+    /// For the reports of this process.
+    package static func inProcess(_ settings: SymbolicationSettings, inApp: InAppSettings) -> ReportSymbolication {
+        ReportSymbolication(
+            symbolicator: Symbolicator(settings), functions: FunctionClassifier(inApp),
+            ownExecutable: readLink("/proc/self/exe"),
+            timeLimit: nanoseconds(settings.timeLimit), timeout: inProcessTimeout
+        )
+    }
+
+    /// The report with names and lines.
+    ///
+    /// - Parameters:
+    ///   - report: The report.
+    ///   - whenLate: Is given the report as far as it has come, if the time limit is reached before its end.
+    ///   - meanwhile: Is called before each address, for what cannot wait until all have been looked up.
+    package func symbolicate(
+        _ report: StallReport, whenLate: (StallReport) -> Void, meanwhile: () -> Void = {}
+    ) -> StallReport {
+        let start = monotonicNow()
+        let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit, meanwhile)
+        if isFinished { return inTime }
+        whenLate(inTime)
+        return symbolicate(report, deadline: start &+ max(timeout, timeLimit), meanwhile).report
+    }
+
+    private func symbolicate(
+        _ report: StallReport, deadline: UInt64, _ meanwhile: () -> Void
+    ) -> (report: StallReport, isFinished: Bool) {
+        var pass = Pass(self, report, deadline: deadline)
+        let stacks = report.stacks.map { pass.stack($0, meanwhile) }
+        var result = report
+        result.stacks = stacks
+        result.frames = pass.frames
+        for index in result.images.indices {
+            result.images[index].reason = symbolicator.reason(for: identity(of: result.images[index]))
+        }
+        let dominant = report.dominantStack.map { stacks[$0].map { pass.frames[$0] } }
+        if let dominant {
+            result.callout = report.callout ?? StallReport.Callout(symbols: dominant.map(\.symbol))
+            result.culprit = StallReport.culprit(of: dominant, images: report.images) ?? report.culprit
+        }
+        return (result, pass.isFinished)
+    }
+
+    private func identity(of image: StallReport.Image) -> ImageIdentity {
+        ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.path == ownExecutable)
+    }
+
+    /// One way through a report's frames.
+    private struct Pass {
+        private let symbolication: ReportSymbolication
+        private let report: StallReport
+        private let deadline: UInt64
+        private(set) var frames: [StallReport.Frame] = []
+        private(set) var isFinished = true
+        private var indices: [StallReport.Frame: Int] = [:]
+        /// What was found for each of the report's frames: a frame is on many stacks, and often on one.
+        private var found: [Int: [Int]] = [:]
+
+        init(_ symbolication: ReportSymbolication, _ report: StallReport, deadline: UInt64) {
+            self.symbolication = symbolication
+            self.report = report
+            self.deadline = deadline
+        }
+
+        /// The stack with each frame looked up, as indices into ``frames``.
+        mutating func stack(_ stack: [Int], _ meanwhile: () -> Void) -> [Int] {
+            var result: [Int] = []
+            var inlined: [StallReport.Frame] = []
+            for index in stack {
+                meanwhile()
+                let frame = report.frames[index]
+                if frame.isInlined == true {
+                    // Known from an earlier symbolication; its function's frame, which comes next, is looked up.
+                    inlined.append(frame)
+                    continue
+                }
+                if let known = found[index] {
+                    result += known
+                } else if let locations = lookUp(frame) {
+                    let added = add(locations)
+                    found[index] = added
+                    result += added
+                } else {
+                    result += (inlined + [frame]).map { keep($0) }
+                }
+                inlined.removeAll()
+            }
+            return result + inlined.map { keep($0) }
+        }
+
+        /// Adds frames of an address that no other frame has.
+        private mutating func add(_ locations: [StallReport.Frame]) -> [Int] {
+            frames += locations
+            return Array(frames.count - locations.count..<frames.count)
+        }
+
+        private mutating func keep(_ frame: StallReport.Frame) -> Int {
+            if let known = indices[frame] { return known }
+            frames.append(frame)
+            indices[frame] = frames.count - 1
+            return frames.count - 1
+        }
+
+        /// The frames at `frame`'s address, innermost first, or `nil` when no more is found than is known.
+        private mutating func lookUp(_ frame: StallReport.Frame) -> [StallReport.Frame]? {
+            guard let number = frame.image, report.images.indices.contains(number),
+                let offset = UInt64(frame.offset.dropFirst(2), radix: 16)
+            else { return nil }
+            let image = report.images[number]
+            let answer = symbolication.symbolicator.lookUp(
+                offset, in: symbolication.identity(of: image), deadline: deadline
+            )
+            if answer.isUnfinished { isFinished = false }
+            let hasLine = answer.locations.contains { $0.file != nil }
+            let hasName = answer.locations.contains { $0.symbol != nil }
+            // Who has left out the mangled names, has left the functions' names all the same.
+            let isUnknown = frame.symbol == nil && frame.function == nil
+            guard hasLine || (hasName && frame.file == nil) || isUnknown else { return nil }
+            return answer.locations.map { location in
+                let function = location.symbol.map { symbolication.functions[$0] }
+                return StallReport.Frame(
+                    image: number, offset: frame.offset, function: function?.name, symbol: location.symbol,
+                    file: location.file, line: location.line, column: location.column,
+                    isInlined: location.isInlined ? true : nil,
+                    isInApp: (image.isInApp ?? frame.isInApp) && symbolication.functions.isInApp(location),
+                    isRuntimeFrame: function?.isRuntimeFrame == true ? true : nil, reason: answer.reason,
+                    kind: frame.kind,
+                    isTaskStart: frame.isTaskStart
+                )
+            }
+        }
+    }
+}

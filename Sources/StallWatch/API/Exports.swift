@@ -1,0 +1,2 @@
+@_exported public import StallReports
+@_exported public import StallSymbols

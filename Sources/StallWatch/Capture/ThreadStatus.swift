@@ -1,8 +1,0 @@
-/// What the kernel says of a thread at one moment, as far as the choice of a capture method needs it.
-struct ThreadStatus: Equatable {
-    var state: CapturedStack.ThreadState
-    /// The number of the system call that it is blocked in; `nil` when it runs, or waits for a page.
-    var systemCall: Int?
-    /// Whether a stop would make that call end with EINTR (signal(7)).
-    var isInterruptedByStop = false
-}

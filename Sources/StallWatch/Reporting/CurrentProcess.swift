@@ -1,0 +1,54 @@
+import StallReports
+import LinuxSupport
+import Glibc
+
+extension StallReport.ProcessDescription {
+    /// The calling process.
+    static func current() -> Self {
+        var system = utsname()
+        uname(&system)
+        let executable = readLink("/proc/self/exe") ?? ""
+        let name = Array(executable.utf8).split(separator: UInt8(ascii: "/")).last
+        let stat = readSmallFile("/proc/self/stat")
+        return Self(
+            name: name.map { String(decoding: $0, as: UTF8.self) } ?? executable,
+            pid: getpid(),
+            startedAt: startTime(stat: stat, systemStat: readSmallFile("/proc/stat")),
+            startTicks: stat.flatMap(ProcessStat.init)?.startTicks,
+            executable: executable,
+            architecture: string(system.machine),
+            operatingSystem: readSmallFile("/etc/os-release").flatMap(prettyName),
+            kernel: string(system.release),
+            hostname: string(system.nodename),
+            bootID: readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+        )
+    }
+
+    /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds):
+    /// proc(5).
+    static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
+        guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat else { return nil }
+        var fields = ByteCursor(systemStat)
+        guard fields.skip(pastLinePrefix: "btime "), let bootSeconds = fields.number(), bootSeconds < 1 << 40,
+            ticks < 1 << 50
+        else { return nil }
+        let ticksPerSecond = sysconf(Int32(_SC_CLK_TCK))
+        guard ticksPerSecond > 0 else { return nil }
+        let sinceBoot = Int64(Double(ticks) / Double(ticksPerSecond) * 1_000_000)
+        return Timestamp(microsecondsSince1970: Int64(bootSeconds) * 1_000_000 + sinceBoot)
+    }
+
+    private static func prettyName(_ release: String) -> String? {
+        let (key, quote) = ("PRETTY_NAME=".utf8, UInt8(ascii: "\""))
+        let lines = Array(release.utf8).split(separator: UInt8(ascii: "\n"))
+        guard let line = lines.first(where: { $0.starts(with: key) }) else { return nil }
+        return String(decoding: line.dropFirst(key.count).drop { $0 == quote }.prefix { $0 != quote }, as: UTF8.self)
+    }
+
+    /// A C string in a fixed array, as uname(2) gives them.
+    private static func string<Characters>(_ characters: Characters) -> String {
+        withUnsafeBytes(of: characters) { bytes in
+            String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+}

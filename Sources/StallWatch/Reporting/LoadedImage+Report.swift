@@ -1,0 +1,15 @@
+import StackCapture
+import StallReports
+import StallSymbols
+
+extension LoadedImage {
+    /// The build ID in lower-case hexadecimal, as reports have it; `nil` if the file has none.
+    var buildIDText: String? { buildID.isEmpty ? nil : hexadecimal(buildID) }
+}
+
+extension ImageIdentity {
+    /// The file of an image that is mapped into this process.
+    init(_ image: LoadedImage) {
+        self.init(path: image.path, buildID: image.buildIDText, isOwnExecutable: image.isExecutable)
+    }
+}

@@ -1,0 +1,59 @@
+import StallReports
+import Synchronization
+
+/// Hands finished reports to everyone who iterates over `monitor.reports`.
+final class ReportStreams: Sendable {
+    /// Reports that wait for one slow reader; past it, the oldest of them are dropped.
+    static let capacity = 64
+
+    private struct State {
+        var continuations: [Int: AsyncStream<StallReport>.Continuation] = [:]
+        var nextKey = 0
+        var isFinished = false
+    }
+    private let state = Mutex(State())
+
+    /// A new stream, from now on.
+    ///
+    /// It ends when the monitor is stopped.
+    func stream() -> AsyncStream<StallReport> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: StallReport.self, bufferingPolicy: .bufferingNewest(Self.capacity)
+        )
+        let key: Int? = state.withLock { state in
+            guard !state.isFinished else { return nil }
+            state.nextKey += 1
+            state.continuations[state.nextKey] = continuation
+            return state.nextKey
+        }
+        guard let key else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.continuations.removeValue(forKey: key) }
+        }
+        return stream
+    }
+
+    /// Gives a report to every stream.
+    ///
+    /// Returns how many reports that pushed out of full ones.
+    func yield(_ report: StallReport) -> Int {
+        // Outside the lock: a reader that ends takes it.
+        let continuations = state.withLock { Array($0.continuations.values) }
+        return continuations.reduce(into: 0) { dropped, continuation in
+            if case .dropped = continuation.yield(report) { dropped += 1 }
+        }
+    }
+
+    /// Ends every stream.
+    func finish() {
+        let continuations = state.withLock { state in
+            state.isFinished = true
+            defer { state.continuations.removeAll() }
+            return Array(state.continuations.values)
+        }
+        for continuation in continuations { continuation.finish() }
+    }
+}

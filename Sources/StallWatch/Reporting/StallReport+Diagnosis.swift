@@ -1,0 +1,72 @@
+import StackCapture
+import StallReports
+
+extension StallReport.Cause {
+    /// The cause as it is reported; `stack` puts a stack into the report's tables and returns its index.
+    init(_ cause: Cause, stack: (CapturedStack, ImageList) -> Int) {
+        let evidence = cause.evidence
+        let observation = cause.observation
+        self.init(
+            kind: .init(rawValue: cause.kind.rawValue),
+            summary: "",
+            confidence: .init(rawValue: cause.confidence.rawValue),
+            onCPUMilliseconds: milliseconds(evidence.split.onCPU),
+            runQueueMilliseconds: milliseconds(evidence.split.runQueue),
+            blockedMilliseconds: milliseconds(evidence.split.blocked),
+            uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty),
+            kernelShare: evidence.kernelShare.map { ($0 * 1_000).rounded() / 1_000 },
+            minorFaults: evidence.minorFaults,
+            majorFaults: evidence.majorFaults,
+            voluntarySwitches: evidence.voluntarySwitches,
+            involuntarySwitches: evidence.involuntarySwitches,
+            throttledMilliseconds: evidence.throttled == 0 ? nil : milliseconds(evidence.throttled),
+            pagedFile: evidence.pagedFile,
+            systemCall: (observation?.call).map(StallReport.SystemCall.init),
+            function: observation?.function,
+            waitChannel: observation?.waitChannel,
+            kernelStack: observation?.kernelStack,
+            lock: (observation?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } },
+            pressure: cause.pressure.map {
+                StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
+            }
+        )
+        summary = sentence
+    }
+}
+
+extension StallReport.SystemCall {
+    init(_ call: DescribedCall) {
+        self.init(number: call.number, name: call.name, target: call.target)
+    }
+}
+
+extension StallReport.Lock {
+    /// The lock as it is reported; `stack` puts a stack into the report's tables and returns its index.
+    init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
+        var reason: String?
+        switch wait.site.ownership {
+        case .thread: break
+        case .none: reason = "this kind has no owner"
+        case .unknown(let why): reason = why
+        }
+        self.init(
+            kind: .init(rawValue: wait.site.kind.rawValue),
+            address: wait.site.address == 0 ? nil : "0x" + hexadecimal(wait.site.address),
+            function: wait.site.function,
+            label: wait.site.label,
+            isDeadlock: wait.isDeadlock,
+            owners: wait.owners.map { owner in
+                StallReport.LockOwner(
+                    thread: owner.thread,
+                    stack: (try? owner.stack.get()).map(stack),
+                    isRunning: owner.isRunning,
+                    systemCall: owner.systemCall.map(StallReport.SystemCall.init),
+                    waitsFor: (owner.waitsFor?.kind).map { StallReport.LockKind(rawValue: $0.rawValue) },
+                    waitsForAddress: (owner.waitsFor?.address).map { "0x" + hexadecimal($0) },
+                    waitsForLabel: owner.waitsFor?.label
+                )
+            },
+            reason: reason
+        )
+    }
+}

@@ -1,0 +1,112 @@
+import StallReports
+import LinuxSupport
+import Glibc
+
+/// A file with one report a line, and older ones of its kind beside it, such as `stalls.ndjson.1`.
+///
+/// Several processes may write the same file: each line goes in under a lock and at the end, and whoever fills the file
+/// moves it on.
+final class NDJSONFile: Sink {
+    private let path: String
+    private let maximumBytes: Int
+    private let keep: Int
+
+    init(path: String, maximumBytes: Int, keep: Int) {
+        self.path = path
+        self.maximumBytes = maximumBytes
+        self.keep = keep
+    }
+
+    /// Checks that the file can be written.
+    func check() throws(StallWatchError) {
+        if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try makeDirectories(String(path[..<slash])) }
+        close(try openLocked())
+    }
+
+    func take(_ delivery: Delivery) throws(StallWatchError) {
+        switch delivery {
+        case .ended(let report, nil), .recovered(let report):
+            do {
+                try append(report.jsonLine())
+            } catch  where error.errno == ENOENT {
+                try check()
+                try append(report.jsonLine())
+            }
+        default:
+            break
+        }
+    }
+
+    private func append(_ line: [UInt8]) throws(StallWatchError) {
+        let descriptor = try openWithRoom(for: line.count)
+        defer { close(descriptor) }
+        let size = try self.size(descriptor)
+        // A process that died in the middle of a line has left it without an end.
+        var last: UInt8 = UInt8(ascii: "\n")
+        if size > 0 { _ = pread(descriptor, &last, 1, off_t(size - 1)) }
+        let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
+        let error = writeAll(bytes, to: descriptor)
+        guard error == nil, fsync(descriptor) == 0 else {
+            let reason = error ?? errno
+            // Half a line would be taken for a damaged report.
+            ftruncate(descriptor, off_t(size))
+            throw failure(reason)
+        }
+    }
+
+    /// Opens the file, or a new one when it is full, and locks it.
+    private func openWithRoom(for count: Int) throws(StallWatchError) -> Int32 {
+        let descriptor = try openLocked()
+        do {
+            let size = try self.size(descriptor)
+            if size == 0 || size + count <= maximumBytes { return descriptor }
+            try rotate()
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        close(descriptor)
+        return try openLocked()
+    }
+
+    /// Opens the file that has the name now, and locks it against other processes for as long as it is open.
+    private func openLocked() throws(StallWatchError) -> Int32 {
+        for _ in 0..<100 {
+            let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard descriptor >= 0 else { throw failure(errno) }
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK {
+                // Another process may have moved the file on before the lock was there.
+                if let opened = FileStatus(descriptor: descriptor), opened.identity == FileStatus(path: path)?.identity
+                {
+                    return descriptor
+                }
+                close(descriptor)
+            } else {
+                close(descriptor)
+                usleep(10_000)
+            }
+        }
+        throw failure(EWOULDBLOCK)
+    }
+
+    private func size(_ descriptor: Int32) throws(StallWatchError) -> Int {
+        guard let status = FileStatus(descriptor: descriptor) else { throw failure(errno) }
+        return status.size
+    }
+
+    private func rotate() throws(StallWatchError) {
+        for number in stride(from: keep - 1, through: 1, by: -1) {
+            guard rename("\(path).\(number)", "\(path).\(number + 1)") == 0 || errno == ENOENT else {
+                throw failure(errno)
+            }
+        }
+        guard (keep > 0 ? rename(path, "\(path).1") : unlink(path)) == 0 else { throw failure(errno) }
+    }
+
+    private func failure(_ error: Int32) -> StallWatchError {
+        StallWatchError(
+            .unwritableReports, "\(path) cannot be written: make it writable, free some space or name another file",
+            errno: error
+        )
+    }
+}

@@ -1,0 +1,57 @@
+import Testing
+
+@testable import LinuxSupport
+
+@Suite struct CPUStealTests {
+    private static let second: UInt64 = 1_000_000_000
+
+    /// The clocks of two CPUs after some seconds, of which so many ticks of 10 ms were stolen.
+    private func steal(_ first: Int, _ second: Int, at seconds: UInt64) -> CPUSteal {
+        let text = """
+            cpu  7000 72 688 64942 986 0 182 30 4 5
+            cpu0 3500 36 344 32471 493 0 91 \(first) 2 3
+            cpu12 3500 36 344 32471 493 0 91 \(second) 2 2
+            intr 123 45 0 0
+            ctxt 1
+            """
+        return CPUSteal(text, at: seconds * Self.second)
+    }
+
+    @Test func theCPUThatLostMostCounts() {
+        #expect(steal(10, 20, at: 1).longest(until: steal(40, 30, at: 3)) == 300_000_000)
+        #expect(steal(10, 20, at: 1).longest(until: steal(10, 20, at: 3)) == 0)
+    }
+
+    @Test func theShareIsOfAllCPUs() {
+        #expect(steal(10, 20, at: 1).share(until: steal(40, 30, at: 3)) == 0.1)
+        #expect(steal(10, 20, at: 1).share(until: steal(10, 20, at: 1)) == 0)
+    }
+
+    /// A CPU that was taken out and put in again counts anew.
+    @Test func whatGoesBackIsNotStolen() {
+        #expect(steal(50, 20, at: 1).longest(until: steal(0, 30, at: 3)) == 100_000_000)
+    }
+
+    /// What stands in the file's place in sandboxes need not have all of it.
+    @Test(arguments: ["", "cpu  1 2 3\n", "cpu  1 2 3 4 5 6 7 8\ncpu0 1 2 3 4\n", "cpu 1\ncpus\n", "intr 5\n"])
+    func whatIsNotThereIsNotStolen(text: String) {
+        let before = CPUSteal(text, at: 0)
+        #expect(before.longest(until: steal(10, 20, at: 1)) == 0)
+        #expect(before.share(until: steal(10, 20, at: 1)) == 0)
+        #expect(steal(10, 20, at: 0).longest(until: before) == 0)
+    }
+
+    /// This machine's own file.
+    @Test func theKernelsTextIsUnderstood() {
+        let before = CPUSteal()
+        let moreOnEach = CPUSteal(
+            (readSmallFile("/proc/stat") ?? "").split(separator: "\n").map { line in
+                guard line.hasPrefix("cpu") else { return String(line) }
+                var words = line.split(separator: " ").map(String.init)
+                words[8] = String((Int(words[8]) ?? 0) + 1_000_000)
+                return words.joined(separator: " ")
+            }.joined(separator: "\n"), at: before.time + Self.second)
+        let longest = before.longest(until: moreOnEach)
+        #expect(longest >= 10_000 * Self.second && longest < 10_010 * Self.second)
+    }
+}

@@ -1,0 +1,92 @@
+import CLinux
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+
+@testable import LinuxSupport
+@testable import StackCapture
+
+@Suite struct CUnwindEngineTests {
+    /// A thread that waits for its end.
+    private final class Waiting {
+        private let gate = DispatchSemaphore(value: 0)
+        private let thread: WorkerThread
+        let id: Int32
+
+        init() throws {
+            let (gate, ready, id) = (gate, DispatchSemaphore(value: 0), IDBox())
+            thread = try WorkerThread(name: "waiting") {
+                id.value.store(clinux_gettid(), ordering: .relaxed)
+                ready.signal()
+                gate.wait()
+            }
+            ready.wait()
+            self.id = id.value.load(ordering: .relaxed)
+        }
+
+        func end() {
+            gate.signal()
+            thread.join()
+        }
+    }
+
+    private final class IDBox: Sendable {
+        let value = Atomic<Int32>(0)
+    }
+
+    /// syscall, status and schedstat.
+    private static let filesEach = 3
+
+    /// How many files of those threads the process has open.
+    private func openFiles(of threads: Set<Int32>) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
+            let parts = readLink("/proc/self/fd/\(name)")?.split(separator: "/") ?? []
+            return parts.dropLast().last.flatMap { Int32($0) }.map(threads.contains) ?? false
+        }
+    }
+
+    @Test func filesOfThreadsThatHaveEndedAreClosed() throws {
+        let engine = try CUnwindEngine()
+        var seen: Set<Int32> = []
+        for _ in 0..<(3 * CUnwindEngine.leastThreadsToTidy) {
+            let thread = try Waiting()
+            _ = try engine.status(of: thread.id)
+            thread.end()
+            seen.insert(thread.id)
+            // The last one that has ended may still be seen by the kernel.
+            #expect(try openFiles(of: seen) <= Self.filesEach * (CUnwindEngine.leastThreadsToTidy + 1))
+        }
+        #expect(try openFiles(of: seen) > 0)
+    }
+
+    @Test func tooManyThreadsThatLiveHaveTheirFilesClosedToo() throws {
+        let engine = try CUnwindEngine()
+        let threads = try (0..<(CUnwindEngine.maximumOpenThreads + 6)).map { _ in try Waiting() }
+        for thread in threads { _ = try engine.status(of: thread.id) }
+        #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach * 6)
+        for thread in threads { thread.end() }
+        #expect(throws: CaptureFailure.noSuchThread) { try engine.status(of: threads[0].id) }
+    }
+
+    @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "needs two processors"))
+    func aCapturerLeavesTheProcessorThatItIsOn() throws {
+        let capturer = TimedCapturer(ThreadCapture(engine: try CUnwindEngine()), now: monotonicNow)
+        let moves = try (0..<100).count { _ in
+            let here = try processorOfThisThread()
+            capturer.leave(processor: here)
+            return try processorOfThisThread() != here
+        }
+        // The scheduler may bring it back at once.
+        #expect(moves > 50)
+    }
+
+    /// Field 39 of /proc/thread-self/stat (proc(5)), counted from the end of the command's name.
+    private func processorOfThisThread() throws -> Int32 {
+        var stat = ByteCursor(try #require(readSmallFile("/proc/thread-self/stat")))
+        let isPastName = stat.skip(pastLast: UInt8(ascii: ")"))
+        try #require(isPastName)
+        stat.skipWords(37)
+        return try #require(stat.number().flatMap(Int32.init(exactly:)))
+    }
+}

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import StackCapture
+
+@Suite struct CapturePolicyTests {
+    private let open = CapturePolicy(mayUsePtrace: true)
+    private let closed = CapturePolicy(mayUsePtrace: false)
+
+    @Test func aRunningThreadIsStopped() {
+        #expect(open.methods(for: ThreadStatus(state: .running)) == [.ptrace])
+    }
+
+    @Test func aRunningThreadIsSignalledOnlyWherePtraceIsRefused() {
+        #expect(closed.methods(for: ThreadStatus(state: .running)) == [.signal])
+    }
+
+    @Test func aBlockedThreadIsReadFirst() {
+        #expect(open.methods(for: ThreadStatus(state: .blocked, systemCall: 202)) == [.read, .ptrace])
+    }
+
+    @Test func aThreadInACallThatAStopInterruptsIsOnlyRead() {
+        let status = ThreadStatus(state: .blocked, systemCall: 232, isInterruptedByStop: true)
+        #expect(open.methods(for: status) == [.read])
+    }
+
+    @Test(arguments: [CapturedStack.ThreadState.blocked, .uninterruptible], [true, false])
+    func aBlockedThreadIsNeverSignalled(state: CapturedStack.ThreadState, mayUsePtrace: Bool) {
+        for isInterrupted in [true, false] {
+            let status = ThreadStatus(state: state, systemCall: 7, isInterruptedByStop: isInterrupted)
+            #expect(!CapturePolicy(mayUsePtrace: mayUsePtrace).methods(for: status).contains(.signal))
+        }
+    }
+
+    @Test func aThreadThatAnswersNothingIsOnlyRead() {
+        #expect(open.methods(for: ThreadStatus(state: .uninterruptible)) == [.read])
+    }
+
+    @Test func whatIsPermittedIsSaid() {
+        #expect(open.permitted == [.read, .ptrace])
+        #expect(closed.permitted == [.read, .signal])
+    }
+}

@@ -1,0 +1,120 @@
+import Testing
+
+@testable import StackCapture
+
+/// An engine that answers from a script and remembers what it was asked.
+private final class ScriptedEngine: CaptureEngine {
+    var statuses: [ThreadStatus]
+    var answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]
+    private(set) var asked: [CapturedStack.Method] = []
+
+    init(statuses: [ThreadStatus], answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]) {
+        self.statuses = statuses
+        self.answers = answers
+    }
+
+    func probeStop() -> Bool { true }
+
+    func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {
+        guard let status = statuses.first else { throw .noSuchThread }
+        if statuses.count > 1 { statuses.removeFirst() }
+        return status
+    }
+
+    func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
+        asked.append(method)
+        guard var rest = answers[method], let answer = rest.first else { throw .failed(errno: 38) }
+        if rest.count > 1 { rest.removeFirst() }
+        answers[method] = rest
+        return try answer.get()
+    }
+
+    func images() -> ImageList { ImageList() }
+
+    func leave(processor: Int32) {}
+}
+
+private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool = true) -> CapturedStack {
+    CapturedStack(
+        method: method, threadState: .running,
+        frames: (0..<frames).map { CapturedStack.Frame(address: UInt64($0) + 1, isExact: false) },
+        isComplete: isComplete, incompleteReason: isComplete ? nil : "cut", heldNanoseconds: 0, captureNanoseconds: 0
+    )
+}
+
+@Suite struct ThreadCaptureTests {
+    private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
+    private let running = ThreadStatus(state: .running)
+
+    @Test func aWholeReadIsEnough() throws {
+        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
+        let captured = try ThreadCapture(engine: engine).capture(thread: 1)
+        #expect(captured.method == .read)
+        #expect(captured.threadState == .blocked)
+        #expect(engine.asked == [.read])
+    }
+
+    @Test func anIncompleteReadIsFollowedByAStop() throws {
+        let engine = ScriptedEngine(
+            statuses: [blocked],
+            answers: [
+                .read: [.success(stack(.read, frames: 2, isComplete: false))],
+                .ptrace: [.success(stack(.ptrace, frames: 9))],
+            ]
+        )
+        let captured = try ThreadCapture(engine: engine).capture(thread: 1)
+        #expect(captured.method == .ptrace)
+        #expect(engine.asked == [.read, .ptrace])
+    }
+
+    @Test func theLongerOfTwoIncompleteStacksIsKept() throws {
+        let engine = ScriptedEngine(
+            statuses: [blocked],
+            answers: [
+                .read: [.success(stack(.read, frames: 7, isComplete: false))],
+                .ptrace: [.success(stack(.ptrace, frames: 3, isComplete: false))],
+            ]
+        )
+        #expect(try ThreadCapture(engine: engine).capture(thread: 1).frames.count == 7)
+    }
+
+    @Test func aThreadThatWakesUpWhileItIsReadIsLookedAtAgain() throws {
+        let engine = ScriptedEngine(
+            statuses: [blocked, running],
+            answers: [.read: [.failure(.moved)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
+        )
+        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .ptrace)
+        #expect(engine.asked == [.read, .ptrace])
+    }
+
+    @Test func aThreadThatNeverStandsStillIsGivenUp() {
+        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.failure(.moved)]])
+        #expect(throws: CaptureError(.moved)) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(engine.asked.count == ThreadCapture.maximumLooks)
+    }
+
+    @Test func aRefusalIsRememberedAndTheSignalTakesOver() throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.ptrace: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
+        )
+        let capture = ThreadCapture(engine: engine)
+        #expect(try capture.capture(thread: 1).method == .signal)
+        #expect(capture.methods == [.read, .signal])
+        #expect(try capture.capture(thread: 1).method == .signal)
+        #expect(engine.asked == [.ptrace, .signal, .signal])
+    }
+
+    @Test func aThreadThatIsGoneIsAnError() {
+        let engine = ScriptedEngine(statuses: [], answers: [:])
+        #expect(throws: CaptureError(.noSuchThread)) { try ThreadCapture(engine: engine).capture(thread: 1) }
+    }
+
+    @Test func aStopThatTimesOutLeavesTheIncompleteRead() throws {
+        let engine = ScriptedEngine(
+            statuses: [blocked],
+            answers: [.read: [.success(stack(.read, frames: 2, isComplete: false))], .ptrace: [.failure(.timedOut)]]
+        )
+        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .read)
+    }
+}

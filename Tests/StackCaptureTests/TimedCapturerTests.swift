@@ -1,0 +1,56 @@
+import TestSupport
+import Synchronization
+import Testing
+
+@testable import StackCapture
+
+@Suite struct TimedCapturerTests {
+    private final class Clock: Sendable {
+        let time = Atomic<UInt64>(1_000)
+    }
+
+    /// Takes its time, and then finds a stack or none.
+    private final class Slow: StackCapturing {
+        let clock: Clock
+        var takes: UInt64 = 0
+        var fails = false
+        let methods = [CapturedStack.Method.ptrace]
+
+        init(_ clock: Clock) { self.clock = clock }
+
+        func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+            clock.time.add(takes, ordering: .relaxed)
+            if fails { throw CaptureError(description: "the thread did not answer in time") }
+            return .stub([0x1000])
+        }
+
+        func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
+    }
+
+    private let clock = Clock()
+    private let slow: Slow
+    private let capturer: TimedCapturer
+
+    init() {
+        let clock = clock
+        slow = Slow(clock)
+        capturer = TimedCapturer(slow) { clock.time.load(ordering: .relaxed) }
+    }
+
+    @Test func theTimeOfAllCapturesAddsUpWhetherTheyFindAStackOrNot() throws {
+        slow.takes = 120_000_000
+        #expect(try capturer.capture(thread: 1).frames.count == 1)
+        slow.fails = true
+        #expect(throws: CaptureError.self) { try capturer.capture(thread: 1) }
+        #expect(capturer.timeTaken == 240_000_000)
+        #expect(capturer.methods == [.ptrace])
+    }
+
+    @Test func aCaptureThatTookLongerThanAnyMayWasStoppedMeanwhile() throws {
+        slow.takes = 3_000_000_000
+        _ = try capturer.capture(thread: 1)
+        #expect(capturer.timeTaken == TimedCapturer.longestCapture)
+    }
+}

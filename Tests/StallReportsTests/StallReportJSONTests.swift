@@ -1,0 +1,153 @@
+import TestSupport
+import Foundation
+import Testing
+
+@testable import StallReports
+
+@Suite struct StallReportJSONTests {
+    @Test func everythingThatIsKnownIsRead() throws {
+        let report = try StallReport.literal()
+        #expect(report.schemaVersion == 1)
+        #expect(report.id == "01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e")
+        #expect(report.kind == .stall)
+        #expect(report.state == .ended)
+        #expect(report.startedAt.microsecondsSince1970 == 1_795_248_000_123_456)
+        #expect(report.durationMilliseconds == 812.4)
+        #expect(report.thresholdMilliseconds == 250)
+        #expect(report.process.executable == "/opt/notes/bin/notes")
+        #expect(report.metadata == ["version": "1.4.2", "environment": "production"])
+        #expect(report.loop.turn == 1_234)
+        #expect(report.loop.thread?.name == "notes")
+        #expect(report.callout == .timer)
+        #expect(report.culprit?.function == "NoteStore.save(_:)")
+        #expect(report.samples.map(\.stack) == [0, nil])
+        #expect(report.samples.map(\.method) == [.read, nil])
+        #expect(report.stacks == [[0, 1, 2], [0]])
+        #expect(report.frames.map(\.isInApp) == [false, true, false])
+        #expect(report.images.map(\.buildID) == ["3b1e", nil])
+        #expect(report.monitor.watchdogLateMilliseconds == 0.2)
+    }
+
+    /// Fields that came later are no reason to refuse a report of the same schema version.
+    @Test func aReportWithoutLaterFieldsIsRead() throws {
+        var json = reportLiteral
+        for later in [", \"captureMethods\": [\"read\", \"ptrace\"]"] { json = json.replacing(later, with: "") }
+        #expect(json != reportLiteral)
+        #expect(try StallReport(jsonData: Array(json.utf8)).monitor.captureMethods == nil)
+    }
+
+    @Test func aReportComesBackFromItsJSON() throws {
+        let report = try StallReport.literal()
+        #expect(try StallReport(jsonData: report.jsonData()) == report)
+    }
+
+    @Test func aReportWithNothingOptionalComesBackToo() throws {
+        var report = try StallReport.literal()
+        report.callout = nil
+        report.culprit = nil
+        report.process.startedAt = nil
+        report.process.operatingSystem = nil
+        report.process.bootID = nil
+        report.loop.thread = nil
+        report.samples = []
+        report.stacks = []
+        report.frames = []
+        report.images = []
+        #expect(try StallReport(jsonData: report.jsonData()) == report)
+    }
+
+    @Test func whatIsNotKnownIsLeftOut() throws {
+        var report = try StallReport.literal()
+        report.callout = nil
+        report.culprit = nil
+        let object = try JSONSerialization.jsonObject(with: Data(report.jsonData()))
+        let keys = try #require(object as? [String: Any]).keys
+        #expect(keys.contains("samples"))
+        #expect(!keys.contains("callout"))
+        #expect(!keys.contains("culprit"))
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("null"))
+    }
+
+    @Test func theTextIsMadeForPeopleAndDiffs() throws {
+        let text = String(decoding: try StallReport.literal().jsonData(), as: UTF8.self)
+        #expect(text.hasSuffix("}\n"))
+        #expect(text.contains("\n  \"durationMilliseconds\" : 812.4,\n"))
+        #expect(text.contains("/opt/notes/bin/notes"), "slashes are not escaped")
+        let keys = text.split(separator: "\n").filter { $0.hasPrefix("  \"") }
+        #expect(keys == keys.sorted())
+    }
+
+    @Test(arguments: ["", "\u{0}", "{\"a\": \"\u{7}\\\"}", "Zürich 日本 🙂", "a\nb\tc"])
+    func anyTextSurvives(text: String) throws {
+        var report = try StallReport.literal()
+        report.metadata = [text: text]
+        report.loop.thread?.name = text
+        #expect(try StallReport(jsonData: report.jsonData()) == report)
+    }
+
+    // MARK: What is refused
+
+    private func reading(_ json: String) -> StallWatchError? {
+        #expect(throws: StallWatchError.self) { try StallReport(jsonData: Array(json.utf8)) }
+    }
+
+    @Test(arguments: ["", "nonsense", "{", "[]", "null", "42", "\"text\"", "{}", "\u{feff}"])
+    func whatIsNoReportIsRefused(json: String) throws {
+        let error = try #require(reading(json))
+        #expect(error.code == .unreadableReport)
+        #expect(error.message.hasPrefix("this is not a stall report"))
+    }
+
+    @Test(arguments: [
+        ("\"pid\": 4700", "\"pid\": \"4700\"", ".process.pid"),
+        ("\"offset\": \"0x1f3a0\", ", "", ".frames[1]"),
+        ("\"turn\": 1234, ", "", ".loop"),
+        ("\"2026-11-21T08:00:00.123456Z\"", "\"yesterday\"", ".startedAt"),
+        ("[0, 1, 2]", "[0, true, 2]", ".stacks[0][1]"),
+    ])
+    func theErrorNamesThePlace(good: String, bad: String, place: String) throws {
+        let json = reportLiteral.replacing(good, with: bad)
+        try #require(json != reportLiteral)
+        let error = try #require(reading(json))
+        #expect(error.code == .unreadableReport)
+        #expect(error.message.contains(place))
+    }
+
+    @Test func aNewerSchemaIsRefusedByName() throws {
+        let json = reportLiteral.replacing("\"schemaVersion\": 1", with: "\"schemaVersion\": 2")
+        let error = try #require(reading(json))
+        #expect(error.code == .unreadableReport)
+        #expect(error.message.contains("schema version 2"))
+        #expect(error.message.contains("newer StallWatch"))
+    }
+
+    @Test func aReportThatIsCutAnywhereIsRefused() {
+        let json = Array(reportLiteral.utf8)
+        for length in stride(from: 0, to: json.count, by: 41) {
+            #expect(throws: StallWatchError.self) { try StallReport(jsonData: Array(json.prefix(length))) }
+        }
+    }
+}
+
+@Suite struct StallReportSummaryTests {
+    @Test func aStallThatIsOverIsOneSentence() throws {
+        #expect(try StallReport.literal().summary == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
+    }
+
+    @Test func aStallThatLastsSaysSo() throws {
+        var report = try StallReport.literal()
+        report.state = .ongoing
+        report.culprit = nil
+        report.callout = nil
+        #expect(report.summary == "main stalled and has not come back after 812 ms")
+    }
+
+    @Test func functionsAreNamedInnermostFirst() throws {
+        let report = try StallReport.literal()
+        #expect(
+            report.functionNames(of: report.samples[0])
+                == ["pthread_mutex_lock", "NoteStore.save(_:)", "libc.so.6+0x3e9f10"]
+        )
+        #expect(report.functionNames(of: report.samples[1]).isEmpty)
+    }
+}

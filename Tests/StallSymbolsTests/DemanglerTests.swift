@@ -1,0 +1,41 @@
+import TestSupport
+import Testing
+
+@testable import StallSymbols
+
+@Suite struct DemanglerTests {
+    @Test(arguments: [
+        ("$s5notes9NoteStoreC4saveyyAA4NoteVF", "NoteStore.save(_:)"),
+        ("$s5notes4main5countySi_tF", "main(count:)"),
+        ("$s5notes9NoteStoreC4saveyyAA4NoteVFTm", "merged NoteStore.save(_:)"),
+        ("_ZN5notes5StoreC1Ev", "notes::Store::Store()"),
+        ("_Z4saveRKSs", "save(std::string const&)"),
+    ])
+    func aMangledNameIsTurnedIntoWhatWasWritten(symbol: String, name: String) {
+        #expect(Demangler.functionName(symbol) == name)
+    }
+
+    @Test(arguments: [
+        "", "pthread_mutex_lock", "__CFRunLoopRun", "main", "$", "$s", "_Z", "$sNotMangledAtAll", "_ZNotMangled",
+        "na\u{308}me",
+    ])
+    func anyOtherNameStaysAsItIs(symbol: String) {
+        #expect(Demangler.functionName(symbol) == symbol)
+    }
+
+    /// Symbol tables are input: whatever is in them, there is a name and no crash.
+    @Test func damagedNamesGiveSomeName() {
+        let good = Array("$s5notes9NoteStoreC4saveyyAA4NoteV_SayAFGtYaKF".utf8)
+        var generator = SeededGenerator(seed: 7)
+        for _ in 0..<3_000 {
+            var bytes = good
+            for _ in 0..<Int.random(in: 1...4, using: &generator) {
+                let place = Int.random(in: 2..<bytes.count, using: &generator)
+                bytes[place] = UInt8.random(in: 0x20...0x7e, using: &generator)
+            }
+            let symbol = String(
+                decoding: bytes.prefix(Int.random(in: 2...bytes.count, using: &generator)), as: UTF8.self)
+            #expect(!Demangler.functionName(symbol).isEmpty)
+        }
+    }
+}

@@ -1,0 +1,201 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import StallReports
+@testable import StallSymbols
+
+@Suite struct ELFSymbolTableTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func table(_ bytes: [UInt8]) throws -> ELFSymbolTable {
+        try ELFSymbolTable(path: try directory.write("image", bytes))
+    }
+
+    private func names(_ table: ELFSymbolTable, _ addresses: UInt64...) -> [String?] {
+        addresses.map { table.symbol(at: $0)?.name }
+    }
+
+    // MARK: Which symbol
+
+    @Test func aFunctionReachesFromItsAddressToItsSize() throws {
+        let table = try table(
+            SmallELF(symbols: [
+                .init(name: "second", address: 0x2000, size: 0x20), .init(name: "first", address: 0x1000, size: 0x10),
+            ]).bytes
+        )
+        #expect(
+            names(table, 0, 0xfff, 0x1000, 0x100f, 0x1010, 0x1fff, 0x2000, 0x201f, 0x2020, .max)
+                == [nil, nil, "first", "first", nil, nil, "second", "second", nil, nil]
+        )
+        #expect(table.symbol(at: 0x2004) == ELFSymbolTable.Symbol(name: "second", address: 0x2000))
+    }
+
+    @Test func aFunctionWithoutASizeReachesToTheNext() throws {
+        let table = try table(
+            SmallELF(symbols: [
+                .init(name: "assembly", address: 0x1000, size: 0), .init(name: "next", address: 0x1100, size: 0x10),
+            ]).bytes
+        )
+        #expect(names(table, 0x10ff, 0x1100, 0x1110) == ["assembly", "next", nil])
+    }
+
+    /// What follows the section, such as the PLT behind `.init`, is not the function's.
+    @Test func aFunctionWithoutASizeEndsWithItsSection() throws {
+        let table = try table(
+            SmallELF(
+                symbols: [.init(name: "_init", address: 0x1000, size: 0), .init(name: "main", address: 0x3000)],
+                code: 0x1000..<0x1020
+            ).bytes
+        )
+        #expect(names(table, 0x1000, 0x101f, 0x1020, 0x2fff, 0x3000) == ["_init", "_init", nil, nil, "main"])
+    }
+
+    @Test func aFunctionThatIsNotExportedIsFoundToo() throws {
+        let local = SmallELF.Symbol(name: "private", address: 0x1000, binding: UInt8(STB_LOCAL))
+        #expect(names(try table(SmallELF(symbols: [local]).bytes), 0x1004) == ["private"])
+    }
+
+    @Test func ofSeveralNamesTheGlobalOneIsTaken() throws {
+        let table = try table(
+            SmallELF(symbols: [
+                .init(name: "local", address: 0x1000, binding: UInt8(STB_LOCAL)),
+                .init(name: "weak", address: 0x1000, binding: UInt8(STB_WEAK)),
+                .init(name: "global", address: 0x1000, binding: UInt8(STB_GLOBAL)),
+                .init(name: "other local", address: 0x2000, binding: UInt8(STB_LOCAL)),
+                .init(name: "other weak", address: 0x2000, binding: UInt8(STB_WEAK)),
+            ]).bytes
+        )
+        #expect(names(table, 0x1000, 0x2000) == ["global", "other weak"])
+    }
+
+    @Test func onlyDefinedFunctionsCount() throws {
+        let table = try table(
+            SmallELF(symbols: [
+                .init(name: "data", address: 0x1000, type: UInt8(STT_OBJECT)),
+                .init(name: "undefined", address: 0x2000, section: 0),
+                .init(name: "", address: 0x3000),
+                .init(name: "resolver", address: 0x4000, type: UInt8(STT_GNU_IFUNC)),
+            ]).bytes
+        )
+        #expect(names(table, 0x1000, 0x2000, 0x3000, 0x4000) == [nil, nil, nil, "resolver"])
+    }
+
+    @Test func theFullTableIsPreferredToTheDynamicOne() throws {
+        let elf = SmallELF(
+            symbols: [.init(name: "full", address: 0x1000)], dynamicSymbols: [.init(name: "dynamic", address: 0x1000)]
+        )
+        #expect(names(try table(elf.bytes), 0x1000) == ["full"])
+    }
+
+    @Test func aStrippedFileHasItsDynamicTable() throws {
+        let elf = SmallELF(symbols: nil, dynamicSymbols: [.init(name: "dynamic", address: 0x1000)])
+        #expect(names(try table(elf.bytes), 0x1000) == ["dynamic"])
+    }
+
+    @Test func aFileWithoutATableHasNoSymbols() throws {
+        #expect(names(try table(SmallELF().bytes), 0, 0x1000, .max) == [nil, nil, nil])
+    }
+
+    @Test func aFileWithoutSectionsHasNoSymbols() throws {
+        let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], sectionCount: 0)
+        #expect(names(try table(elf.bytes), 0x1000) == [nil])
+    }
+
+    // MARK: What is no ELF file
+
+    private func expectUnreadable(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) {
+        let error = #expect(throws: StallWatchError.self, sourceLocation: sourceLocation) {
+            _ = try ELFSymbolTable(path: path)
+        }
+        #expect(error?.code == .unreadableImage, sourceLocation: sourceLocation)
+        #expect(error?.message.contains(path) == true, sourceLocation: sourceLocation)
+    }
+
+    @Test func whatIsNotAFileIsAnError() {
+        expectUnreadable(directory.path)
+        expectUnreadable(directory.path + "/missing")
+        expectUnreadable("/dev/null")
+    }
+
+    /// A file that is replaced by a pipe must not hold up whoever asks for a name.
+    @Test(.timeLimit(.minutes(1))) func aPipeIsAnErrorAtOnce() throws {
+        let path = directory.path + "/pipe"
+        try #require(mkfifo(path, 0o600) == 0)
+        expectUnreadable(path)
+    }
+
+    @Test(arguments: [0: 0x23, 1: 0, 4: ELFCLASS32, 5: ELFDATA2MSB] as [Int: Int32])
+    func anotherKindOfFileIsAnError(place: Int, byte: Int32) throws {
+        var bytes = SmallELF(symbols: [.init(name: "main", address: 0x1000)]).bytes
+        bytes[place] = UInt8(byte)
+        expectUnreadable(try directory.write("image", bytes))
+    }
+
+    // MARK: Damaged files
+
+    @Test(arguments: [4, 5, 0xffff, .max] as [UInt32])
+    func aSymbolTableThatNamesNoStringTableIsAnError(link: UInt32) throws {
+        let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], link: link)
+        expectUnreadable(try directory.write("image", elf.bytes))
+    }
+
+    @Test func moreSectionsThanThereAreIsAnError() throws {
+        let elf = SmallELF(symbols: [.init(name: "main", address: 0x1000)], sectionCount: 0xffff)
+        expectUnreadable(try directory.write("image", elf.bytes))
+    }
+
+    @Test func aFileThatIsCutAnywhereIsAnError() throws {
+        let bytes = SmallELF(symbols: [.init(name: "main", address: 0x1000)]).bytes
+        for length in 0..<bytes.count {
+            let path = try directory.write("image", bytes.prefix(length))
+            #expect(throws: StallWatchError.self, "cut to \(length) of \(bytes.count)") {
+                _ = try ELFSymbolTable(path: path)
+            }
+        }
+    }
+
+    @Test func theBeginningOfARealExecutableIsAnError() throws {
+        let descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        var beginning = [UInt8](repeating: 0, count: 10_000)
+        try #require(read(descriptor, &beginning, beginning.count) == beginning.count)
+        expectUnreadable(try directory.write("image", beginning))
+    }
+
+    /// Whatever a damaged file says: an error, or some names, and no crash.
+    @Test func aFileWithRandomDamageNeverCrashesTheReader() throws {
+        let good = SmallELF(
+            symbols: (1...8).map { .init(name: "function\($0)", address: UInt64($0) << 12) },
+            dynamicSymbols: [.init(name: "exported", address: 0x1000)]
+        ).bytes
+        // Most bytes that matter are in the header and in the section headers at the end.
+        let sensitive = Array(0..<64) + Array((good.count - 6 * 64)..<good.count) + Array(64..<good.count)
+        var generator = SeededGenerator(seed: 20_261_121)
+        var refused = 0
+        for _ in 0..<2_000 {
+            var bytes = good
+            for _ in 0..<Int.random(in: 1...6, using: &generator) {
+                let place = sensitive[Int.random(in: 0..<sensitive.count, using: &generator)]
+                bytes[place] =
+                    [0, 1, 0x7f, 0x80, 0xff, UInt8.random(in: 0...255, using: &generator)]
+                    .randomElement(using: &generator) ?? 0
+            }
+            do {
+                let table = try table(bytes)
+                for address in [0, 0x1000, 0x1fff, 0x8004, 1 << 63, .max] as [UInt64] {
+                    let symbol = table.symbol(at: address)
+                    #expect((symbol?.address ?? 0) <= address)
+                }
+            } catch let error as StallWatchError {
+                #expect(error.code == .unreadableImage)
+                refused += 1
+            }
+        }
+        #expect((200..<1_800).contains(refused), "the damage is neither harmless nor always fatal")
+    }
+}

@@ -1,0 +1,78 @@
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallWatch
+
+@Suite struct StallMonitorConfigurationTests {
+    @Test func theDefaultsAreAQuarterOfASecondAndTenSeconds() throws {
+        let configuration = StallMonitor.Configuration()
+        #expect(configuration.threshold == .milliseconds(250))
+        #expect(try configuration.rules() == WatchdogOptions(saturationThreshold: 10_000_000_000))
+    }
+
+    @Test(
+        arguments: [
+            (.milliseconds(5), 5_000_000), (.nanoseconds(5_000_001), 5_000_001), (.seconds(1.5), 1_500_000_000),
+            (.seconds(24 * 60 * 60), 86_400_000_000_000),
+        ] as [(Duration, UInt64)])
+    func aThresholdInRangeIsTakenToTheNanosecond(duration: Duration, nanoseconds: UInt64) throws {
+        #expect(try StallMonitor.Configuration.nanoseconds(duration) == nanoseconds)
+    }
+
+    @Test(
+        arguments: [
+            .zero, .milliseconds(-250), .nanoseconds(4_999_999), .seconds(24 * 60 * 60) + .nanoseconds(1),
+            .seconds(Int64.max), .seconds(Int64.min),
+        ] as [Duration])
+    func aThresholdOutOfRangeIsRefusedByName(duration: Duration) {
+        let error = #expect(throws: StallWatchError.self) {
+            try StallMonitor.Configuration.nanoseconds(duration)
+        }
+        #expect(error?.code == .invalidConfiguration)
+        #expect(error?.message.contains("\(duration)") == true)
+        #expect(error?.message.contains("5 milliseconds to 24 hours") == true)
+    }
+
+    @Test(
+        arguments: [
+            .init(threshold: .zero, reports: .none), .init(reports: .none, saturationThreshold: .milliseconds(-1)),
+        ] as [StallMonitor.Configuration])
+    func aMonitorWithAnInvalidThresholdIsNotMade(configuration: StallMonitor.Configuration) throws {
+        let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        #expect(error?.code == .invalidConfiguration)
+    }
+
+    @Test(arguments: [Duration.zero, .milliseconds(100)])
+    func aMonitorWithAnInvalidThresholdMakesNoDirectory(threshold: Duration) throws {
+        let temporary = try TemporaryDirectory()
+        let configuration = StallMonitor.Configuration(
+            threshold: threshold, reports: .directory(temporary.path + "/new"),
+            saturationThreshold: threshold == .zero ? nil : .zero
+        )
+        #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        #expect(temporary.names.isEmpty)
+    }
+
+    @Test func saturationMayBeLeftAlone() throws {
+        #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchdogOptions())
+    }
+}
+
+@Suite struct StallWatchErrorTests {
+    @Test func theDescriptionEndsWithTheSystemsWords() {
+        let error = StallWatchError(.unwritableReports, "the disk", errno: 28)
+        #expect(error.description == "the disk: No space left on device")
+    }
+
+    @Test func withoutAnErrorNumberTheDescriptionIsTheMessage() {
+        #expect(StallWatchError(.stopped, "the monitor has been stopped").description == "the monitor has been stopped")
+    }
+
+    @Test func codesAreToldApart() {
+        #expect(StallWatchError.Code.stopped == .stopped)
+        #expect(StallWatchError.Code.stopped != .alreadyStarted)
+        #expect(StallWatchError.Code.alreadyWatched.description == "alreadyWatched")
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallSymbols
+
+/// The fingerprint of one path through a program, which is built again with other code changed.
+@Suite struct FingerprintRebuildTests {
+    @Test func aRebuildThatLeavesThePathAloneKeepsTheFingerprint() throws {
+        let scratch = try TemporaryDirectory()
+        let first = try path(in: scratch, name: "first", before: "", after: "")
+        let second = try path(
+            in: scratch, name: "second",
+            before: """
+                public struct Added { public var values: [Int]; public func sum() -> Int { values.reduce(0) { $0 + $1 } } }
+                public func another<T: Comparable>(_ list: [T]) -> T? { list.max { $0 < $1 } }
+                """,
+            after: "print(Added(values: [1, 2]).sum(), another([1, 2]) ?? 0)"
+        )
+        let renamed = try path(in: scratch, name: "renamed", before: "", after: "", leaf: "other")
+        #expect(first.contains("leaf(_:)"), "\(first)")
+        #expect(fingerprint(first) == fingerprint(second))
+        #expect(fingerprint(first) != fingerprint(renamed))
+    }
+
+    private func fingerprint(_ path: [String]) -> String {
+        Fingerprint(loop: .runLoop, paths: [path.map { Fingerprint.Place(name: $0, isFunction: true) }]).text
+    }
+
+    /// The functions on the stack when the program prints it, innermost first, from its own symbol table.
+    private func path(
+        in scratch: TemporaryDirectory, name: String, before: String, after: String, leaf: String = "leaf"
+    ) throws -> [String] {
+        let source = """
+            @_silgen_name("backtrace")
+            func backtrace(_ addresses: UnsafeMutableRawPointer, _ count: Int32) -> Int32
+            @_silgen_name("backtrace_symbols_fd")
+            func backtrace_symbols_fd(_ addresses: UnsafeMutableRawPointer, _ count: Int32, _ descriptor: Int32)
+            \(before)
+            @inline(never) public func \(leaf)(_ depth: Int) -> Int {
+                var addresses = [UnsafeMutableRawPointer?](repeating: nil, count: 32)
+                let count = backtrace(&addresses, 32)
+                backtrace_symbols_fd(&addresses, count, 1)
+                return Int(count) + depth
+            }
+            public final class Store {
+                public var saved = 0
+                public init() {}
+                @inline(never) public func save<T: BinaryInteger>(_ value: T, _ body: (Int) -> Int) { saved = body(Int(value)) + 1 }
+            }
+            @inline(never) public func work(_ store: Store, _ depth: Int) {
+                store.save(UInt8(depth)) { number in \(leaf)(number) + 1 }
+                print(store.saved)
+            }
+            work(Store(), 3)
+            \(after)
+            """
+        let file = scratch.path + "/\(name).swift"
+        try AtomicFile.write(Array(source.utf8), to: file)
+        let program = scratch.path + "/\(name)"
+        try run("swiftc", ["-O", "-module-name", "app", "-Xlinker", "--export-dynamic", file, "-o", program])
+        let lines = try run(program, []).split(separator: "\n").filter { $0.contains("\(name)(") }
+        // A line is `program(symbol+0x1f) [0x55…]`.
+        return lines.compactMap { line in
+            guard let open = line.firstIndex(of: "("), let plus = line.lastIndex(of: "+"), open < plus else {
+                return nil
+            }
+            let symbol = String(line[line.index(after: open)..<plus])
+            return symbol.isEmpty ? nil : Demangler.functionName(symbol)
+        }
+    }
+
+    @discardableResult private func run(_ program: String, _ arguments: [String]) throws -> String {
+        try Command(program: "/usr/bin/env", arguments: [program] + arguments).succeed()
+    }
+}

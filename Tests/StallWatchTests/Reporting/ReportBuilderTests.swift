@@ -1,0 +1,201 @@
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StackCapture
+@testable import StallWatch
+
+@Suite struct ReportBuilderTests {
+    private let app = LoadedImage.stub(
+        path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, buildID: [0x3b, 0x1e], isExecutable: true
+    )
+    private let libc = LoadedImage.stub(path: "/lib/libc.so.6", addresses: 0x40000..<0x50000, buildID: [0x93, 0xd1])
+    private let foundation = LoadedImage.stub(
+        path: "/usr/lib/swift/linux/libFoundation.so", addresses: 0x60000..<0x70000)
+    private var images: ImageList { ImageList([app, libc, foundation]) }
+
+    private let builder = ReportBuilder.stub([
+        "notes": [0x100: "$s5notes9NoteStoreC4saveyyAA4NoteVF", 0x200: "$s5notes3runyyF", 0x300: "main"],
+        "libc.so.6": [0x10: "pthread_mutex_lock"],
+        "libFoundation.so": [0x20: "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__"],
+    ])
+
+    private func sample(
+        _ addresses: [UInt64], at milliseconds: UInt64 = 250, isValid: Bool = true
+    ) -> StallRecord.Sample {
+        StallRecord.Sample(
+            age: milliseconds * 1_000_000, isValid: isValid, stack: .success(.stub(addresses)), images: images
+        )
+    }
+
+    private func failure(_ reason: String) -> StallRecord.Sample {
+        StallRecord.Sample(
+            age: 0, isValid: true, stack: .failure(CaptureError(description: reason)), images: images
+        )
+    }
+
+    /// Blocked on a mutex in NoteStore.save(_:), which a timer called.
+    private let locked: [UInt64] = [0x40010, 0x10100, 0x60020, 0x10300]
+
+    // MARK: The facts
+
+    @Test func theStallsFactsAreTakenOver() {
+        let report = builder.report(of: .stub(id: "one", state: .ongoing))
+        #expect(report.schemaVersion == StallReport.currentSchemaVersion)
+        #expect(report.id == "one")
+        #expect(report.state == .ongoing)
+        #expect(report.durationMilliseconds == 400)
+        #expect(report.thresholdMilliseconds == 250)
+        #expect(report.monitor.watchdogLateMilliseconds == 0.2)
+        #expect(report.monitor.version == StallWatchVersion.current)
+        #expect(report.metadata == ["version": "1.4.2"])
+        #expect(report.loop.label == "main")
+        #expect(report.samples.isEmpty)
+        #expect(report.culprit == nil)
+        #expect(report.callout == nil)
+    }
+
+    @Test func aCapturesCostsAndStateAreTakenOver() throws {
+        var stack = CapturedStack.stub([0x10100], method: .ptrace, state: .uninterruptible)
+        stack.isComplete = false
+        stack.incompleteReason = "the stack is deeper than the limit"
+        stack.heldNanoseconds = 12_500
+        stack.captureNanoseconds = 180_000
+        let record = StallRecord.stub(samples: [
+            StallRecord.Sample(age: 250_400_000, isValid: false, stack: .success(stack), images: images)
+        ])
+        let sample = try #require(builder.report(of: record).samples.first)
+        #expect(sample.atMilliseconds == 250.4)
+        #expect(sample.method == .ptrace)
+        #expect(sample.threadState == .uninterruptible)
+        #expect(sample.isValid == false)
+        #expect(sample.isComplete == false)
+        #expect(sample.reason == "the stack is deeper than the limit")
+        #expect(sample.heldMicroseconds == 12.5)
+        #expect(sample.captureMicroseconds == 180)
+    }
+
+    @Test func aSampleWithoutAStackSaysWhy() throws {
+        let report = builder.report(of: .stub(samples: [failure("the thread has ended")]))
+        let sample = try #require(report.samples.first)
+        #expect(sample.stack == nil)
+        #expect(sample.reason == "the thread has ended")
+        #expect(sample.method == nil)
+        #expect(sample.isComplete == false)
+        #expect(report.culprit == nil)
+    }
+
+    // MARK: Names
+
+    @Test func framesAreNamedByImageAndOffset() {
+        let report = builder.report(of: .stub(samples: [sample(locked)]))
+        #expect(
+            report.functionNames(of: report.samples[0]) == [
+                "pthread_mutex_lock", "NoteStore.save(_:)",
+                "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__", "main",
+            ]
+        )
+        #expect(report.frames[1].symbol == "$s5notes9NoteStoreC4saveyyAA4NoteVF")
+        #expect(report.frames.map(\.offset) == ["0x10", "0x100", "0x20", "0x300"])
+        #expect(report.frames.map(\.isInApp) == [false, true, false, true])
+        #expect(report.images.map(\.name) == ["libc.so.6", "notes", "libFoundation.so"])
+        #expect(report.images.map(\.baseAddress) == ["0x40000", "0x10000", "0x60000"])
+        #expect(report.images.map(\.buildID) == ["93d1", "3b1e", nil])
+    }
+
+    @Test func aReturnAddressIsNamedByItsCall() {
+        let stack = CapturedStack(
+            method: .read, threadState: .blocked, frames: [.init(address: 0x10101, isExact: false)], isComplete: true,
+            heldNanoseconds: 0, captureNanoseconds: 0
+        )
+        let record = StallRecord.stub(samples: [
+            StallRecord.Sample(age: 0, isValid: true, stack: .success(stack), images: images)
+        ])
+        #expect(builder.report(of: record).frames.map(\.offset) == ["0x100"])
+    }
+
+    @Test func aPlaceWithoutANameKeepsItsOffset() {
+        let report = builder.report(of: .stub(samples: [sample([0x10555, 0x99999])]))
+        #expect(report.frames[0].function == nil)
+        #expect(report.frames[0].isInApp)
+        #expect(report.frames[1].image == nil)
+        #expect(report.frames[1].offset == "0x99999")
+        #expect(!report.frames[1].isInApp)
+        #expect(report.functionNames(of: report.samples[0]) == ["notes+0x555", "0x99999"])
+    }
+
+    // MARK: Interning
+
+    @Test func equalStacksFramesAndImagesAreStoredOnce() {
+        let other: [UInt64] = [0x10200, 0x60020, 0x10300]
+        let report = builder.report(of: .stub(samples: [sample(locked), sample(other), sample(locked), sample(other)]))
+        #expect(report.samples.map(\.stack) == [0, 1, 0, 1])
+        #expect(report.stacks == [[0, 1, 2, 3], [4, 2, 3]])
+        #expect(report.frames.count == 5)
+        #expect(report.images.count == 3)
+    }
+
+    @Test func aRecursionIsOneFrameManyTimes() {
+        let report = builder.report(of: .stub(samples: [sample([0x10200, 0x10200, 0x10200, 0x10300])]))
+        #expect(report.stacks == [[0, 0, 0, 1]])
+        #expect(report.frames.count == 2)
+    }
+
+    @Test func anEmptyStackIsAStack() {
+        let report = builder.report(of: .stub(samples: [sample([])]))
+        #expect(report.stacks == [[]])
+        #expect(report.culprit == nil)
+    }
+
+    // MARK: What is to blame
+
+    @Test func theCulpritIsTheInnermostFunctionOfTheApp() {
+        let report = builder.report(of: .stub(samples: [sample(locked)]))
+        #expect(report.culprit == StallReport.Culprit(function: "NoteStore.save(_:)", image: "notes"))
+        #expect(report.callout == .timer)
+    }
+
+    @Test func aFunctionWithoutANameIsPassedOver() {
+        let report = builder.report(of: .stub(samples: [sample([0x40010, 0x10555, 0x10200])]))
+        #expect(report.culprit?.function == "run()")
+    }
+
+    @Test func aStackWithoutTheAppHasNoCulprit() {
+        #expect(builder.report(of: .stub(samples: [sample([0x40010, 0x60020])])).culprit == nil)
+    }
+
+    @Test func theStackThatMostSamplesShowIsBlamed() {
+        let report = builder.report(
+            of: .stub(samples: [sample([0x10200]), sample(locked), sample([0x10300]), sample(locked)])
+        )
+        #expect(report.culprit?.function == "NoteStore.save(_:)")
+    }
+
+    @Test func ofEquallyFrequentStacksTheFirstIsBlamed() {
+        let report = builder.report(of: .stub(samples: [sample([0x10200]), sample(locked), sample([0x10300])]))
+        #expect(report.culprit?.function == "run()")
+    }
+
+    @Test func aSampleOfAnotherTurnCountsOnlyWhereThereIsNoOther() {
+        let invalid = sample([0x10200], isValid: false)
+        let both = builder.report(of: .stub(samples: [invalid, invalid, sample(locked), failure("refused")]))
+        #expect(both.culprit?.function == "NoteStore.save(_:)")
+        let only = builder.report(of: .stub(samples: [invalid, failure("refused")]))
+        #expect(only.culprit?.function == "run()")
+    }
+}
+
+@Suite struct MillisecondsTests {
+    @Test(
+        arguments: [
+            (0, 0), (499, 0), (500, 0.001), (1_000_000, 1), (250_400_499, 250.4), (250_400_500, 250.401),
+        ] as [(UInt64, Double)])
+    func nanosecondsAreRoundedToTheMicrosecond(nanoseconds: UInt64, expected: Double) {
+        #expect(milliseconds(nanoseconds) == expected)
+    }
+
+    @Test func theLongestTimeDoesNotTrap() {
+        #expect(milliseconds(.max) > 1e13)
+    }
+}

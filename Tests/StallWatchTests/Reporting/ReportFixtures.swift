@@ -1,0 +1,127 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallSymbols
+@testable import StackCapture
+@testable import StallWatch
+
+/// Names addresses as it is told.
+final class FixedSymbols: NamingSymbolicator {
+    private let names: [UInt64: String]
+
+    init(_ names: [UInt64: String]) { self.names = names }
+
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { names[offset] }
+}
+
+/// Calls the test before each answer, which is always `work`.
+final class CalledSymbols: NamingSymbolicator {
+    private let call: () -> Void
+
+    init(_ call: @escaping () -> Void) { self.call = call }
+
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
+        call()
+        return "work"
+    }
+}
+
+extension Reporter.Settings {
+    /// Every function `0x1000 + n` of the app is called `work<n>`.
+    static func fixture(process: StallReport.ProcessDescription = .current()) -> Self {
+        Self {
+            let names = (0..<64).map { (UInt64(0xfff + $0), "work\($0)") }
+            return .stub(process: process, FixedSymbols(Dictionary(uniqueKeysWithValues: names)))
+        }
+    }
+}
+
+extension StallRecord {
+    /// A stall in the app's function `work<function>`.
+    static func fixture(
+        function: Int = 0, loop: String = "main", state: StallReport.State = .ended, milliseconds: UInt64 = 400
+    ) -> StallRecord {
+        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow())
+        var record = StallRecord(
+            id: ReportIdentifier.make(at: startedAt), kind: .stall,
+            loop: StallReport.LoopDescription(
+                label: loop, kind: .runLoop, turn: 1, nesting: 0,
+                thread: StallReport.ThreadDescription(id: 1, name: "app")
+            ),
+            threshold: 250_000_000, startedAt: startedAt, watchdogLate: 1_000_000, state: state,
+            duration: milliseconds * 1_000_000
+        )
+        let image = LoadedImage(
+            path: "/opt/app/bin/app", base: 0, addresses: 0..<0x10000, buildID: [0xab, 0x01], isExecutable: true)
+        record.samples = [
+            Sample(
+                age: 250_000_000, isValid: true,
+                stack: .success(
+                    CapturedStack(
+                        method: .read, threadState: .blocked,
+                        frames: [CapturedStack.Frame(address: 0x1000 + UInt64(function), isExact: false)],
+                        isComplete: true,
+                        heldNanoseconds: 0, captureNanoseconds: 100_000
+                    )
+                ),
+                images: ImageList([image])
+            )
+        ]
+        return record
+    }
+
+    /// The same stall, later.
+    func after(milliseconds: UInt64, state: StallReport.State = .ended) -> StallRecord {
+        var record = self
+        record.duration = milliseconds * 1_000_000
+        record.state = state
+        return record
+    }
+}
+
+extension StallReport.Cause {
+    /// A cause of that kind, without numbers.
+    static func fixture(kind: StallReport.CauseKind, summary: String = "") -> Self {
+        Self(
+            kind: kind, summary: summary, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
+            blockedMilliseconds: 0, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0, voluntarySwitches: 0,
+            involuntarySwitches: 0
+        )
+    }
+}
+
+extension TemporaryDirectory {
+    /// The reports in it, sorted by the names of their files.
+    func reports() throws -> [StallReport] {
+        try names.filter(StallReport.isFileName).map { name in
+            try StallReport(jsonData: #require(AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes)))
+        }
+    }
+}
+
+/// A reporter has not come to its end.
+private struct StuckReporter: Error {}
+
+/// Runs a reporter's threads while `body` submits, and returns when everything has been handed out.
+///
+/// A reporter that does not come to its end within two minutes is left behind.
+func withReporter(
+    _ sinks: [ReportSink], settings: Reporter.Settings = .fixture(), _ body: (Reporter) throws -> Void
+) throws -> StallMonitor.Statistics {
+    let reporter = try Reporter(settings: settings, sinks: sinks)
+    try reporter.startSinks()
+    let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+    let result = Result { try body(reporter) }
+    reporter.close()
+    guard eventually(within: 120, { reporter.isFinished }) else {
+        thread.detach()
+        throw StuckReporter()
+    }
+    thread.join()
+    try result.get()
+    return reporter.counts.current
+}

@@ -1,0 +1,144 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StackCapture
+@testable import StallWatch
+
+/// The published schema against what is written, checked by another implementation: Python's jsonschema.
+@Suite struct ReportSchemaTests {
+    @Test func reportsInEveryStateAreValid() throws {
+        let scratch = try TemporaryDirectory()
+        let settings = Reporter.Settings.fixture()
+        _ = try withReporter(
+            [.directory(scratch.path), .ndjson(path: scratch.path + "/all.ndjson")], settings: settings
+        ) {
+            reporter in
+            for function in 0..<4 { reporter.submit(.fixture(function: function)) }
+            var failed = StallRecord.fixture(function: 5, state: .abandoned)
+            failed.samples[0].stack = .failure(CaptureError(description: "the thread has ended"))
+            reporter.submit(failed)
+        }
+        let builder = settings.builder()
+        try ReportDirectory(path: scratch.path).write(builder.unnamedReport(of: .fixture(function: 9, state: .ongoing)))
+        #expect(try scratch.reports().count == 6)
+        for path in [scratch.path, scratch.path + "/all.ndjson"] {
+            let result = try Repository.validateReports(path)
+            #expect(result.status == 0, "\(result.text)")
+        }
+    }
+
+    /// Every field of the schema is read and written again, and nothing else is written.
+    @Test func theSchemaHasTheFieldsOfTheTypeAndNoOthers() throws {
+        let scratch = try TemporaryDirectory()
+        let file = scratch.path + "/stall-full.json"
+        try AtomicFile.write(Array(fullReport.utf8), to: file)
+        let result = try Repository.validateReports(file)
+        #expect(result.status == 0, "\(result.text)")
+        let report = try StallReport(jsonData: Array(fullReport.utf8))
+        let before = try JSONSerialization.jsonObject(with: Data(fullReport.utf8)) as? NSDictionary
+        let after = try JSONSerialization.jsonObject(with: Data(report.jsonData())) as? NSDictionary
+        #expect(before == after)
+        #expect(try keys(ofSchema: Repository.root.path + "/Schemas/stall-report.schema.json") == keys(before))
+    }
+
+    @Test func theValidatorFindsFaults() throws {
+        let scratch = try TemporaryDirectory()
+        let file = scratch.path + "/stall-bad.json"
+        let faults = [
+            ("\"turn\": 7", "\"turn\": -7"), ("\"kind\": \"stall\"", "\"kind\": \"boredom\""), ("\"repeats\": 3,", ""),
+            ("\"hostname\"", "\"host\""), ("2026-11-21T08:00:00.123456Z", "yesterday"),
+        ]
+        for (right, wrong) in faults {
+            try #require(fullReport.contains(right))
+            try AtomicFile.replace(file, with: Array(fullReport.replacingOccurrences(of: right, with: wrong).utf8))
+            #expect(try Repository.validateReports(file).status == 1, "\(wrong)")
+        }
+    }
+
+    /// The names of all properties that a schema describes.
+    private func keys(ofSchema path: String) throws -> Set<String> {
+        func collect(_ node: Any) -> Set<String> {
+            if let list = node as? [Any] { return list.reduce(into: []) { $0.formUnion(collect($1)) } }
+            guard let object = node as? [String: Any] else { return [] }
+            let properties = object["properties"] as? [String: Any] ?? [:]
+            return Set(properties.keys).union(object.values.reduce(into: Set<String>()) { $0.formUnion(collect($1)) })
+                .union(properties.values.reduce(into: Set<String>()) { $0.formUnion(collect($1)) })
+        }
+        return collect(try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path))))
+    }
+
+    /// The names of all fields in a report, but for those that are data.
+    private func keys(_ report: NSDictionary?) -> Set<String> {
+        func collect(_ node: Any) -> Set<String> {
+            if let list = node as? [Any] { return list.reduce(into: []) { $0.formUnion(collect($1)) } }
+            guard let object = node as? [String: Any] else { return [] }
+            return object.reduce(into: Set(object.keys)) { keys, entry in
+                if entry.key != "metadata", entry.key != "suppressed" { keys.formUnion(collect(entry.value)) }
+            }
+        }
+        return collect(report as Any)
+    }
+
+    /// A report with every field that there is.
+    private let fullReport = """
+        {
+          "schemaVersion": 1, "id": "01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e", "kind": "stall", "state": "abandoned",
+          "startedAt": "2026-11-21T08:00:00.123456Z", "durationMilliseconds": 812.5, "thresholdMilliseconds": 250,
+          "process": {
+            "name": "notes", "pid": 4700, "startedAt": "2026-11-21T07:59:01.000000Z", "startTicks": 123456,
+            "executable": "/opt/notes/bin/notes", "architecture": "x86_64", "operatingSystem": "Debian GNU/Linux 12",
+            "kernel": "6.18.44", "hostname": "web-3", "bootID": "5c9d0e2a-0000-4000-8000-000000000000"
+          },
+          "metadata": { "version": "1.4.2" },
+          "loop": {
+            "label": "main", "kind": "runLoop", "mode": "kCFRunLoopDefaultMode", "turn": 7, "nesting": 0,
+            "thread": { "id": 4700, "name": "notes" }
+          },
+          "startUncertaintyMilliseconds": 12.5, "turns": 9, "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
+          "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88 },
+          "cause": {
+            "kind": "deadlock", "summary": "Blocked 801 ms.", "confidence": "certain", "onCPUMilliseconds": 9.5,
+            "runQueueMilliseconds": 1.5, "blockedMilliseconds": 801, "uncertaintyMilliseconds": 0.5, "kernelShare": 0.25,
+            "minorFaults": 3, "majorFaults": 0, "voluntarySwitches": 1, "involuntarySwitches": 2,
+            "throttledMilliseconds": 0.5, "pagedFile": "/data/pages",
+            "systemCall": { "number": 202, "name": "futex", "target": "0x7f1c2c0012a0" },
+            "function": "pthread_mutex_lock", "waitChannel": "futex_wait_queue",
+            "kernelStack": ["futex_wait_queue"],
+            "lock": {
+              "kind": "pthreadMutex", "address": "0x7f1c2c0012a0", "function": "pthread_mutex_lock", "label": "wal",
+              "isDeadlock": true, "reason": "unknown",
+              "owners": [
+                { "thread": { "id": 4711, "name": "db-writer" }, "stack": 0, "isRunning": false,
+                  "systemCall": { "number": 202, "name": "futex" }, "waitsFor": "pthreadMutex",
+                  "waitsForAddress": "0x7f1c2c0012f0", "waitsForLabel": "main" }
+              ]
+            },
+            "pressure": { "cpuSomeAvg10": 0.5, "ioSomeAvg10": 12, "memorySomeAvg10": 0 }
+          },
+          "samples": [
+            { "atMilliseconds": 250.5, "stack": 0, "reason": "a part of the stack is not mapped", "threadState": "blocked",
+              "method": "read", "workers": [ { "stack": 0, "threads": [ { "id": 4701 } ] } ], "isValid": true,
+              "isComplete": false, "heldMicroseconds": 0, "captureMicroseconds": 182.5 }
+          ],
+          "otherThreads": [
+            { "thread": { "id": 4702 }, "stack": 0, "reason": "unknown", "threadState": "running", "method": "ptrace",
+              "heldMicroseconds": 9.5 }
+          ],
+          "omittedThreads": 4, "stacks": [ [0] ],
+          "frames": [
+            { "image": 0, "offset": "0x1f3a0", "function": "save(_:)", "symbol": "$s5notes4saveyySiF", "isInApp": true, "kind": "code",
+              "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isRuntimeFrame": false,
+              "reason": "unknown", "isTaskStart": false }
+          ],
+          "images": [ { "name": "notes", "path": "/opt/notes/bin/notes", "buildID": "3b1e", "baseAddress": "0x55d0c8a00000",
+                        "isInApp": true, "reason": "unknown" } ],
+          "monitor": {
+            "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "ptrace"],
+            "suppressed": { "processStopped": 0, "cpuStolen": 0, "suspended": 0, "debugger": 0, "paused": 0, "threadEnded": 0, "repeated": 5, "rateLimit": 1 }
+          }
+        }
+        """
+}

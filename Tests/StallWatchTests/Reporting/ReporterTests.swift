@@ -1,0 +1,188 @@
+import Foundation
+import InMemoryLogging
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallWatch
+
+/// The reporter's work runs on the test's own thread: what is submitted before it runs waits in the mailbox.
+///
+/// A stream that does not end is given up with the test.
+@Suite(.timeLimit(.minutes(10))) struct ReporterTests {
+    private let handler = InMemoryLogHandler()
+
+    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter {
+        var settings = Reporter.Settings.fixture()
+        settings.reportsPerMinute = 10_000
+        return try Reporter(settings: settings, sinks: sinks)
+    }
+
+    private var log: ReportSink { .log(Logger(label: "test") { [handler] _ in handler }) }
+
+    private var lines: [String] { handler.entries.map { "\($0.level) \($0.message)" } }
+
+    private func run(_ reporter: Reporter) throws {
+        try reporter.startSinks()
+        reporter.close()
+        reporter.run()
+    }
+
+    private func reports(_ stream: AsyncStream<StallReport>) async -> [StallReport] {
+        await stream.reduce(into: []) { $0.append($1) }
+    }
+
+    @Test func whatTheMonitorTellsIsPutIntoWordsForALogOnly() throws {
+        var wordings = 0
+        func metadata() -> [String: String] {
+            wordings += 1
+            return ["threshold": "0.25 seconds"]
+        }
+        for (sinks, expected) in [([], 0), ([.closure { _ in }], 0), ([log], 1)] as [([ReportSink], Int)] {
+            let reporter = try reporter(sinks)
+            reporter.logNotice("stall monitor started", metadata())
+            try run(reporter)
+            #expect(wordings == expected)
+        }
+        #expect(lines == ["info stall monitor started"])
+    }
+
+    @Test func whatIsSubmittedIsReportedInOrder() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        let records = (0..<3).map { StallRecord.fixture(function: $0) }
+        for record in records { reporter.submit(record) }
+        try run(reporter)
+        #expect(await reports(stream).map(\.id) == records.map(\.id))
+        #expect(reporter.counts.current.stalls == 3)
+    }
+
+    @Test func theNewestStateOfAStallWins() async throws {
+        let scratch = try TemporaryDirectory()
+        let reporter = try reporter([.directory(scratch.path)])
+        let stream = reporter.streams.stream()
+        let first = StallRecord.fixture(function: 1, state: .ongoing)
+        let second = StallRecord.fixture(function: 2)
+        for record in [first, second, first.after(milliseconds: 900)] { reporter.submit(record) }
+        try run(reporter)
+        let reports = await reports(stream)
+        #expect(reports.map(\.id) == [first.id, second.id], "in the order in which they began")
+        #expect(reports.map(\.durationMilliseconds) == [900, 400])
+        #expect(try scratch.reports().count == 2)
+    }
+
+    @Test func aStallThatLastsIsOnDiskAndNotYetHandedOut() async throws {
+        let scratch = try TemporaryDirectory()
+        let reporter = try reporter([.directory(scratch.path), log])
+        let stream = reporter.streams.stream()
+        reporter.submit(.fixture(state: .ongoing))
+        try run(reporter)
+        #expect(await reports(stream) == [])
+        #expect(reporter.counts.current == StallMonitor.Statistics())
+        #expect(try scratch.reports().map(\.state) == [.ongoing])
+        #expect(lines.isEmpty)
+    }
+
+    /// The names of the first stall of a process may take longer than the second one lasts.
+    @Test func aStallIsOnDiskBeforeAnotherHasItsNames() throws {
+        let scratch = try TemporaryDirectory()
+        let second = Mutex<StallRecord?>(.fixture(function: 9, state: .ongoing))
+        let submit = Mutex<(@Sendable (StallRecord) -> Void)?>(nil)
+        let seen = Mutex<[[String]]>([])
+        var settings = Reporter.Settings.fixture()
+        settings.builder = {
+            .stub(
+                CalledSymbols {
+                    // The second one begins while the first frame is looked up.
+                    if let record = second.withLock({ $0.take() }) { return submit.withLock { $0?(record) } ?? () }
+                    guard seen.withLock({ $0.isEmpty }) else { return }
+                    _ = eventually { (try? scratch.reports().count) == 2 }
+                    let culprits = (try? scratch.reports().map { $0.culprit?.function ?? "no name" }) ?? []
+                    seen.withLock { $0.append(culprits) }
+                })
+        }
+        let reporter = try Reporter(settings: settings, sinks: [.directory(scratch.path)])
+        submit.withLock { $0 = reporter.submit }
+        var first = StallRecord.fixture(state: .ongoing)
+        first.samples += StallRecord.fixture(function: 1).samples
+        reporter.submit(first)
+        try run(reporter)
+        #expect(seen.withLock { $0 } == [["no name", "no name"]])
+        #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
+    }
+
+    @Test func whoIsToldOfAReportFindsItsFile() async throws {
+        let scratch = try TemporaryDirectory()
+        let reporter = try reporter([.directory(scratch.path)])
+        let stream = reporter.streams.stream()
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+        defer {
+            reporter.close()
+            thread.join()
+        }
+        for function in 0..<20 { reporter.submit(.fixture(function: function)) }
+        var iterator = stream.makeAsyncIterator()
+        for _ in 0..<20 {
+            let report = try #require(await iterator.next())
+            let file = try #require(AtomicFile.read(scratch.path + "/" + report.fileName, limit: 1 << 20))
+            #expect(try StallReport(jsonData: file) == report)
+        }
+    }
+
+    @Test func theMailboxIsBoundedAndWhatIsLostIsCounted() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        let records = (0..<(Reporter.mailboxCapacity + 10)).map { StallRecord.fixture(function: $0) }
+        for record in records { reporter.submit(record) }
+        try run(reporter)
+        #expect(reporter.counts.current.reportsLost == 10)
+        #expect(reporter.counts.current.stalls == records.count, "also those that are lost")
+        #expect(reporter.counts.current.reportsDropped == Reporter.mailboxCapacity - ReportStreams.capacity)
+        #expect(await reports(stream).last?.id == records.last?.id)
+    }
+
+    /// A stall that lasts would be lost for good; of one that is over, the earlier state may be on disk.
+    @Test func aFullMailboxKeepsTheStallsThatLast() async throws {
+        let reporter = try reporter()
+        let lasting = StallRecord.fixture(function: 999, state: .ongoing)
+        reporter.submit(lasting)
+        for function in 0..<Reporter.mailboxCapacity { reporter.submit(.fixture(function: function)) }
+        let stream = reporter.streams.stream()
+        reporter.submit(lasting.after(milliseconds: 900))
+        try run(reporter)
+        #expect(reporter.counts.current.reportsLost == 1)
+        #expect(reporter.counts.current.stalls == Reporter.mailboxCapacity + 1)
+        #expect(reporter.counts.current.reportsDropped == Reporter.mailboxCapacity - ReportStreams.capacity)
+        #expect(await reports(stream).count == ReportStreams.capacity)
+    }
+
+    @Test func reportsThatCannotBeWrittenAreCountedHandedOutAndToldOnce() async throws {
+        let scratch = try TemporaryDirectory()
+        let path = scratch.path + "/reports"
+        let reporter = try reporter([.directory(path), log])
+        // A file in the directory's place: nothing can be written there any more.
+        try FileManager.default.removeItem(atPath: path)
+        try AtomicFile.write([], to: path)
+        let stream = reporter.streams.stream()
+        for function in 0..<3 { reporter.submit(.fixture(function: function)) }
+        try run(reporter)
+        let statistics = reporter.counts.current
+        #expect(statistics.failedWrites == 2, "the first, and the last chance at the end")
+        #expect(statistics.lastWriteError?.code == .unwritableReports)
+        #expect(statistics.stalls == 3)
+        #expect(statistics.reportsLost == 3)
+        #expect(await reports(stream).count == 3)
+        #expect(lines.filter { $0.contains("not written") }.count == 1)
+    }
+
+    @Test func withoutAnythingToDoItEnds() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        try run(reporter)
+        #expect(await reports(stream) == [])
+    }
+}

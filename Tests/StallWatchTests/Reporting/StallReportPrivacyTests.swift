@@ -1,0 +1,105 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import StallReports
+@testable import StallWatch
+
+@Suite struct PrivacyTests {
+    private func run(_ settings: Reporter.Settings) throws -> [StallReport] {
+        let scratch = try TemporaryDirectory()
+        _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
+            let record = StallRecord.fixture(function: 1, state: .ongoing)
+            reporter.submit(record)
+            #expect(eventually { scratch.names.count == 1 })
+            // Whoever looks while the stall lasts must not see more than afterwards.
+            let seen = try scratch.reports()
+            #expect(seen.allSatisfy { $0.metadata == [:] || $0.metadata["redacted"] == "yes" })
+            reporter.submit(record.after(milliseconds: 900))
+        }
+        return try scratch.reports()
+    }
+
+    @Test func pathsCanBeLeftOut() throws {
+        var settings = Reporter.Settings.fixture()
+        settings.pathStyle = .fileNames
+        let report = try #require(try run(settings).first)
+        #expect(report.images.map(\.path) == ["app"])
+        #expect(report.process.executable == report.process.name)
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("/bin/"))
+    }
+
+    private static let calls: [(target: String?, shortened: String?)] = [
+        ("/var/lib/app/wal", "wal"),
+        ("/var/lib/app/wal (deleted)", "wal (deleted)"),
+        ("/srv/a b/c, d", "c, d"),
+        ("/srv/a, b/c", "a, c"),
+        ("/run/a/x, pipe:[12], /run/b/y and 3 more", "x, pipe:[12], y and 3 more"),
+        ("socket to /run/app/control", "socket to control"),
+        ("socket at 127.0.0.1:80", "socket at 127.0.0.1:80"),
+        ("12.5 ms", "12.5 ms"),
+        ("/", "/"),
+        ("", ""),
+        (nil, nil),
+    ]
+
+    @Test(arguments: calls) func pathsInACauseCanBeLeftOut(target: String?, shortened: String?) throws {
+        func call(_ target: String?) -> StallReport.SystemCall { .init(number: 1, name: "read", target: target) }
+        var report = try StallReport.literal()
+        let whole = target ?? ""
+        report.cause = .fixture(
+            kind: .lock, summary: "In read(\(whole)); held by thread 5, which is in read(\(whole)/x).")
+        report.cause?.systemCall = call(target)
+        report.cause?.pagedFile = "/opt/app/data/pages"
+        let owner = StallReport.LockOwner(
+            thread: .init(id: 5, name: nil), isRunning: false, systemCall: call(target.map { $0 + "/x" })
+        )
+        report.cause?.lock = StallReport.Lock(kind: .pthreadMutex, isDeadlock: false, owners: [owner])
+        let full = report
+        report.shortenPaths(.full)
+        #expect(report.cause == full.cause)
+
+        report.shortenPaths(.fileNames)
+        let cause = try #require(report.cause)
+        #expect(cause.systemCall?.target == shortened)
+        #expect(cause.pagedFile == "pages")
+        let owners = try #require(cause.lock?.owners)
+        #expect(owners.first?.systemCall?.target.map { !$0.contains("/") } ?? true)
+        #expect(cause.summary.hasPrefix("In read(\(shortened ?? ""));") || target == nil)
+        for directory in ["/var", "/srv", "/run", "/opt"] {
+            #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains(directory + "/app"))
+            #expect(!cause.summary.contains(directory))
+        }
+    }
+
+    @Test func redactionSeesEveryReportAndWhatItIsKnownByStays() throws {
+        var settings = Reporter.Settings.fixture()
+        settings.redact = { report in
+            report.process.hostname = "somewhere"
+            report.metadata = ["redacted": "yes"]
+            report.id = "changed"
+            report.state = .abandoned
+            report.startedAt = Timestamp(microsecondsSince1970: 0)
+        }
+        let reports = try run(settings)
+        #expect(reports.map(\.process.hostname) == ["somewhere"])
+        #expect(reports.map(\.metadata) == [["redacted": "yes"]])
+        #expect(reports.map(\.state) == [.ended])
+        #expect(reports.map(\.id) != ["changed"])
+    }
+
+    /// A mistake of the app's must not give away what it wanted to keep.
+    @Test func aReportThatRedactionBreaksKeepsItsTimesOnly() throws {
+        var settings = Reporter.Settings.fixture()
+        settings.redact = { report in
+            report.metadata = ["redacted": "yes"]
+            report.frames = []
+        }
+        let report = try #require(try run(settings).first)
+        #expect(report.durationMilliseconds == 900)
+        #expect(report.frames.isEmpty && report.samples.isEmpty && report.images.isEmpty)
+        #expect(report.culprit == nil)
+        #expect(report.process.hostname == "")
+        #expect(report.metadata == [:])
+    }
+}

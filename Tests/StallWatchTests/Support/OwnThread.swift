@@ -1,6 +1,0 @@
-@testable import StallWatch
-
-/// The calling thread's kernel id: the link leads to "4700/task/4711" (proc(5)).
-func ownThread() -> Int32? {
-    readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
-}
