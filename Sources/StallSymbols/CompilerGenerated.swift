@@ -6,7 +6,8 @@ extension StallReport.CompilerGenerated {
     /// `function` is the name as it was written.
     package init?(function: String) {
         var name = Substring(function)
-        while let variant = ["specialized ", "function signature specialization "].first(where: { name.hasPrefix($0) }) {
+        while let variant = ["specialized ", "function signature specialization "].first(where: { name.hasPrefix($0) })
+        {
             name = name.dropFirst(variant.count)
         }
         for (kind, prefixes) in Self.prefixes where prefixes.contains(where: { name.hasPrefix($0) }) {

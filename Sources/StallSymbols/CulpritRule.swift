@@ -69,7 +69,8 @@ extension StallReport {
 
     private static func nameIsMissing(_ frame: Frame, _ images: [Image]) -> String {
         let image = frame.image.map { images[$0] }
-        return "the function at \(image?.name ?? "?")+\(frame.offset) is not known: \(image?.reason ?? "no name was found")"
+        return
+            "the function at \(image?.name ?? "?")+\(frame.offset) is not known: \(image?.reason ?? "no name was found")"
     }
 }
 

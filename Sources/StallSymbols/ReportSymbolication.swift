@@ -167,7 +167,8 @@ package struct ReportSymbolication {
             // Code that stands for no line, in a function that was written: the function's own line.
             let place = location.line == nil ? location.declaration : nil
             var generated = isMerged ? .merged : function?.compilerGenerated
-            if generated == nil, location.line == nil, place == nil, location.directory != nil, function?.module != nil {
+            if generated == nil, location.line == nil, place == nil, location.directory != nil, function?.module != nil
+            {
                 generated = .synthesized
             }
             return StallReport.Frame(

@@ -13,8 +13,11 @@ package enum RuntimeLibrary: Sendable {
             self = library
             return
         }
-        // A static function of a C++ file that is not in a namespace: `_ZL23swift_job_runImpl…`.
-        if symbol.hasPrefix("_ZL"), symbol.dropFirst(3).drop(while: \.isNumber).hasPrefix("swift_") {
+        // Functions of the runtime that are in no namespace: `_ZL23swift_job_runImpl…`, or with a type of the runtime's.
+        let isOfRuntime =
+            symbol.hasPrefix("_Z")
+            && (symbol.contains("N5swift") || symbol.dropFirst(3).drop(while: \.isNumber).hasPrefix("swift_"))
+        if isOfRuntime {
             self = .swift
         } else if Self.isCoreFoundation(symbol) {
             self = .foundation
@@ -28,7 +31,8 @@ package enum RuntimeLibrary: Sendable {
         (
             .swift,
             [
-                "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_ZNSt6__once5swift", "_ZN12_GLOBAL__N_15swift",
+                "swift_", "_swift_", "__swift_", "_ZN5swift", "_ZNK5swift", "_ZNSt6__once5swift",
+                "_ZN12_GLOBAL__N_15swift",
                 "_ZZN5swift", "_ZZNK5swift",
             ]
         ),

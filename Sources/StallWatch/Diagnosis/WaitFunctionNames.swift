@@ -17,7 +17,7 @@ final class WaitFunctionNames {
     /// Longest name of a function that is looked for in the executable.
     private static let maximumNameBytes = 256
 
-    private struct Function {
+    struct Function: Equatable {
         /// The name that an app calls it by; `nil` for one that tells only whose it is.
         var name: String?
         var library: String
@@ -63,7 +63,7 @@ final class WaitFunctionNames {
     /// - Parameters:
     ///   - libraries: The libraries that are not mapped on their own.
     ///   - path: The executable's file.
-    private static func linkedFunctions(of libraries: Set<String>, inFileAt path: String) -> [Function] {
+    static func linkedFunctions(of libraries: Set<String>, inFileAt path: String) -> [Function] {
         let hasLibc = libraries.contains("libc.so.6")
         let found = try? ELFFile(path: path).scanFunctions { bytes in
             guard isWorthDecoding(bytes) else { return false }

@@ -1,17 +1,22 @@
 internal import CLinux
+import LinuxSupport
 import Dispatch
 import Synchronization
 
 /// Tells which thread runs a serial dispatch queue at the moment.
 ///
 /// libdispatch keeps the owner's kernel id in the low 30 bits of the queue's state word, `dq_state` (queue_internal.h and
-/// lock.h: DLOCK_OWNER_MASK), 56 bytes into the object on 64-bit Linux. That is a private layout, so it is checked on the
-/// queue itself: an item that runs on it must find its own thread there. Until then, and if not, the answer is `unknown`.
+/// lock.h: DLOCK_OWNER_MASK), 56 bytes into the C object on 64-bit Linux. A `DispatchQueue` is a Swift object there, whose
+/// only property is the C object's address. Both are private layouts, so they are checked on the queue itself: an item that
+/// runs on it must find its own thread there. Until then, and if not, the answer is `unknown`.
 final class QueueOwner: Sendable {
-    static let stateOffset = 56
+    static let stateOffset: UInt64 = 56
+    /// Behind the type and the reference count of a Swift object.
+    static let wrappedOffset: UInt64 = 16
     static let ownerMask: UInt64 = 0x3fff_ffff
 
     private let queue: DispatchQueue
+    private let memory = GuardedMemory()
     private let isConfirmed = Atomic<Bool>(false)
 
     init(_ queue: DispatchQueue) {
@@ -40,8 +45,11 @@ final class QueueOwner: Sendable {
     }
 
     private func owner() -> UInt64 {
-        // The queue is alive, since it is retained here, and is larger than this (its C object has 128 bytes).
-        let object = Unmanaged.passUnretained(queue).toOpaque()
-        return object.load(fromByteOffset: Self.stateOffset, as: UInt64.self) & Self.ownerMask
+        // The queue is alive, since it is retained here; that its layout is the expected one is not known.
+        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
+        guard let wrapped = memory.word(at: object + Self.wrappedOffset),
+            let state = memory.word(at: wrapped &+ Self.stateOffset)
+        else { return 0 }
+        return state & Self.ownerMask
     }
 }
