@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Each target keeps all processors busy by itself, and two builds would only wait for each other's lock.
+# Each target uses all processors by itself, and two builds would wait for each other's lock.
 .NOTPARALLEL:
 
 SWIFT := swift
@@ -24,26 +24,31 @@ demo: install ## Stall real loops in every way and check each report, in stalls/
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
 
-# How long: make soak SOAK=8h. The same order again, or the machine's clock as well: make soak DEMO="--seed 42 --step-clock"
+# Longer: make soak SOAK=8h. The same order again, with steps of the machine's clock: make soak DEMO="--seed 42 --step-clock"
 SOAK := 10m
 
 .PHONY: soak
-soak: install ## All scenarios at random for ten minutes (SOAK=8h), beside forks, execs, exceptions, page-outs; look for leaks
+soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) beside forks, exceptions and page-outs; look for leaks
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
-# How often: make stress ROUNDS=3
+# Fewer rounds: make stress ROUNDS=3
 ROUNDS := 20
 
 .PHONY: stress
-stress: install ## Run all scenarios twenty times (ROUNDS=n) and count what is reported rightly: two minutes a round
+stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right reports: two minutes per round
 	$(SWIFT) build -c release --product stallwatch-demo --enable-all-traits
 	scripts/repeat-scenarios.py "$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" $(ROUNDS)
 
-# Decisions are tested side by side. Whatever measures time has the machine to itself, one test after another.
+# Unit tests run in parallel. Tests that measure time run one after another, with the machine to themselves.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchCLI|StallWatchDemo)Tests\.
-# A test that hangs is a failure, too: each half takes a few minutes, and is ended after 20.
+# Each half takes a few minutes and is ended after 20, so that a test that hangs is a failure.
 BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
+
+.PHONY: unit
+unit: install ## Build and run the unit tests: for daily work
+	$(SWIFT) build --build-tests --enable-all-traits
+	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 
 .PHONY: test
 test: ## Build and run all tests
@@ -52,30 +57,31 @@ test: ## Build and run all tests
 	Tests/ScriptTests/install-dependencies-tests.sh
 	Tests/ScriptTests/install-python-packages-tests.sh
 	Tests/ScriptTests/summarize-failures-tests.sh
+	Tests/ScriptTests/check-layers-tests.py
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 
-# Under a sanitizer run the tests of decisions, of the capture engine, and of captures while a monitor or a test's own thread
-# runs. Left out, here and nowhere else:
-# - Other integration tests: they wait for programs that are several times as slow then, and judge by the clock.
-# - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread, which take ten times as long.
-# - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it calls signal handlers later, from one
-#   of its own that blocks them, keeps one pending signal of a kind, and makes fork(2) of vfork(2).
+# Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
+# thread runs. These are left out, here and nowhere else:
+# - Other integration tests: they wait for programs, which are several times slower then, and judge by the clock.
+# - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread take ten times as long.
+# - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it delays signal handlers, keeps one
+#   pending signal of each number, and replaces vfork(2) by fork(2).
 SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
-# - Under AddressSanitizer aCapturedThreadNeverNotices and aThreadInUninterruptibleSleep...: it aligns frames, so that nothing
-#   tells how far a function's frame is from the stack pointer. A read of a thread that may not be stopped is incomplete then,
-#   and says so. And damagedFiles...: it keeps memory that was given back, so that a bound on memory says nothing.
+# - Under AddressSanitizer aCapturedThreadNeverNotices and aThreadInUninterruptibleSleep...: it aligns frames, so the engine
+#   cannot compute the frame pointer, and the read stack of a thread that may not be stopped is incomplete. And
+#   damagedFiles...: it keeps freed memory, so a bound on memory means nothing.
 NOT_UNDER_thread := ThreadStateTests|withoutPtraceTheSignalTakesOver|everySignalArrives|noFolderCrashesTheTool
 NOT_UNDER_address := aCapturedThreadNeverNotices|aThreadInUninterruptibleSleep|damagedFilesAreErrors
-# What libraries keep until the end, such as the argument parser's tables, is no leak of ours; MonitorLifeTests look for those.
+# Memory that libraries keep until the end, such as the argument parser's tables, is not a leak. MonitorLifeTests find leaks.
 export ASAN_OPTIONS := detect_leaks=0
-# A child of fork(2) that starts threads is what one test is about.
+# One test is about a child of fork(2) that starts threads.
 export TSAN_OPTIONS := die_after_fork=0 suppressions=$(CURDIR)/Tests/Support/thread-sanitizer.txt
 
 .PHONY: sanitize
-sanitize: sanitize-thread sanitize-address ## Run the tests under ThreadSanitizer and AddressSanitizer, as far as they allow
+sanitize: sanitize-thread sanitize-address ## Run the tests under ThreadSanitizer and AddressSanitizer
 
 .PHONY: sanitize-thread sanitize-address
 sanitize-thread sanitize-address: sanitize-%:
@@ -85,12 +91,12 @@ sanitize-thread sanitize-address: sanitize-%:
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
 
 .PHONY: bench
-bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on a machine that does nothing else
+bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on an otherwise idle machine
 	$(SWIFT) build --package-path Benchmarks -c release
 	$(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress
 	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
 
-# Where the documentation is put.
+# The output directory of the documentation.
 DOCS := .build/documentation
 
 .PHONY: docs
@@ -99,11 +105,12 @@ docs: install ## Build the documentation; a warning is an error
 	scripts/build-documentation.sh "$$($(SWIFT) build --show-bin-path)" $(DOCS)
 
 .PHONY: lint
-lint: ## Check the format, the rules and the documentation comments
+lint: ## Check formats, snippets, promises and documentation comments
 	$(SWIFT) format lint --strict --recursive --parallel $(SWIFT_SOURCES)
 	scripts/check-text.sh
 	scripts/check-snippets.py
 	scripts/check-promises.py
+	scripts/check-layers.py
 	@scripts/install-dependencies.sh lint || echo 'The format of the C files is NOT checked: there is no clang-format.'
 	@if command -v $(CLANG_FORMAT) >/dev/null; then $(CLANG_FORMAT) --dry-run -Werror $(C_SOURCES); fi
 

@@ -30,9 +30,9 @@ let package = Package(
     targets: [
         // GNU functions and runtime entry points that Swift's own modules do not show.
         .target(name: "CLinux"),
-        // `unwind-generic` is libunwind's remote unwinder for the machine's architecture. Never `unwind`: that library
-        // exports `_Unwind_RaiseException` and so would take the host program's C++ exceptions away from libgcc_s.
-        .target(name: "CUnwind", linkerSettings: [.linkedLibrary("unwind-generic")]),
+        // Captures and unwinds stacks. Needs nothing but the C library: no unwinder of the system's is linked, and so none takes
+        // the program's C++ exceptions away from libgcc_s.
+        .target(name: "CUnwind"),
         // Reads debug information with libdw, which it loads when it is first needed: its headers are enough to build it.
         .target(name: "CSymbols"),
         // Clocks, threads, files, /proc, memory: what the other modules need of the system.
@@ -41,7 +41,9 @@ let package = Package(
         .target(name: "StallReports", swiftSettings: settings),
         // Names and lines of addresses, and whose code they are.
         .target(
-            name: "StallSymbols", dependencies: ["CSymbols", "LinuxSupport", "StallReports"], swiftSettings: settings),
+            name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"],
+            swiftSettings: settings
+        ),
         // Stacks of this process's threads.
         .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"], swiftSettings: settings),
         .target(
@@ -104,7 +106,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CUnwindTests",
-            dependencies: ["CUnwind", "CUnwindTestSupport"],
+            dependencies: ["CLinux", "CUnwind", "CUnwindTestSupport"],
             swiftSettings: settings
         ),
         .testTarget(name: "LinuxSupportTests", dependencies: ["LinuxSupport", "TestSupport"], swiftSettings: settings),

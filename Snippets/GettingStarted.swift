@@ -1,10 +1,12 @@
-// The first steps. The blocks here are those of the article "Getting started" and of the README.
+// The first steps. The block here is in the README and in the article "Getting started".
 
+import Foundation
 import StallWatch
 
-func start() async throws {
-    let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
-    try monitor.watch(.main)
-    try monitor.start()
-    for await report in monitor.reports { print(report.summary) }  // optional
-}
+let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
+try monitor.watch(.main)
+try monitor.start()
+Task { for await report in monitor.reports { print(report.summary) } }  // optional
+
+// The program's own main loop.
+RunLoop.main.run()

@@ -1,4 +1,4 @@
-// A configuration for production. The blocks here are those of the article "Running in production".
+// A configuration for production. The blocks here are in the article "Running in production".
 
 import Foundation
 import Logging

@@ -1,4 +1,4 @@
-// How each kind of loop is watched. The blocks here are the ones of the article "Watching every kind of loop".
+// Watching each kind of loop. The blocks here are in the article "Watching every kind of loop".
 
 import Dispatch
 import Foundation

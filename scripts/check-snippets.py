@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that every Swift block of the documentation is compiled.
+"""Checks that every Swift and C block of the documentation is compiled.
 
-Each block of the README and of the documentation catalog has to be, line by line and apart from its indentation, a part of
-a file in Snippets/, which the package manager builds. Exit status: 0 when all are, 1 when not.
+Looks at the README, docs/ and the documentation catalogs. A Swift block has to be, line by line and apart from its
+indentation and its imports, a part of a Swift file in Snippets/, which the package manager builds, or in Examples/,
+which the tests build. A C block has to be a part of a C file in Examples/. A Swift block of nothing but `.package(…)`
+and `.product(…)` lines is part of a manifest: the products and traits that it names have to be in Package.swift.
+
+Exit status: 0 if all of that holds, 1 if not.
 """
 
 import pathlib
@@ -11,7 +15,9 @@ import sys
 import textwrap
 
 root = pathlib.Path(__file__).resolve().parent.parent
-documents = [root / "README.md", *sorted(root.glob("Sources/*/*.docc/*.md"))]
+documents = [root / "README.md", *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("Sources/*/*.docc/*.md"))]
+manifest = (root / "Package.swift").read_text()
+sources = {"swift": ["Snippets/*.swift", "Examples/*/Sources/**/*.swift"], "c": ["Examples/*/Sources/**/*.c"]}
 
 
 def lines(text):
@@ -22,14 +28,31 @@ def contains(whole, part):
     return any(whole[start : start + len(part)] == part for start in range(len(whole) - len(part) + 1))
 
 
-compiled = [lines(path.read_text()) for path in sorted((root / "Snippets").glob("*.swift"))]
-missing = 0
+def unknown_names(block):
+    """The products and traits in lines of a manifest that Package.swift does not declare."""
+    products = re.findall(r'\.product\(name: "([^"]+)", package: "StallWatch"', block)
+    lists = re.findall(r'\.package\([^\n]*StallWatch[^\n]*traits: \[([^\]]*)\]', block)
+    traits = [name for names in lists for name in re.findall(r'"([^"]+)"', names)]
+    return [name for name in products if not re.search(rf'\.(?:library|executable)\(name: "{name}"', manifest)] + [
+        name for name in traits if f'.trait(name: "{name}"' not in manifest
+    ]
+
+
+compiled = {
+    language: [lines(path.read_text()) for pattern in patterns for path in sorted(root.glob(pattern))]
+    for language, patterns in sources.items()
+}
+faults = 0
 for document in documents:
-    for block in re.findall(r"^```swift\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
+    for language, block in re.findall(r"^```(swift|c)\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
         code = [line for line in lines(textwrap.dedent(block)) if not line.startswith("import ")]
-        if not any(contains(snippet, code) for snippet in compiled):
-            missing += 1
-            print(f"{document.relative_to(root)}: this block is in no file of Snippets/, so nothing compiles it:", file=sys.stderr)
+        if all(line.startswith((".package(", ".product(", "//")) for line in code):
+            problem = ", ".join(unknown_names(block))
+            problem = problem and f"Package.swift declares no product or trait of this name: {problem}"
+        else:
+            problem = "" if any(contains(file, code) for file in compiled[language]) else "nothing compiles this block"
+        if problem:
+            faults += 1
+            print(f"{document.relative_to(root)}: error: {problem}", file=sys.stderr)
             print(textwrap.indent(block, "    "), file=sys.stderr)
-if missing:
-    sys.exit(1)
+sys.exit(1 if faults else 0)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks what no formatter does, over every file that is under version control.
+# Checks every file under version control for faults that no formatter finds.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-# A checkout that belongs to somebody else, as in some containers, is only read here.
+# The checkout may belong to another user, as in some containers: git refuses that, but here it only reads.
 git() { command git -c safe.directory='*' --no-pager "$@"; }
 
 if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
@@ -13,7 +13,7 @@ fi
 
 failed=0
 
-# refuse WHAT PATTERN [PATHSPEC...]: no line may match.
+# refuse WHAT PATTERN [PATHSPEC...]: reports every line that matches.
 refuse() {
     local what=$1 pattern=$2
     shift 2

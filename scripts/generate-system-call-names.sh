@@ -1,12 +1,12 @@
 #!/bin/sh
-# Writes Sources/StallWatch/Diagnosis/SystemCallNames.swift from the kernel's headers for user space:
+# Writes Sources/StallWatch/Diagnosis/SystemCallNames+Tables.swift from the kernel's headers for user space:
 #   x86-64:  asm/unistd_64.h
 #   aarch64: asm-generic/unistd.h, with the choices that the kernel's arch/arm64 makes in its own unistd.h
 # Needs a C preprocessor (CC, by default cc) and linux-libc-dev. Usage: scripts/generate-system-call-names.sh
 set -eu
 cd "$(dirname "$0")/.."
 CC=${CC:-cc}
-output=Sources/StallWatch/Diagnosis/SystemCallNames.swift
+output=Sources/StallWatch/Diagnosis/SystemCallNames+Tables.swift
 
 # Prints "number name" for each system call that the header $1 defines, ascending; further arguments go to the preprocessor.
 numbers() {

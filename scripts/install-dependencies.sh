@@ -13,7 +13,6 @@ readonly unavailable=69
 
 # Each package, and what it is needed for: also what is said where there are no Debian packages.
 declare -rA purpose=(
-    [libunwind-dev]='libunwind 1.6 or newer with its headers: it unwinds the stacks that were copied'
     [libdw-dev]='libdw (elfutils) with its headers: it reads debug information; only its library is loaded, when there is one'
     [debuginfod]='debuginfod (elfutils): the tests ask it for debug files, on the loopback address'
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
@@ -27,10 +26,10 @@ declare -rA purpose=(
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
-build) packages=(libunwind-dev libdw-dev) ;;
+build) packages=(libdw-dev) ;;
 test)
     packages=(
-        libunwind-dev libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema python3-protobuf python3-pip
+        libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema python3-protobuf python3-pip
         chromium chromium-driver python3-selenium
     )
     ;;

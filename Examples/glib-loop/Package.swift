@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A GLib main loop in C that StallWatch watches: `swift run --package-path Examples/glib-loop glib-loop`.
+// A GLib main loop in C, watched by StallWatch: `swift run --package-path Examples/glib-loop glib-loop`.
 let package = Package(
     name: "glib-loop",
     dependencies: [.package(name: "StallWatch", path: "../..")],

@@ -55,7 +55,7 @@ bool clinux_last_fault(struct clinux_fault_watch *watch, uint64_t *address) {
     }
     tail += header.size;
   }
-  // What has been read makes room; and what could not be understood is passed over.
+  // Frees the room of the records that were read, and skips unknown ones.
   __atomic_store_n(&control->data_tail, head, __ATOMIC_RELEASE);
   return found;
 }

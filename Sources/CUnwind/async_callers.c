@@ -1,4 +1,4 @@
-// Async callers: finds the async functions on an unwound stack, has their chains read, and checks what was read.
+// Async callers: finds the async functions on an unwound stack, reads their chains, and checks the result.
 
 #include <string.h>
 
@@ -41,11 +41,11 @@ static cunwind_status read_blocked(cunwind_engine *engine, cunwind_thread *threa
   cunwind_blocked_thread blocked;
   cunwind_status status = cunwind_thread_before_read(thread, &blocked);
   if (status != CUNWIND_OK) return status;
-  cunwind_async_walk_take(&engine->walk, blocked.look.stack_pointer);
+  cunwind_async_walk_take(&engine->walk, blocked.thread_status.stack_pointer);
   return cunwind_thread_after_read(thread, &blocked);
 }
 
-// What was read is believed as far as each context leads to code of an image.
+// A chain is valid up to the first context whose function is not in code of an image.
 static void keep_valid(cunwind_engine *engine, cunwind_async_callers *callers) {
   const cunwind_async_context *context = engine->walk.contexts;
   for (uint32_t index = 0; index < engine->walk.frame_count; index++) {

@@ -1,4 +1,4 @@
-// The callers of an async function: what is looked for, and what is read while the thread is held.
+// The callers of an async function: the request, and the answer that is read while the thread is held.
 //
 // An async function that awaits another one is not on the stack any more when that one runs. It is in its task's memory,
 // as a context: { parent context, function to resume it with, ... } (swift/ABI/Task.h, AsyncContext). The running async

@@ -6,7 +6,7 @@
 
 #include "unwind.h"
 
-// Registers after a function about which nothing is known but where it returns to. It may have saved and changed every
+// The caller's registers, if only the function's return address is known. It may have saved and changed every
 // callee-saved register, but no compiler uses the frame pointer for anything else in a function that does not save it.
 static void return_from(const cunwind_registers *from, cunwind_registers *to, uint64_t pc, uint64_t stack_pointer) {
   to->known = 0;
@@ -25,8 +25,8 @@ static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registe
   return cunwind_follows_call(unwinder, word, NULL) ? record + 8 : 0;
 }
 
-// Locals that nothing was written to yet hold what earlier calls left there, return addresses too. One of a call into another
-// image is none of this function's, unless it was jumped to from there.
+// Locals that nothing was written to yet hold what earlier calls left there, return addresses too. A return address of a
+// call into another image does not belong to this function, unless a tail call led here.
 static bool is_left_over(const cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
   return target != 0 &&
          cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);

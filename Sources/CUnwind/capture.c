@@ -1,4 +1,4 @@
-// What every capture is, whatever its way: a copy, its unwinding, and once more if the copy turned out too small.
+// The part that all captures share: copy, unwind, and once more if the copy was too small.
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -15,8 +15,7 @@ static void clear(cunwind_stack *stack) {
   stack->end = CUNWIND_END_COMPLETE;
 }
 
-// A thread's first function has nothing above it that an unwind needs, but arguments, environment, thread-local
-// storage.
+// Above a thread's first function lie only arguments, environment and thread-local storage, which no unwind needs.
 static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64_t stack_pointer) {
   cunwind_stack_bounds found = thread->bounds;
   bool is_known = stack_pointer >= found.low && stack_pointer < found.high;

@@ -1,167 +1,98 @@
-// One step by call frame information: libunwind's remote interface over the copied stack.
-//
-// Each step has a cursor of its own, made from the registers of the frame. That keeps the other ways of stepping equal
-// partners, and keeps libunwind from going on by itself where it has no information: it would then guess.
+// One step by call frame information: the caller's registers from a frame's, by the rules of its function.
 
-#define _GNU_SOURCE
-#include <errno.h>
-#include <libunwind.h>
-#include <string.h>
-
+#include "cfi_rules.h"
+#include "dwarf_expression.h"
+#include "eh_frame.h"
 #include "unwind.h"
-
-/// Rows of unwind information that libunwind keeps, by PC.
-#define CACHED_ROWS 1024
 
 // What a caller can still rely on after its callee: SP and the callee-saved registers.
 #if defined(__x86_64__)
-static const uint8_t kept_registers[] = {CUNWIND_SP, CUNWIND_FP, 3, 12, 13, 14, 15};
+static const uint8_t kept_registers[] = {CUNWIND_FP, 3, 12, 13, 14, 15};
 #else
-static const uint8_t kept_registers[] = {CUNWIND_SP, CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
+static const uint8_t kept_registers[] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
 #endif
 
-// Not in libunwind's headers, but exported for debuggers (its coredump and ptrace libraries use it).
-extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t pc, unw_dyn_info_t *table,
-                                              unw_proc_info_t *info, int need_unwind_info, void *context);
-
-static int search(cunwind_unwinder *unwinder, unw_word_t pc, unw_proc_info_t *info, int need_unwind_info) {
-  const cunwind_module *module = cunwind_module_of_code(unwinder->modules, pc);
-  if (!module || module->table_count == 0) return -UNW_ENOINFO;
-  unw_dyn_info_t table;
-  memset(&table, 0, sizeof table);
-  table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
-  table.start_ip = module->image.low;
-  table.end_ip = module->image.high;
-  table.u.rti.segbase = module->table_base;
-  table.u.rti.table_data = module->table;
-  table.u.rti.table_len = module->table_count * 8 / sizeof(unw_word_t);
-  return UNW_OBJ(dwarf_search_unwind_table)(unwinder->space, pc, &table, info, need_unwind_info, unwinder);
-}
-
-static int find_proc_info(unw_addr_space_t space, unw_word_t pc, unw_proc_info_t *info, int need_unwind_info,
-                          void *context) {
-  (void)space;
-  int result = search(context, pc, info, need_unwind_info);
-  // After "no info" unw_step would guess by the frame pointer. After any other error it returns at once.
-  return result == -UNW_ENOINFO ? -UNW_EUNSPEC : result;
-}
-
-static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *context) {
-  (void)space, (void)info, (void)context;
-}
-
-static int no_dynamic_list(unw_addr_space_t space, unw_word_t *address, void *context) {
-  (void)space, (void)address, (void)context;
-  return -UNW_ENOINFO;
-}
-
-static int access_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int is_write, void *context) {
-  (void)space;
-  if (is_write || !cunwind_read(context, address, value, sizeof *value)) return -UNW_EINVAL;
-  return 0;
-}
-
-static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int is_write,
-                           void *context) {
-  (void)space;
-  cunwind_unwinder *unwinder = context;
-  if (is_write || number < 0 || number >= CUNWIND_REGISTER_COUNT) return -UNW_EBADREG;
-  if (!cunwind_is_known(unwinder->stepping, number)) {
-    unwinder->asked_unknown = true;
-    return -UNW_EBADREG;
+static cunwind_step find_cfa(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
+                             uint64_t *cfa) {
+  if (rules->is_cfa_expression) {
+    return cunwind_evaluate(unwinder, from, NULL, rules->cfa.expression, rules->cfa.expression_end, cfa);
   }
-  *value = number == CUNWIND_PC ? unwinder->stepping_pc : unwinder->stepping->value[number];
-  return 0;
+  if (rules->cfa_register >= CUNWIND_REGISTER_COUNT) return CUNWIND_STEP_NO_INFO;
+  if (!cunwind_is_known(from, (int)rules->cfa_register)) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  *cfa = from->value[rules->cfa_register] + (uint64_t)rules->cfa.offset;
+  return CUNWIND_STEP_OK;
 }
 
-static int no_float_register(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value, int is_write,
-                             void *context) {
-  (void)space, (void)number, (void)value, (void)is_write, (void)context;
-  return -UNW_EBADREG;
+static cunwind_step take_register(const cunwind_registers *from, uint64_t number, uint64_t *value) {
+  if (number >= CUNWIND_REGISTER_COUNT || !cunwind_is_known(from, (int)number)) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  *value = from->value[number];
+  return CUNWIND_STEP_OK;
 }
 
-static int no_resume(unw_addr_space_t space, unw_cursor_t *cursor, void *context) {
-  (void)space, (void)cursor, (void)context;
-  return -UNW_EINVAL;
+static cunwind_step load(cunwind_unwinder *unwinder, uint64_t address, uint64_t *value) {
+  return cunwind_read(unwinder, address, value, sizeof *value) ? CUNWIND_STEP_OK : CUNWIND_STEP_NO_MEMORY;
 }
 
-static int no_name(unw_addr_space_t space, unw_word_t pc, char *name, size_t size, unw_word_t *offset, void *context) {
-  (void)space, (void)pc, (void)name, (void)size, (void)offset, (void)context;
-  return -UNW_ENOINFO;
-}
-
-bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages) {
-  static unw_accessors_t accessors = {
-      .find_proc_info = find_proc_info,
-      .put_unwind_info = put_unwind_info,
-      .get_dyn_info_list_addr = no_dynamic_list,
-      .access_mem = access_memory,
-      .access_reg = access_register,
-      .access_fpreg = no_float_register,
-      .resume = no_resume,
-      .get_proc_name = no_name,
-  };
-  *unwinder = (cunwind_unwinder){.modules = modules, .pages = pages};
-  unwinder->space = unw_create_addr_space(&accessors, 0);
-  if (!unwinder->space) {
-    errno = ENOMEM;
-    return false;
+// The caller's value of register `number`.
+static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
+                          uint64_t number, uint64_t cfa, uint64_t *value) {
+  const cunwind_rule *rule = &rules->registers[number];
+  cunwind_step step;
+  switch (rule->kind) {
+    case CUNWIND_RULE_SAME:
+      return take_register(from, number, value);
+    case CUNWIND_RULE_OFFSET:
+      return load(unwinder, cfa + (uint64_t)rule->offset, value);
+    case CUNWIND_RULE_VALUE_OFFSET:
+      *value = cfa + (uint64_t)rule->offset;
+      return CUNWIND_STEP_OK;
+    case CUNWIND_RULE_REGISTER:
+      return take_register(from, (uint64_t)rule->offset, value);
+    case CUNWIND_RULE_EXPRESSION:
+    case CUNWIND_RULE_VALUE_EXPRESSION:
+      step = cunwind_evaluate(unwinder, from, &cfa, rule->expression, rule->expression_end, value);
+      return step == CUNWIND_STEP_OK && rule->kind == CUNWIND_RULE_EXPRESSION ? load(unwinder, *value, value) : step;
+    default:
+      return CUNWIND_STEP_UNKNOWN_REGISTER;
   }
-  // The per-thread cache is one for all address spaces of a thread, and so would mix two engines up.
-  unw_set_caching_policy(unwinder->space, UNW_CACHE_GLOBAL);
-  unw_set_cache_size(unwinder->space, CACHED_ROWS, 0);
-  return true;
 }
-
-void cunwind_unwinder_destroy(cunwind_unwinder *unwinder) {
-  if (unwinder->space) unw_destroy_addr_space(unwinder->space);
-  unwinder->space = NULL;
-}
-
-void cunwind_unwinder_flush(cunwind_unwinder *unwinder) { unw_flush_cache(unwinder->space, 0, 0); }
 
 bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *start, uint64_t *end) {
-  unw_proc_info_t info;
-  memset(&info, 0, sizeof info);
-  if (search(unwinder, pc, &info, 0) < 0) return false;
-  *start = info.start_ip;
-  *end = info.end_ip;
+  cunwind_function function;
+  if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function)) return false;
+  *start = function.start;
+  *end = function.end;
   return true;
 }
 
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                  cunwind_registers *to) {
   // A return address can be the first of the next function, after a call that never returns: look one byte before.
-  // Always through the PC, never by libunwind's own flag for it, so that its cache is always asked for the same thing.
-  unwinder->stepping = from;
-  unwinder->stepping_pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1);
+  uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), cfa, value;
+  cunwind_function function;
+  cunwind_rules rules;
+  if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function) ||
+      function.return_register >= CUNWIND_REGISTER_COUNT || !cunwind_find_rules(unwinder->pages, &function, pc, &rules))
+    return CUNWIND_STEP_NO_INFO;
+  // An undefined return address is how the first function of a thread is marked.
+  if (rules.registers[function.return_register].kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_STEP_OUTERMOST;
   unwinder->failure = CUNWIND_END_COMPLETE;
-  unwinder->asked_unknown = false;
-  unw_cursor_t cursor;
-  if (unw_init_remote(&cursor, unwinder->space, unwinder) < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
-  int result = unw_step(&cursor);
-  // On aarch64 libunwind answers a failure with a guess by the link register: ask the accessors first what happened.
-  if (unwinder->failure != CUNWIND_END_COMPLETE) return CUNWIND_STEP_NO_MEMORY;
-  if (unwinder->asked_unknown) return CUNWIND_STEP_UNKNOWN_REGISTER;
-  if (result < 0) return CUNWIND_STEP_NO_INFO;
-
+  cunwind_step step = find_cfa(unwinder, from, &rules, &cfa);
+  if (step != CUNWIND_STEP_OK) return step;
+  step = apply(unwinder, from, &rules, function.return_register, cfa, &value);
+  if (step != CUNWIND_STEP_OK) return step;
   to->known = 0;
-  unw_word_t value;
+  cunwind_set_register(to, CUNWIND_PC, cunwind_strip(value));
+  // The CFA is the caller's stack pointer, unless a rule says otherwise.
+  if (rules.registers[CUNWIND_SP].kind == CUNWIND_RULE_SAME) value = cfa;
+  else if ((step = apply(unwinder, from, &rules, CUNWIND_SP, cfa, &value)) != CUNWIND_STEP_OK) return step;
+  cunwind_set_register(to, CUNWIND_SP, value);
+  // A register that cannot be found is not known further out; most frames need none.
   for (size_t index = 0; index < sizeof kept_registers; index++) {
     int number = kept_registers[index];
-    if (unw_get_reg(&cursor, number, &value) == 0) cunwind_set_register(to, number, value);
-  }
-  if (result == 0) {
-    // An undefined return address is how the first function of a thread is marked. libunwind also says that it is at
-    // the end where the frame pointer is undefined, with a return address at hand: that is no end.
-    unw_save_loc_t saved;
-    if (unw_get_save_loc(&cursor, UNW_REG_IP, &saved) < 0 || saved.type != UNW_SLT_MEMORY) {
-      return CUNWIND_STEP_OUTERMOST;
+    if (apply(unwinder, from, &rules, (uint64_t)number, cfa, &value) == CUNWIND_STEP_OK) {
+      cunwind_set_register(to, number, value);
     }
-    if (!cunwind_read(unwinder, saved.u.addr, &value, sizeof value)) return CUNWIND_STEP_NO_MEMORY;
-  } else if (unw_get_reg(&cursor, UNW_REG_IP, &value) < 0) {
-    return CUNWIND_STEP_NO_INFO;
   }
-  cunwind_set_register(to, CUNWIND_PC, cunwind_strip(value));
-  return cunwind_is_known(to, CUNWIND_SP) ? CUNWIND_STEP_OK : CUNWIND_STEP_NO_INFO;
+  return CUNWIND_STEP_OK;
 }

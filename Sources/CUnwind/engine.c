@@ -4,30 +4,33 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "raw_system_call.h"
 
-static bool may_read_memory(void) {
-  if (!cunwind_call_is_deadly(SYS_process_vm_readv, 0)) return cunwind_guarded_memory_works();
-  errno = EPERM;
-  return false;
+cunwind_engine *cunwind_engine_create(int signal_number) {
+  cunwind_options options = {.signal_number = signal_number};
+  return cunwind_engine_create_with(&options);
 }
 
-cunwind_engine *cunwind_engine_create(int signal_number) {
-  if (signal_number < 1 || signal_number > 64) {
+cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
+  if (options->signal_number < 1 || options->signal_number > 64) {
     errno = EINVAL;
     return NULL;
   }
   cunwind_engine *engine = calloc(1, sizeof *engine);
   if (!engine) return NULL;
   engine->process = getpid();
-  engine->signal_number = signal_number;
-  if (may_read_memory() && cunwind_modules_init(&engine->modules) && cunwind_page_cache_init(&engine->pages) &&
-      cunwind_stack_copy_init(&engine->copy) && cunwind_helper_init(&engine->helper) &&
-      cunwind_unwinder_init(&engine->unwinder, &engine->modules, &engine->pages))
+  engine->unwinder = (cunwind_unwinder){.modules = &engine->modules, .pages = &engine->pages};
+  engine->signal_number = options->signal_number;
+  snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
+           options->proc_directory ? options->proc_directory : "/proc/self");
+  if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
+      cunwind_page_cache_init(&engine->pages) && cunwind_stack_copy_init(&engine->copy) &&
+      cunwind_helper_init(&engine->helper))
     return engine;
   int error = errno;
   cunwind_engine_destroy(engine);
@@ -38,12 +41,10 @@ cunwind_engine *cunwind_engine_create(int signal_number) {
 void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
   cunwind_signal_slot_destroy(engine);
-  cunwind_unwinder_destroy(&engine->unwinder);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
-  // A helper that was too late is killed, and is a zombie until it is reaped: nobody else does, and no capture of this
-  // engine's comes any more. One that is still there writes into these; better to lose them than to give them to someone
-  // else.
+  // A helper that was too late has been killed, and only this engine reaps it. If it still runs it writes into these
+  // buffers: then leak them rather than let another allocation have their addresses.
   engine->helper.left_until = 0;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
     cunwind_stack_copy_destroy(&engine->copy);
@@ -52,12 +53,16 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   free(engine);
 }
 
+cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *engine) {
+  (void)engine;
+  return cunwind_guarded_access();
+}
+
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also where that is a read: the next one that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
-    cunwind_unwinder_flush(&engine->unwinder);
   }
   return engine->modules.count;
 }

@@ -23,12 +23,16 @@ typedef struct cunwind_helper_memory {
   bool name_as_tracer;  ///< The kernel asked for PR_SET_PTRACER (Yama).
   bool is_checked;      ///< The next two are known.
   bool is_forbidden;    ///< A seccomp filter would kill the helper.
-  bool may_be_placed;   ///< None would kill who chooses a processor.
+  bool may_be_placed;   ///< No seccomp filter kills for choosing a processor.
 } cunwind_helper_memory;
 
 struct cunwind_signal_slot;
 
+/// Bytes of the path of the directory with the threads' files.
+#define CUNWIND_PROC_PATH_BYTES 256
+
 struct cunwind_engine {
+  char proc_directory[CUNWIND_PROC_PATH_BYTES];  ///< Where the threads' files are.
   pid_t process;  ///< Whose engine it is: a fork(2)ed child has a copy that it must not use.
   int signal_number;
   cunwind_modules modules;
@@ -45,10 +49,12 @@ struct cunwind_engine {
 
 struct cunwind_thread {
   pid_t tid;
-  int signal_number;     ///< The engine's.
-  int system_call_file;  ///< -1: not allowed (a process that made itself undumpable).
+  int signal_number;  ///< The engine's.
+  // -1: there is none, or the process may not open it.
+  int system_call_file;
   int status_file;
-  int slices_file;  ///< schedstat; -1: this kernel has none.
+  int slices_file;  ///< schedstat.
+  int wait_file;    ///< wchan; only where there is no `system_call_file`.
   cunwind_stack_bounds bounds;
   char text[CUNWIND_STATUS_BYTES];
 };
@@ -58,7 +64,8 @@ struct cunwind_thread {
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
-/// What a helper is given beyond the bound on a stop before it is killed, and a killed one to be gone.
+/// How much longer than the bound on a stop a helper may take before it is killed, and how long a killed one may take to
+/// end, in nanoseconds (50 ms).
 #define CUNWIND_HELPER_GRACE_NANOSECONDS 50000000ull
 
 /// Reaps a helper that did not end in time; waits so long for its end. Returns whether there is none any more, so that its
@@ -79,25 +86,25 @@ typedef struct cunwind_processors {
 void cunwind_processor_stay(cunwind_processors *before);
 void cunwind_processor_roam(cunwind_processors *before);
 
-/// Runs the helper once on `tid`. `copy` and `bounds` are what it copies into and up to.
+/// Runs the helper once on `tid`, which it copies up to `bounds`. Async-signal-safe: no.
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds);
 
-/// Reaps a child whatever its exit signal, `*status` as from wait(2), within `bound` nanoseconds. True also when someone
-/// else has reaped it. Async-signal-safe: yes.
+/// Reaps a child whatever its exit signal, `*status` as from wait(2), within `bound` nanoseconds. True also when the app
+/// has reaped it. Async-signal-safe: yes.
 bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
 
-/// Whether a seccomp filter kills who makes the system call `number` with `first` as its first argument and 0 as the
+/// Whether a seccomp filter kills the caller of the system call `number` with `first` as its first argument and 0 as the
 /// others, tried by a child with a copy of our memory. Async-signal-safe: yes.
 bool cunwind_call_is_deadly(long number, long first);
 
 /// Whether the thread that was opened is still there, and not another one with its id. Async-signal-safe: yes.
 bool cunwind_thread_is_there(const cunwind_thread *thread);
 
-/// Two halves of a look, for who has to order them. False: the thread is gone. Async-signal-safe: yes.
-/// State, blocked signal, and switch counts.
-bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *look);
-/// Blocked or not, in which call, SP and PC.
-bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *look);
+/// The first half of cunwind_thread_inspect(): state, blocked signal, and switch counts. False: the thread is gone.
+/// Async-signal-safe: yes.
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status);
+/// The other half: blocked or not, in which call, SP and PC. False: the thread is gone. Async-signal-safe: yes.
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status);
 
 /// How many time slices the thread has begun so far (kernel's sched-stats.rst). 0: this kernel does not count them, or the
 /// thread is gone. Async-signal-safe: yes.
@@ -105,11 +112,12 @@ uint64_t cunwind_thread_slices(cunwind_thread *thread);
 
 /// A blocked thread before its stack is read.
 typedef struct cunwind_blocked_thread {
-  uint64_t slices;             ///< 0: not counted, then the look has the switch counts.
-  cunwind_thread_status look;  ///< Where it is blocked.
+  uint64_t slices;                      ///< 0: not counted, then `status` has the switch counts.
+  cunwind_thread_status thread_status;  ///< Where it is blocked.
 } cunwind_blocked_thread;
 
-/// Looks at a thread that is to be read. CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
+/// Inspects a thread before its stack is read. CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_NOT_SHOWN, CUNWIND_NO_SUCH_THREAD.
+/// Async-signal-safe: yes.
 cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocked_thread *before);
 
 /// Whether it was blocked there throughout, which makes what was read valid: CUNWIND_OK, CUNWIND_MOVED,
@@ -124,10 +132,10 @@ typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *t
 cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *engine, cunwind_thread *thread,
                                   cunwind_stack *stack, cunwind_capture_info *info);
 
-/// Sleeps for that long without the C library's cancellation point.
+/// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.
 void cunwind_pause(uint64_t nanoseconds);
 
-/// Takes the handler out and frees the slot, unless a handler may still come.
+/// Removes the handler and frees the slot, unless a signal may still arrive. Async-signal-safe: no.
 void cunwind_signal_slot_destroy(cunwind_engine *engine);
 
 #pragma GCC visibility pop

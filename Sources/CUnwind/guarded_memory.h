@@ -9,6 +9,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "CUnwind.h"
+
 /// The unit in which memory can be missing. Larger kernel pages are multiples of it, so reads stay exact.
 #define CUNWIND_PAGE_BYTES 4096u
 /// Pages of images kept between reads: 512 KiB. A stack of 40 frames in 8 images touches about 100 of them when cold.
@@ -34,8 +36,12 @@ size_t cunwind_guarded_read(uint64_t address, void *to, size_t length);
 /// of them is not readable. Async-signal-safe: yes.
 bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length);
 
-/// Whether reads work at all here (a seccomp filter can refuse them). errno is set when not. Async-signal-safe: no.
-bool cunwind_guarded_memory_works(void);
+/// Chooses the best access that works here, tried; or tries only `wanted`, if that is not CUNWIND_MEMORY_ANY. False with
+/// errno when none works. Under a seccomp filter a child process tries process_vm_readv(2) first. Async-signal-safe: no.
+bool cunwind_guarded_choose(cunwind_memory_access wanted);
+
+/// The access that is in use. Async-signal-safe: yes.
+cunwind_memory_access cunwind_guarded_access(void);
 
 /// Makes the cache's pages. False with errno. Async-signal-safe: no.
 bool cunwind_page_cache_init(cunwind_page_cache *cache);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Program headers that are looked at; linkers write 8 to 14.
+/// Program headers that are read at most; linkers write 8 to 14.
 #define CUNWIND_MAX_SEGMENTS 64u
 /// Images that are walked over at most: an end for a list that another thread damages while it is read.
 #define CUNWIND_MAX_LINKED_IMAGES 16384u

@@ -1,4 +1,4 @@
-// The list of images. The linker's entries and the images' build IDs are record of whether it must be made anew.
+// The list of images. A record of the linker's entries and the images' build IDs shows whether it must be rebuilt.
 
 #define _GNU_SOURCE
 #include "modules.h"

@@ -1,4 +1,4 @@
-// The images of this process, copied out of the dynamic linker's list without its locks.
+// The images of this process, copied from the dynamic linker's list without its locks.
 
 #ifndef CUNWIND_MODULES_H
 #define CUNWIND_MODULES_H
@@ -10,16 +10,16 @@
 #include "CUnwind.h"
 #include "memory_unchanged.h"
 
-/// Images that are kept. The addresses are reserved once and cost memory only as they are used.
+/// The most images in the list. Their room is reserved once and costs memory only as it is used.
 #define CUNWIND_MAX_IMAGES 8192u
-/// Bytes for all their paths together.
+/// The most bytes of all their paths together.
 #define CUNWIND_MAX_PATH_BYTES (1024u * 1024u)
 
 typedef struct cunwind_module {
   cunwind_image image;
   uint64_t code_low, code_high;    ///< Around its executable segments.
   uint64_t fixed_low, fixed_high;  ///< Around its segments that are not writable: what may be cached.
-  uint64_t table;                  ///< The binary search table of .eh_frame_hdr, or 0: it has none that we can use.
+  uint64_t table;                  ///< The binary search table of .eh_frame_hdr, or 0: it has no usable one.
   uint64_t table_base;             ///< The .eh_frame_hdr, which the table's offsets are relative to.
   uint64_t table_count;
 } cunwind_module;
@@ -31,7 +31,7 @@ typedef struct cunwind_modules {
   char *paths;
   size_t path_bytes;
   cunwind_memory_record record;  ///< Of the last refresh.
-  uint64_t generation;           ///< Grows whenever the list is made anew.
+  uint64_t generation;           ///< Grows whenever the list is rebuilt.
   char executable_path[4096];
 } cunwind_modules;
 
@@ -41,7 +41,7 @@ typedef struct cunwind_modules {
 bool cunwind_modules_init(cunwind_modules *modules);
 void cunwind_modules_destroy(cunwind_modules *modules);
 
-/// True when the list changed. Takes no lock. Not while a capture uses the list.
+/// Rebuilds the list if images have come or gone; true when it did. Takes no lock. Not while a capture uses the list.
 /// Async-signal-safe: no.
 bool cunwind_modules_refresh(cunwind_modules *modules);
 

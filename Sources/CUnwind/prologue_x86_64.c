@@ -1,10 +1,10 @@
-// The frame pointer that a function must have, where only SP is known.
+// Computes a function's frame pointer where only SP is known.
 //
 // After "mov %rsp,%rbp" the distance between the two registers is what the code since then has pushed and subtracted.
 // So the function's instructions are followed, in order, from its start to PC. gcc mixes other instructions into its
 // prologues and pushes call arguments, which is why patterns are not enough. Behind a return the distance is the one
 // that a jump to there had. A function that moves rsp by an amount that is not in the code (alloca, a variable-length
-// array) has no such distance; then a frame record is looked for that nothing but this function's own call can have
+// array) has no such distance; then the search is for a frame record that only a call of this very function can have
 // made.
 
 #if defined(__x86_64__)
@@ -12,12 +12,12 @@
 #include "instruction_x86_64.h"
 #include "unwind.h"
 
-/// Code that is followed at most. Longer functions count as having no fixed distance.
+/// The most bytes of code that are followed. Longer functions count as having no fixed distance.
 #define FOLLOWED_BYTES 65536u
-/// Jumps forward that are remembered at a time. Behind a return that none of them leads to, the distance is taken to be
-/// what it was after the prologue.
+/// The most forward jumps that are remembered at a time. Behind a return that none of them leads to, the distance is
+/// assumed to be the one after the prologue.
 #define PENDING_JUMPS 128u
-/// Stack that is searched for the record of a function without a fixed distance.
+/// Bytes of stack that are searched for the record of a function without a fixed distance.
 #define SEARCHED_BYTES 65536u
 
 enum { RBX = 3, RSP = 4, RBP = 5, R12 = 12, R15 = 15 };
@@ -32,7 +32,7 @@ typedef struct distance {
   bool after_push;  // The last instruction belonged to the row of pushes that begins the frame.
 } distance;
 
-// Jumps forward whose targets have not been reached yet: what the distance is there.
+// Forward jumps whose targets have not been reached yet, with the distance there.
 typedef struct jumps {
   struct {
     uint64_t target;

@@ -18,9 +18,11 @@
 cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocked_thread *before) {
   memset(before, 0, sizeof *before);
   before->slices = cunwind_thread_slices(thread);
-  if (before->slices == 0 && !cunwind_thread_read_status(thread, &before->look)) return CUNWIND_NO_SUCH_THREAD;
-  if (!cunwind_thread_read_system_call(thread, &before->look)) return CUNWIND_NO_SUCH_THREAD;
-  return before->look.is_blocked ? CUNWIND_OK : CUNWIND_NOT_BLOCKED;
+  if (before->slices == 0 && !cunwind_thread_read_status(thread, &before->thread_status)) return CUNWIND_NO_SUCH_THREAD;
+  if (!cunwind_thread_read_system_call(thread, &before->thread_status)) return CUNWIND_NO_SUCH_THREAD;
+  if (!before->thread_status.shows_system_call || (before->slices == 0 && !before->thread_status.counts_switches))
+    return CUNWIND_NOT_SHOWN;
+  return before->thread_status.is_blocked ? CUNWIND_OK : CUNWIND_NOT_BLOCKED;
 }
 
 static bool is_the_same(const cunwind_thread_status *before, const cunwind_thread_status *after) {
@@ -40,13 +42,13 @@ cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_b
   if (!cunwind_thread_read_system_call(thread, &after) || !cunwind_thread_read_status(thread, &after)) {
     return CUNWIND_NO_SUCH_THREAD;
   }
-  return is_the_same(&before->look, &after) ? CUNWIND_OK : CUNWIND_MOVED;
+  return is_the_same(&before->thread_status, &after) ? CUNWIND_OK : CUNWIND_MOVED;
 }
 
 static cunwind_status copy_once(cunwind_engine *engine, cunwind_thread *thread, cunwind_blocked_thread *blocked) {
   cunwind_status status = cunwind_thread_before_read(thread, blocked);
   if (status != CUNWIND_OK) return status;
-  cunwind_stack_copy_take(&engine->copy, blocked->look.stack_pointer, &thread->bounds);
+  cunwind_stack_copy_take(&engine->copy, blocked->thread_status.stack_pointer, &thread->bounds);
   return cunwind_thread_after_read(thread, blocked);
 }
 
@@ -59,8 +61,9 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
   do status = copy_once(engine, thread, &blocked);
   while ((status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED) && cunwind_now() < deadline);
   if (status != CUNWIND_OK) return status;
-  const cunwind_thread_status *look = &blocked.look;
-  cunwind_registers_from_system_call(registers, look->stack_pointer, look->pc, look->arguments, look->system_call >= 0);
+  const cunwind_thread_status *thread_status = &blocked.thread_status;
+  cunwind_registers_from_system_call(registers, thread_status->stack_pointer, thread_status->pc,
+                                     thread_status->arguments, thread_status->system_call >= 0);
   *copy = &engine->copy;
   return CUNWIND_OK;
 }

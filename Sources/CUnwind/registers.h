@@ -1,6 +1,6 @@
 // A thread's registers while it is unwound: which are known, and their values.
 //
-// Numbers are DWARF's, which are libunwind's too (System V x86-64 psABI figure 3.36; DWARF for the Arm 64-bit
+// Numbers are DWARF's (System V x86-64 psABI figure 3.36; DWARF for the Arm 64-bit
 // Architecture, section 4.1), with the PC appended. A read knows only SP and PC, and a frame found without call frame
 // information loses what its function may have overwritten: hence the set of known ones.
 

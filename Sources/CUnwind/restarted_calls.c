@@ -13,6 +13,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -48,10 +49,48 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
   return found && (is_on_socket || !found->on_sockets_only);
 }
 
+// Functions of the kernel in which only calls wait that go on after a stop: futex(2), nanosleep(2), poll(2) and select(2),
+// pipes, child processes, files and their locks, mutexes of the kernel's own (Linux 5.4 to 6.14). The names of epoll_wait(2),
+// of sockets and of what is not known are left out.
+static const char *const restarting_waits[] = {
+    "futex_wait_queue_me",
+    "futex_wait_queue",
+    "__futex_wait",
+    "futex_do_wait",
+    "hrtimer_nanosleep",
+    "do_nanosleep",
+    "common_nsleep",
+    "poll_schedule_timeout",
+    "do_sys_poll",
+    "do_select",
+    "pipe_read",
+    "pipe_write",
+    "pipe_wait",
+    "anon_pipe_read",
+    "anon_pipe_write",
+    "do_wait",
+    "kernel_wait4",
+    "wait_for_partner",
+    "locks_lock_inode_wait",
+    "fcntl_setlk",
+    "flock_lock_inode_wait",
+    "folio_wait_bit_common",
+    "n_tty_read",
+};
+
+bool cunwind_wait_restarts_after_stop(const char *name) {
+  for (unsigned index = 0; index < sizeof restarting_waits / sizeof *restarting_waits; index++) {
+    size_t length = strlen(restarting_waits[index]);
+    // The compiler's own copies of a function have a suffix: poll_schedule_timeout.constprop.0.
+    if (strncmp(name, restarting_waits[index], length) == 0 && (name[length] == 0 || name[length] == '.')) return true;
+  }
+  return false;
+}
+
 #if defined(__x86_64__)
 
 #define SYSCALL_INSTRUCTION_BYTES 2
-/// Pending signals that are looked at. With more than these there is surely one that the thread lets through.
+/// Pending signals that are checked. With more than these, one of them surely is not blocked.
 #define MAX_PENDING_SIGNALS 32
 
 // Whether a signal of the app waits to be delivered to the thread: then EINTR is that signal's, and stays.
@@ -91,7 +130,7 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
 #else
 
 CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
-  // The result has overwritten x0, the call's first argument, and the kernel shows its copy (orig_x0) to nobody.
+  // The result has overwritten x0, the call's first argument, and ptrace does not show the kernel's copy (orig_x0).
   (void)tid, (void)registers;
 }
 

@@ -1,4 +1,4 @@
-// Which system calls go on after a stop, and which do not.
+// System calls that a stop interrupts.
 
 #ifndef CUNWIND_RESTARTED_CALLS_H
 #define CUNWIND_RESTARTED_CALLS_H
@@ -11,7 +11,7 @@
 #pragma GCC visibility push(hidden)
 
 /// For the stop helper, while `tid` is stopped by PTRACE_INTERRUPT with `registers`: if the stop is about to make a call
-/// return EINTR that nothing else interrupts, sets the thread back to the beginning of the call. Raw system calls only;
+/// return EINTR that nothing else interrupts, makes the thread begin the call again. Raw system calls only;
 /// allocates nothing, cannot block. Async-signal-safe: yes.
 void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers);
 

@@ -32,7 +32,7 @@ typedef struct scheduling {
 } scheduling;
 
 // The fields `nice` and `policy` of the calling thread's stat file (proc_pid_stat(5), 19 and 41). A file, because the
-// system calls that tell them are among those that filters kill for.
+// system calls that return them are among those that filters kill for.
 static bool read_own_scheduling(scheduling *own) {
   char text[512];
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -53,7 +53,7 @@ static bool read_own_scheduling(scheduling *own) {
 }
 
 bool cunwind_request_short_slice(void) {
-  // What a timed wait may be late by default: 50 us (prctl(2), PR_SET_TIMERSLACK).
+  // The default lateness of a timed wait: 50 us (prctl(2), PR_SET_TIMERSLACK).
   prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0);
   scheduling own = {.size = sizeof own, .runtime = SLICE_NANOSECONDS};
   if (!read_own_scheduling(&own) || (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH)) return false;

@@ -1,9 +1,9 @@
 // What a seccomp filter does to a system call that it does not let through.
 //
-// Mostly it answers EPERM, which anyone can handle. But SECCOMP_RET_KILL_PROCESS and its like are the default of service
+// Mostly it answers EPERM, which is easy to handle. But SECCOMP_RET_KILL_PROCESS and its like are the default of service
 // managers (systemd.exec(5), SystemCallFilter=), and end the caller as a signal with a core dump would. Up to Linux 5.15 a
 // core dump takes every process with it that shares its memory (zap_threads): the helper's death would be the app's.
-// So whoever lives under a filter lets a child with memory of its own make the call first.
+// So under a filter a child with memory of its own makes the call first.
 
 #define _GNU_SOURCE
 #include <linux/seccomp.h>
@@ -31,7 +31,7 @@ bool cunwind_call_is_deadly(long number, long first) {
   // As in the helper: with SECCOMP_RET_TRAP's signal blocked it is fatal, too, and the app's handlers do not run.
   uint64_t all = ~0ull, before = 0;
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  // No flags: exit signal 0, so that the app is not told. On both architectures a stack of NULL is the caller's.
+  // No flags: exit signal 0, so that the app gets no SIGCHLD. On both architectures a stack of NULL is the caller's.
   long pid = cunwind_raw(SYS_clone, 0, 0, 0, 0, 0, 0);
   if (pid == 0) make_call_and_end(number, first);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);

@@ -58,11 +58,11 @@ static long send_to(const cunwind_engine *engine, pid_t tid, uint32_t armed) {
 
 // Our own handler blocks the signal until it has returned, a moment after it has said that it is done.
 static cunwind_status look_past_own_handler(const cunwind_engine *engine, cunwind_thread *thread,
-                                            cunwind_thread_status *look) {
+                                            cunwind_thread_status *thread_status) {
   const cunwind_signal_slot *slot = engine->signal_slot;
   for (;;) {
-    if (!cunwind_thread_read_status(thread, look)) return CUNWIND_NO_SUCH_THREAD;
-    if (!look->signal_is_blocked) return CUNWIND_OK;
+    if (!cunwind_thread_read_status(thread, thread_status)) return CUNWIND_NO_SUCH_THREAD;
+    if (!thread_status->signal_is_blocked) return CUNWIND_OK;
     bool may_be_ours =
         slot && slot->last_tid == thread->tid && cunwind_now() - slot->last_nanoseconds < HANDLER_RETURN_NANOSECONDS;
     if (!may_be_ours) return CUNWIND_SIGNAL_BLOCKED;
@@ -72,8 +72,8 @@ static cunwind_status look_past_own_handler(const cunwind_engine *engine, cunwin
 
 static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                       cunwind_registers *registers, cunwind_capture_info *info) {
-  cunwind_thread_status look;
-  cunwind_status can_arrive = look_past_own_handler(engine, thread, &look);
+  cunwind_thread_status thread_status;
+  cunwind_status can_arrive = look_past_own_handler(engine, thread, &thread_status);
   if (can_arrive != CUNWIND_OK) return can_arrive;
   if (!engine->signal_slot) engine->signal_slot = cunwind_signal_slot_take(engine->signal_number);
   if (!engine->signal_slot || !cunwind_signal_handler_install(engine->signal_number)) {

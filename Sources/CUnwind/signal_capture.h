@@ -44,7 +44,7 @@ void cunwind_signal_slot_give_back(cunwind_signal_slot *slot);
 /// The value that the slot's signal carries for this capture.
 uint64_t cunwind_signal_cookie(const cunwind_signal_slot *slot, uint32_t state);
 
-/// Makes the handler ours, keeping the one that was there to chain to. False with errno: EBUSY when someone has
+/// Makes the handler ours, keeping the one that was there to chain to. False with errno: EBUSY when the app has
 /// replaced ours since.
 bool cunwind_signal_handler_install(int signal_number);
 

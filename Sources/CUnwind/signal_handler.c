@@ -1,6 +1,6 @@
-// The signal handler, and the actions it stands in front of.
+// The signal handler, and the app's action that it replaces.
 //
-// Ours or not: our signals are queued with a value that names slot and capture. Anything else is the app's, and goes to
+// The engine's signals are queued with a value that names slot and capture. Any other signal is the app's, and goes to
 // the action that was there before.
 
 #define _GNU_SOURCE
@@ -106,8 +106,8 @@ static bool is_handler_ours(int signal_number, struct sigaction *current) {
          current->sa_sigaction == handle;
 }
 
-// Once ours has been there it is not put back over another: that one may chain to ours, and then the two would call
-// each other for ever.
+// Once the engine's handler has been installed it does not replace another one: that one may chain to it, and the two
+// would call each other forever.
 bool cunwind_signal_handler_install(int signal_number) {
   struct sigaction current;
   memset(&current, 0, sizeof current);

@@ -9,10 +9,10 @@
 
 #include "CUnwind.h"
 
-/// Of a stack that does not fit, the outermost part that is kept (256 KiB); the rest of the buffer is innermost part.
+/// The outermost part of a stack that does not fit (256 KiB); the rest of the buffer holds the innermost part.
 #define CUNWIND_OUTER_BYTES (256u * 1024u)
-/// Copied of a stack whose end is not known yet (64 KiB). If that was too little the end is looked up, and the capture
-/// made once more.
+/// Bytes copied of a stack whose end is not known yet (64 KiB). If that was too little, /proc/self/maps gives the end, and
+/// the capture is made once more.
 #define CUNWIND_FIRST_COPY_BYTES (64u * 1024u)
 
 typedef struct cunwind_stack_copy {
@@ -20,12 +20,12 @@ typedef struct cunwind_stack_copy {
   uint64_t low;    ///< Address of the inner piece.
   uint64_t length;
   uint64_t outer_low;     ///< Address of the outer piece.
-  uint64_t outer_length;  ///< 0: the stack did fit, and there is no outer piece.
+  uint64_t outer_length;  ///< 0: the stack fits, and there is no outer piece.
   bool has_gap;           ///< The outer piece is the end of the same stack.
-  bool is_touched;        ///< Its pages are there.
+  bool is_touched;        ///< Its pages have been touched.
 } cunwind_stack_copy;
 
-/// Where a thread's stack was found to be: what is outside `low`...`high` is not known.
+/// The known part of a thread's stack; addresses outside `low`...`high` are unknown.
 typedef struct cunwind_stack_bounds {
   uint64_t low, high;
   /// Part of another stack that is copied as the outer piece: a signal handler's frames are on the one of
@@ -39,15 +39,15 @@ typedef struct cunwind_stack_bounds {
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
 
-/// Has the buffer's pages made, once, so that no page fault happens while a thread is stopped or in a signal handler: to be
-/// called before, when the buffer holds nothing that is needed. 256 page faults the first time.
+/// Touches the buffer's pages, once, so that no page fault happens while a thread is stopped or in a signal handler. Call it
+/// before, while the buffer is unused. 256 page faults the first time.
 void cunwind_stack_copy_touch(cunwind_stack_copy *copy);
 
 /// Copies the stack from `stack_pointer` (less the red zone) up to its end by `bounds`. What is not mapped is left out.
 /// Async-signal-safe: yes, and fit for the helper process.
 void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer, const cunwind_stack_bounds *bounds);
 
-/// Up to where to copy: the known end, or CUNWIND_FIRST_COPY_BYTES on.
+/// The end of the copy: the known end of the stack, or CUNWIND_FIRST_COPY_BYTES on.
 uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer);
 
 /// Finds the mapping that `address` is in by /proc/self/maps. False: in none. Async-signal-safe: yes.

@@ -18,7 +18,7 @@
 #define HELPER_STACK_BYTES 32768u
 #define KERNEL_SIGSET_BYTES 8
 
-// Exit signal 0: the app is not told by SIGCHLD, and a plain wait(2) or waitpid(-1), which looks for children with
+// Exit signal 0: the app gets no SIGCHLD, and a plain wait(2) or waitpid(-1), which looks for children with
 // SIGCHLD only, does not find it (wait(2): such a "clone" child needs __WALL or __WCLONE).
 // CLONE_UNTRACED: a debugger that follows forks does not take it. No CLONE_THREAD: ptrace(2) refuses one's own group.
 // No CLONE_SIGHAND, no CLONE_SETTLS; rseq and the robust-futex list are not inherited (copy_process, rseq_fork).
@@ -124,8 +124,8 @@ static char state_of(const char *directory, pid_t id) {
   return close && close + 2 < text + got ? close[2] : 0;
 }
 
-// Leaves a helper whose thread does not stop to wait for it alone. False: it is elsewhere, or does not get on itself, as
-// somebody has stopped it: then it would not let the thread go.
+// Detaches from a helper whose thread has not stopped; the helper keeps waiting on its own. False: the helper is past its
+// wait, or is stopped itself and would not release the thread.
 static bool leave(cunwind_helper_memory *helper) {
   char state = state_of("/proc", helper->unreaped);
   uint32_t phase = CUNWIND_HELPER_WAITS;
@@ -172,8 +172,8 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds);
   bool is_left = !is_gone && leave(helper);
   if (!is_gone && !is_left) is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
-  // There is no way to ask who was named before; 0 is what a process begins with. An app that names a debugger of its
-  // own under Yama 1 has to do so again.
+  // The kernel does not show which tracer was named before; 0 is what a process begins with. An app that names a debugger
+  // of its own under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
   // One that is neither gone nor left is killed here; it may have answered before.
   if (is_left || !cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) return CUNWIND_TIMED_OUT;

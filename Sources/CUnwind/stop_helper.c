@@ -3,9 +3,9 @@
 // How it can go wrong, and what then (ptrace(2), kernel/ptrace.c, kernel/signal.c):
 // - Another stop comes first. A signal's delivery stop is as good a stop as ours; the signal is handed back with the
 //   detach, siginfo and all. A group stop (SIGSTOP, job control) stays one: the detach arms it again.
-// - The thread does not stop in time (it gets no CPU). PTRACE_INTERRUPT can be taken back, what it has set off can not: with
-//   TIF_SIGPENDING set, a thread that comes to wait in epoll_wait(2) or recv(2) gets EINTR, whether anybody still wants it to
-//   stop or not. So nobody waits for the helper any more, but the helper waits on, to let that call begin again.
+// - The thread does not stop in time (it gets no CPU). PTRACE_INTERRUPT can be withdrawn, its effect cannot: with
+//   TIF_SIGPENDING set, a thread that comes to wait in epoll_wait(2) or recv(2) gets EINTR even after the request is
+//   withdrawn. So the caller stops waiting for the helper, but the helper waits on, to let that call begin again.
 // - It does not stop for seconds (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper just
 //   ends: it seized without PTRACE_O_EXITKILL, and at its end the kernel detaches its tracees, takes back the pending
 //   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes one that has just stopped. A signal whose
@@ -59,7 +59,7 @@ CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
   cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
 }
 
-// Waits for a stop. Positive: stopped, `*state` tells how, and `*unseen` is the last time at which it had not.
+// Waits for a stop. Positive: stopped, `*state` says how, and `*unseen` is the last time at which it was seen running.
 // 0: out of time. Negative: the errno.
 CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int *state, uint64_t *unseen) {
   uint64_t begin = cunwind_now(), bound = request->timeout_nanoseconds + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
@@ -73,7 +73,7 @@ CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int 
   }
 }
 
-// False: the parent does not wait any more, and what we would copy into is not ours.
+// False: the parent waits no longer, and the buffers belong to it again.
 CUNWIND_BARE static bool take(cunwind_stop_request *request) {
   uint32_t phase = CUNWIND_HELPER_WAITS;
   return __atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
@@ -107,7 +107,7 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
   return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
 }
 
-// False: the parent did not get to it in time. It may be stopped, or dead, and then nobody would ever wake the helper.
+// False: the parent did not name the helper in time. It may be stopped or dead, and then would never wake the helper.
 CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
   uint64_t begin = cunwind_now();
   while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {

@@ -1,4 +1,4 @@
-// The process that stops a thread: what it is asked, and what it answers.
+// The process that stops a thread: its request and its answer.
 
 #ifndef CUNWIND_STOP_HELPER_H
 #define CUNWIND_STOP_HELPER_H
@@ -11,31 +11,31 @@
 #include "registers.h"
 #include "stack_copy.h"
 
-/// How far a helper is.
+/// The phases of a helper.
 enum {
   CUNWIND_HELPER_BEGINS,
-  CUNWIND_HELPER_WAITS,    ///< For the thread to stop, which may have been asked to.
-  CUNWIND_HELPER_HAS_IT,   ///< The thread has stopped, and is copied and let go.
-  CUNWIND_HELPER_IS_LEFT,  ///< As it waited for too long: when the thread stops, it is let go, and nothing else.
+  CUNWIND_HELPER_WAITS,    ///< It waits for the thread to stop, and may have asked it to.
+  CUNWIND_HELPER_HAS_IT,   ///< The thread has stopped; the helper copies and releases it.
+  CUNWIND_HELPER_IS_LEFT,  ///< The parent has given up: when the thread stops, the helper only releases it.
 };
 
 typedef struct cunwind_stop_request {
-  // Asked.
+  // The request.
   pid_t tid;
   cunwind_stack_bounds bounds;
   cunwind_stack_copy *copy;
-  cunwind_async_walk *walk;  ///< Not NULL: this is what is read, and the stack is not copied.
+  cunwind_async_walk *walk;  ///< If not NULL, the helper fills this and does not copy the stack.
   uint64_t timeout_nanoseconds;
-  // Answered. Until the helper has answered, `status` is CUNWIND_FAILED and `error` ECANCELED: what is left when it
-  // died.
+  // The answer. Before it, `status` is CUNWIND_FAILED and `error` ECANCELED, which a helper that dies leaves behind.
   cunwind_status status;
   int error;
   uint64_t held_nanoseconds;
   cunwind_ptrace_registers registers;
-  // Between the two.
+  // Shared while it runs.
   uint32_t may_begin;  ///< Futex. 0: the helper waits for the parent to name it as tracer (Yama).
-  uint32_t phase;      ///< Atomic. The parent leaves a helper that waits, the helper takes a thread that has stopped.
-  uint32_t alive;      ///< Futex, shared: the helper's tid, which the kernel makes 0 when it is gone.
+  uint32_t
+      phase;  ///< Atomic. Either the parent gives the helper up or the helper takes the thread, whichever is first.
+  uint32_t alive;  ///< Futex, shared: the helper's tid, which the kernel makes 0 when it is gone.
 } cunwind_stop_request;
 
 #pragma GCC visibility push(hidden)

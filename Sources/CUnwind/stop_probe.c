@@ -1,4 +1,4 @@
-// Whether the stop works here: tried on a thread made for it.
+// Tries the stop on a thread made for it.
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,8 @@
-// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status and schedstat, kept open, parsed by hand.
+// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open, parsed by hand.
+//
+// Any of these files may be missing, or empty: sandboxes (gVisor) have fewer than Linux, and those that show addresses are
+// root's in a process that is not dumpable. A missing file costs only what no other file says. It never means that the
+// thread has ended: only the missing directory does.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,27 +15,49 @@
 #include "engine.h"
 #include "raw_system_call.h"
 
-static int open_file(pid_t tid, const char *name) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)tid, name);
+static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) {
+  char path[CUNWIND_PROC_PATH_BYTES + 64];
+  snprintf(path, sizeof path, "%s/task/%d/%s", engine->proc_directory, (int)tid, name);
   return open(path, O_RDONLY | O_CLOEXEC);
 }
+
+static bool exists(const char *path) { return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0; }
+
+// The thread's directory, not tgkill(2) with signal 0: a capture must not look like a signal to a filter or a tracer. Without
+// /proc nothing says that a thread has ended. Not snprintf(3), which is not async-signal-safe.
+static bool is_thread_of_this_process(pid_t tid) {
+  static const char directory[] = "/proc/self/task";
+  char path[sizeof directory + 16], digits[12];
+  size_t count = 0, length = sizeof directory - 1;
+  memcpy(path, directory, length);
+  path[length++] = '/';
+  do digits[count++] = (char)('0' + tid % 10);
+  while ((tid /= 10) > 0);
+  while (count > 0) path[length++] = digits[--count];
+  path[length] = 0;
+  return exists(path) || !exists(directory);
+}
+
+static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
 cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
   thread->tid = tid;
   thread->signal_number = engine->signal_number;
-  thread->status_file = open_file(tid, "status");
-  int error = errno == ENOENT ? ESRCH : errno;
-  thread->system_call_file = thread->status_file < 0 ? -1 : open_file(tid, "syscall");
-  // proc(5): in a process that is not dumpable these files are root's. Then there is no read, but all else works.
-  if (thread->status_file >= 0 && (thread->system_call_file >= 0 || errno == EACCES)) {
-    thread->slices_file = open_file(tid, "schedstat");
-    return thread;
+  int *const files[] = {&thread->status_file, &thread->system_call_file, &thread->slices_file, &thread->wait_file};
+  static const char *const names[] = {"status", "syscall", "schedstat", "wchan"};
+  int error = tid > 0 && is_thread_of_this_process(tid) ? 0 : ESRCH;
+  for (size_t index = 0; index < sizeof files / sizeof *files; index++) {
+    *files[index] = -1;
+    // The last one stands in for the second.
+    if (error != 0 || (files[index] == &thread->wait_file && thread->system_call_file >= 0)) continue;
+    *files[index] = open_file(engine, tid, names[index]);
+    if (*files[index] < 0 && is_out_of_descriptors(errno)) error = errno;
   }
-  if (thread->status_file >= 0) error = errno == ENOENT ? ESRCH : errno;
-  thread->slices_file = -1;
+  // It may have ended meanwhile, and then its files are missing because of that.
+  if (error == 0 && thread->status_file < 0 && !is_thread_of_this_process(tid)) error = ESRCH;
+  if (error == 0) return thread;
   cunwind_thread_close(thread);
   errno = error;
   return NULL;
@@ -42,6 +68,7 @@ void cunwind_thread_close(cunwind_thread *thread) {
   if (thread->status_file >= 0) close(thread->status_file);
   if (thread->system_call_file >= 0) close(thread->system_call_file);
   if (thread->slices_file >= 0) close(thread->slices_file);
+  if (thread->wait_file >= 0) close(thread->wait_file);
   free(thread);
 }
 
@@ -78,18 +105,18 @@ static bool take_number(const char **at, int base, uint64_t *number) {
 }
 
 // proc_pid_syscall(5): "running", or "-1 SP PC", or the number, six arguments, SP and PC.
-static void parse_system_call(const char *text, cunwind_thread_status *look) {
+static void parse_system_call(const char *text, cunwind_thread_status *thread_status) {
   uint64_t number = 0;
   bool is_outside = text[0] == '-' && text[1] == '1';
   if (is_outside) text += 2;
   else if (!take_number(&text, 10, &number)) return;
   for (int index = 0; !is_outside && index < 6; index++) {
-    if (!take_number(&text, 16, &look->arguments[index])) return;
+    if (!take_number(&text, 16, &thread_status->arguments[index])) return;
   }
-  if (!take_number(&text, 16, &look->stack_pointer) || !take_number(&text, 16, &look->pc)) return;
-  look->system_call = is_outside ? -1 : (int64_t)number;
+  if (!take_number(&text, 16, &thread_status->stack_pointer) || !take_number(&text, 16, &thread_status->pc)) return;
+  thread_status->system_call = is_outside ? -1 : (int64_t)number;
   // A thread that is just being made, and a kernel thread, have neither.
-  look->is_blocked = look->stack_pointer != 0 && look->pc != 0;
+  thread_status->is_blocked = thread_status->stack_pointer != 0 && thread_status->pc != 0;
 }
 
 static const char *after(const char *text, const char *label) {
@@ -98,37 +125,52 @@ static const char *after(const char *text, const char *label) {
 }
 
 // proc_pid_status(5). The name comes first and has its line breaks escaped, so it can't be taken for another field.
-static bool parse_status(const char *text, int signal_number, cunwind_thread_status *look) {
+static void parse_status(const char *text, int signal_number, cunwind_thread_status *thread_status) {
   const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
   const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
   const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
   uint64_t mask = 0;
-  if (!state) return false;
-  look->state = *state;
-  if (blocked && take_number(&blocked, 16, &mask)) look->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
-  return voluntary && involuntary && take_number(&voluntary, 10, &look->voluntary_switches) &&
-         take_number(&involuntary, 10, &look->involuntary_switches);
+  if (state) thread_status->state = *state;
+  if (blocked && take_number(&blocked, 16, &mask)) thread_status->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
+  thread_status->counts_switches = voluntary && involuntary &&
+                                   take_number(&voluntary, 10, &thread_status->voluntary_switches) &&
+                                   take_number(&involuntary, 10, &thread_status->involuntary_switches);
 }
 
-// An open file of /proc/<tid> stays with its thread: after that one's end a read gives ESRCH, whoever has the id then.
+// An open file of /proc/<tid> stays with its thread: after the thread's end a read gives ESRCH, even if another thread has
+// the id by then. Where no file can be read, only the directory says whether there is such a thread.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
-  int file = thread->system_call_file >= 0 ? thread->system_call_file : thread->status_file;
+  int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
   char first;
-  return cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) > 0;
+  if (file >= 0 && cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) == -ESRCH) return false;
+  return is_thread_of_this_process(thread->tid);
 }
 
-bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *look) {
-  if (read_all(thread->status_file, thread->text, sizeof thread->text) <= 0) return false;
-  return parse_status(thread->text, thread->signal_number, look) && look->state != 'Z' && look->state != 'X';
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  long got = thread->status_file < 0 ? 0 : read_all(thread->status_file, thread->text, sizeof thread->text);
+  if (got == -ESRCH) return false;
+  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  parse_status(thread->text, thread->signal_number, thread_status);
+  return thread_status->state != 'Z' && thread_status->state != 'X';
 }
 
-bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *look) {
-  look->is_blocked = false;
-  look->system_call = -1;
-  if (thread->system_call_file < 0) return true;
-  if (read_all(thread->system_call_file, thread->text, sizeof thread->text) <= 0) return false;
-  parse_system_call(thread->text, look);
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  thread_status->is_blocked = thread_status->shows_system_call = false;
+  thread_status->system_call = -1;
+  long got = thread->system_call_file < 0 ? 0 : read_all(thread->system_call_file, thread->text, sizeof thread->text);
+  if (got == -ESRCH) return false;
+  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  thread_status->shows_system_call = true;
+  parse_system_call(thread->text, thread_status);
   return true;
+}
+
+// proc_pid_wchan(5): the kernel's function that the thread waits in, or "0" where it is not shown.
+static void read_wait(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  if (thread->wait_file < 0 || read_all(thread->wait_file, thread->text, sizeof thread->text) <= 0) return;
+  if (strcmp(thread->text, "0") == 0) return;
+  snprintf(thread_status->waits_in, sizeof thread_status->waits_in, "%.*s", (int)strcspn(thread->text, "\n"),
+           thread->text);
 }
 
 // Time on CPU, time ready, time slices. All 0 where the kernel does not count (proc_pid_schedstat).
@@ -142,8 +184,11 @@ uint64_t cunwind_thread_slices(cunwind_thread *thread) {
   return number;
 }
 
-cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *look) {
-  memset(look, 0, sizeof *look);
-  bool is_there = cunwind_thread_read_status(thread, look) && cunwind_thread_read_system_call(thread, look);
-  return is_there ? CUNWIND_OK : CUNWIND_NO_SUCH_THREAD;
+cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  memset(thread_status, 0, sizeof *thread_status);
+  if (!cunwind_thread_read_status(thread, thread_status) || !cunwind_thread_read_system_call(thread, thread_status)) {
+    return CUNWIND_NO_SUCH_THREAD;
+  }
+  if (!thread_status->shows_system_call) read_wait(thread, thread_status);
+  return CUNWIND_OK;
 }

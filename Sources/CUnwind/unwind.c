@@ -84,7 +84,7 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
   return false;
 }
 
-// A call through a bad pointer: PC is nowhere, and the return address still where the call put it.
+// A call through a bad pointer: PC is in no image, and the return address is still where the call put it.
 static cunwind_step step_back_from_bad_call(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                             cunwind_registers *to) {
   *to = *from;
@@ -111,7 +111,7 @@ static cunwind_step step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regist
   return cunwind_step_by_cfi(unwinder, &completed, is_exact, to);
 }
 
-// One step by whatever works, in the order of trust. `*source` tells what did.
+// One step by the most trustworthy way that works. `*source` says which.
 static cunwind_step step_outwards(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                   cunwind_registers *to, uint8_t *source) {
   *source = CUNWIND_FRAME_CFI;

@@ -13,21 +13,16 @@
 #include "registers.h"
 #include "stack_copy.h"
 
-/// Frames that are stepped through at most, counting those beyond CUNWIND_MAX_FRAMES. The smallest frame has 16 bytes,
+/// The most frames of one unwind, counting those beyond CUNWIND_MAX_FRAMES. The smallest frame has 16 bytes,
 /// and so CUNWIND_MAX_STACK_BYTES hold no more than this.
 #define CUNWIND_MAX_STEPS 65536u
-/// Words that the call-site scan looks at. libdispatch's largest frame without unwind information has about 80.
+/// Words that the call-site scan reads at most. libdispatch's largest frame without unwind information has about 80.
 #define CUNWIND_SCAN_WORDS 512u
 
 typedef struct cunwind_unwinder {
   const cunwind_modules *modules;
   cunwind_page_cache *pages;
   const cunwind_stack_copy *copy;  ///< Set before each unwind.
-  struct unw_addr_space *space;
-  // While libunwind makes one step: what its accessors answer from, and why they could not.
-  const cunwind_registers *stepping;
-  uint64_t stepping_pc;
-  bool asked_unknown;  ///< It asked for a register that is not known.
   cunwind_end failure;
   uint64_t missing;  ///< The address that could not be read, when that is the failure.
 } cunwind_unwinder;
@@ -38,22 +33,15 @@ typedef enum cunwind_step {
   CUNWIND_STEP_OUTERMOST,         ///< This was the thread's first function.
   CUNWIND_STEP_NO_INFO,           ///< No unwind information covers the PC, or none that can be used.
   CUNWIND_STEP_UNKNOWN_REGISTER,  ///< It needs a register that is not known.
-  CUNWIND_STEP_NO_MEMORY          ///< It needs memory that is not there: `failure` says which kind.
+  CUNWIND_STEP_NO_MEMORY          ///< It needs memory that cannot be read; `failure` says why.
 } cunwind_step;
 
 #pragma GCC visibility push(hidden)
 
-/// False with errno. Async-signal-safe: no.
-bool cunwind_unwinder_init(cunwind_unwinder *unwinder, const cunwind_modules *modules, cunwind_page_cache *pages);
-void cunwind_unwinder_destroy(cunwind_unwinder *unwinder);
-
-/// Forgets what was learned from images: call when one has come or gone.
-void cunwind_unwinder_flush(cunwind_unwinder *unwinder);
-
 /// Unwinds the copy, from `start` outwards. Every field of `stack` is set. Bounded; never faults on any input.
 void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack);
 
-/// Reads what a stack or an image holds: the copy, or memory of an image.
+/// Reads bytes of the copied stack, or of an image.
 bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size);
 
 // ---- One step, by its source ----------------------------------------------------------------------------------------
@@ -69,16 +57,16 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
 /// The function around `pc` by the images' unwind tables. False: none is known.
 bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *start, uint64_t *end);
 
-// ---- What an architecture knows -------------------------------------------------------------------------------------
+// ---- Per architecture ------------------------------------------------------------------------------------------------
 
-/// Whether the instruction before `address` is a call, in code of an image. `*target`: where it goes, 0 when that is
-/// decided at run time. `target` may be NULL.
+/// Whether the instruction before `address` is a call, in code of an image. `*target`: the address that it calls, 0 when
+/// that is decided at run time. `target` may be NULL.
 bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target);
 
-/// Where a call's target leads when it is only a linkage stub; else the target itself.
+/// The function behind a linkage stub, if the call's target is one; else the target itself.
 uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target);
 
-/// A saved return address with what the hardware may have added to it taken off.
+/// A saved return address without the bits that the hardware may have added.
 uint64_t cunwind_strip(uint64_t address);
 
 /// Whether `pc` is at the code that a signal handler returns to.

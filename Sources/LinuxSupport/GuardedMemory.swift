@@ -29,6 +29,15 @@ extension MemoryReading {
         bytes(at: address, count: 4).map { Int32(bitPattern: $0.reversed().reduce(0) { $0 << 8 | UInt32($1) }) }
     }
 
+    /// `count` 32-bit integers from `address` on.
+    package func integers(at address: UInt64, count: Int) -> [Int32]? {
+        bytes(at: address, count: count * 4).map { bytes in
+            stride(from: 0, to: bytes.count - 3, by: 4).map { at in
+                Int32(bitPattern: (0..<4).reversed().reduce(0) { $0 << 8 | UInt32(bytes[at + $1]) })
+            }
+        }
+    }
+
     /// The C string at `address`, of at most 255 bytes.
     ///
     /// Longer ones are cut; `nil` for none.

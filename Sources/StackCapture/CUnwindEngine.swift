@@ -69,8 +69,22 @@ package final class CUnwindEngine: CaptureEngine {
             forget(thread)
             throw .noSuchThread
         }
-        guard status.is_blocked else { return ThreadStatus(state: .running) }
         let isUninterruptible = status.state == CChar(UInt8(ascii: "D"))
+        guard status.shows_system_call else {
+            guard isUninterruptible || status.state == CChar(UInt8(ascii: "S")) else {
+                return ThreadStatus(state: .running)
+            }
+            let restarts = withUnsafePointer(to: &status.waits_in) { name in
+                // CUNWIND_WAIT_NAME_BYTES characters, of which the last one is 0.
+                name.withMemoryRebound(to: CChar.self, capacity: Int(CUNWIND_WAIT_NAME_BYTES)) {
+                    cunwind_wait_restarts_after_stop($0)
+                }
+            }
+            return ThreadStatus(
+                state: isUninterruptible ? .uninterruptible : .blocked, isInterruptedByStop: !restarts, isOpaque: true
+            )
+        }
+        guard status.is_blocked else { return ThreadStatus(state: .running) }
         return ThreadStatus(
             state: isUninterruptible ? .uninterruptible : .blocked,
             systemCall: status.system_call < 0 ? nil : Int(status.system_call),
@@ -98,6 +112,7 @@ package final class CUnwindEngine: CaptureEngine {
         case CUNWIND_MOVED: throw .moved
         case CUNWIND_REFUSED: throw .refused(errno: info.error)
         case CUNWIND_TIMED_OUT: throw .timedOut
+        case CUNWIND_NOT_SHOWN: throw .unknownSystemCall
         case CUNWIND_SIGNAL_BLOCKED: throw .signalBlocked
         default: throw .failed(errno: info.error)
         }
@@ -221,7 +236,7 @@ extension CUnwindEngine {
         if let known = threads[thread] { return known }
         if threads.count >= threadsBeforeTidying { tidy() }
         guard let handle = cunwind_thread_open(engine, thread) else {
-            throw errno == ESRCH || errno == ENOENT ? .noSuchThread : .failed(errno: errno)
+            throw errno == ESRCH ? .noSuchThread : .failed(errno: errno)
         }
         threads[thread] = handle
         return handle

@@ -25,6 +25,8 @@ package enum CaptureFailure: Error, Equatable {
     case moved
     case refused(errno: Int32)
     case timedOut
+    /// The thread waits, in a system call that is not known.
+    case unknownSystemCall
     case signalBlocked
     case failed(errno: Int32)
 }

@@ -22,7 +22,9 @@ package final class ThreadCapture: StackCapturing {
         for _ in 0..<Self.maximumLooks {
             do throws(CaptureFailure) {
                 let status = try engine.status(of: thread)
-                for method in policy.methods(for: status) {
+                let methods = policy.methods(for: status)
+                if methods.isEmpty { failure = .unknownSystemCall }
+                for method in methods {
                     var stack = try engine.capture(thread, by: method)
                     stack.threadState = status.state
                     if stack.isComplete { return stack }
@@ -56,6 +58,7 @@ extension CaptureError {
         case .noSuchThread: self.init(description: "the thread has ended", isThreadGone: true)
         case .notBlocked, .moved: self.init(description: "the thread kept moving while it was read")
         case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
+        case .unknownSystemCall: self.init(description: "the system call that the thread waits in is not known here")
         case .timedOut: self.init(description: "the thread did not answer in time")
         case .signalBlocked: self.init(description: "no stack: signal blocked")
         case .failed(let error): self.init(description: "the capture failed: \(String(cString: strerror(error)))")

@@ -5,4 +5,8 @@ package struct ThreadStatus: Equatable {
     var systemCall: Int?
     /// Whether a stop would make that call end with EINTR (signal(7)).
     var isInterruptedByStop = false
+    /// Whether the kernel shows no more of the thread than that it waits, so that it cannot be read.
+    ///
+    /// If its call may be one that a stop interrupts, `isInterruptedByStop` is true.
+    var isOpaque = false
 }

@@ -33,23 +33,22 @@ package struct ReportSymbolication {
     ///
     /// - Parameters:
     ///   - report: The report.
-    ///   - whenLate: Is given the report as far as it has come, if the time limit is reached before its end.
-    ///   - meanwhile: Is called before each address, for what cannot wait until all have been looked up.
+    ///   - whenLate: Takes the report as far as it has come, if the time limit is reached before its end.
     package func symbolicate(
-        _ report: StallReport, whenLate: (StallReport) -> Void, meanwhile: () -> Void = {}
+        _ report: StallReport, whenLate: (StallReport) -> Void
     ) -> StallReport {
         let start = monotonicNow()
-        let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit, meanwhile)
+        let (inTime, isFinished) = symbolicate(report, deadline: start &+ timeLimit)
         if isFinished { return inTime }
         whenLate(inTime)
-        return symbolicate(report, deadline: start &+ max(timeout, timeLimit), meanwhile).report
+        return symbolicate(report, deadline: start &+ max(timeout, timeLimit)).report
     }
 
     private func symbolicate(
-        _ report: StallReport, deadline: UInt64, _ meanwhile: () -> Void
+        _ report: StallReport, deadline: UInt64
     ) -> (report: StallReport, isFinished: Bool) {
         var pass = Pass(self, report, deadline: deadline)
-        let stacks = report.stacks.map { pass.stack($0, meanwhile) }
+        let stacks = report.stacks.map { pass.stack($0) }
         var result = report
         result.stacks = stacks
         result.frames = pass.frames
@@ -93,11 +92,10 @@ package struct ReportSymbolication {
         }
 
         /// The stack with each frame looked up, as indices into ``frames``.
-        mutating func stack(_ stack: [Int], _ meanwhile: () -> Void) -> [Int] {
+        mutating func stack(_ stack: [Int]) -> [Int] {
             var result: [Int] = []
             var inlined: [StallReport.Frame] = []
             for index in stack {
-                meanwhile()
                 let frame = report.frames[index]
                 if frame.isInlined == true {
                     // Known from an earlier symbolication; its function's frame, which comes next, is looked up.

@@ -1,4 +1,4 @@
-// A thread that blocks in one call again and again, and counts what the call said.
+// A thread that blocks in one call again and again, and counts the results.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -55,7 +55,7 @@ static void *block_again_and_again(void *context) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGUSR2);  // What sigtimedwait waits for.
-  // Not what it inherits: a test that dispatch runs has a mask that blocks nearly everything.
+  // Not the inherited mask: on a thread of dispatch it blocks nearly every signal.
   pthread_sigmask(SIG_SETMASK, &set, NULL);
   __atomic_store_n(&blocker->tid, gettid(), __ATOMIC_RELEASE);
   while (!is_stopping(blocker)) {

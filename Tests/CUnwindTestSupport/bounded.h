@@ -1,4 +1,4 @@
-// Waits that end, and the clock for them, so that a test whose thread or child is left stopped fails and does not hang.
+// Bounded waits, and their clock: a test whose thread or child is left stopped fails instead of hanging.
 
 #ifndef CUNWIND_BOUNDED_H
 #define CUNWIND_BOUNDED_H
@@ -19,8 +19,8 @@ bool cunwind_test_join(pthread_t thread);
 /// or the error number of waitpid(2).
 int cunwind_test_await_child(pid_t child, int *status);
 
-/// Whether a capture by stop failed because its helper was given no CPU: within the bound, or, since an earlier one, not
-/// even to die. A machine that is short of CPUs does that, and it is no fault of the capture.
+/// Whether a capture by stop failed only because its helper, or an earlier one that has to end first, got no CPU in time.
+/// That happens on a busy machine.
 bool cunwind_test_had_no_time(cunwind_status status, const cunwind_capture_info *info);
 
 #endif

@@ -1,5 +1,5 @@
-// Captures threads that hold the process' locks, and looks for what a stop could break: a lock held for ever, a child
-// lost, a file or a process left over.
+// Captures threads that hold the process's locks, and checks for what a stop could break: a lock held forever, a lost
+// child, a file or a process left over.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -31,7 +31,7 @@ static uint64_t reap_what_is_left(void) {
   return count;
 }
 
-// Standard output to /dev/null, so that threads can print to it. Returns what leads back, or -1.
+// Standard output to /dev/null, so that threads can print to it. Returns a duplicate of it, or -1.
 static int silence_output(void) {
   fflush(stdout);
   int output = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -49,13 +49,13 @@ static void restore_output(int output) {
 }
 
 static void capture(cunwind_engine *engine, const cunwind_test_churner *churner, cunwind_stack *stack,
-                    cunwind_test_hunt_result *result) {
+                    cunwind_test_stress_result *result) {
   cunwind_capture_info info;
   cunwind_thread *thread = cunwind_thread_open(engine, churner->tid);
   if (!thread) return;
   for (int count = 0; count < 20; count++) {
     cunwind_engine_refresh_images(engine);
-    // The policy's order. A thread that runs, or moves on, is no failure of a read.
+    // The policy's order. A read may fail because the thread runs.
     if (cunwind_capture_read(engine, thread, stack, &info) == CUNWIND_OK) result->reads++;
     cunwind_status status = cunwind_capture_stop(engine, thread, stack, &info);
     if (info.held_nanoseconds > result->slowest_held_nanoseconds) {
@@ -81,13 +81,11 @@ static void capture(cunwind_engine *engine, const cunwind_test_churner *churner,
   cunwind_thread_close(thread);
 }
 
-cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds) {
+cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds) {
   static cunwind_test_churner churners[CUNWIND_TEST_CHURNERS];
   static cunwind_stack stack;
-  cunwind_test_hunt_result result;
+  cunwind_test_stress_result result;
   memset(&result, 0, sizeof result);
-  // libunwind opens two files for good with the first address space.
-  cunwind_engine_destroy(cunwind_engine_create(27));
   int64_t files = open_files();
   cunwind_engine *engine = cunwind_engine_create(27);
   int output = silence_output();

@@ -67,7 +67,7 @@ static void vfork_and_wait(cunwind_test_churner *self) {
   await(self, child);
 }
 
-// To where the hunt has led standard output.
+// To /dev/null, where the stress test has sent standard output.
 static void print(cunwind_test_churner *self) {
   for (int index = 0; index < 50; index++) printf("%d %s %f\n", index, "text", (double)self->rounds);
   fflush(stdout);

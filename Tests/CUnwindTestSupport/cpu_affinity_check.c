@@ -1,4 +1,4 @@
-// Which processors the helper may be on, and the thread that made it afterwards; and how a thread leaves one.
+// The processors that helpers and their maker may be on, and a thread that leaves one.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -76,7 +76,7 @@ static void *leave(void *context) {
   cunwind_test_leaving_result *result = leaving->result;
   cpu_set_t all, only, after;
   if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) return NULL;
-  // Bound while it asks where it is, and free again: what moves it then is asked for, or the scheduler's doing.
+  // Bound while it reads its processor, then free again.
   int here = sched_getcpu();
   bind_to(here, &only);
   result->leaves_its_only = cunwind_engine_leave_processor(leaving->engine, here);

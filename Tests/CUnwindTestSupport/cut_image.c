@@ -1,4 +1,4 @@
-// An image whose file is cut short while it is mapped, as by someone who copies a new version over it.
+// An image whose file is cut short while it is mapped, as when a new version is copied over it.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>

@@ -28,8 +28,8 @@ static void wait_for(const cunwind_test_fixture *f, const uint32_t *flag, uint32
   }
 }
 
-// A lock is handed to and fro: the feeder takes it, the blocker sees that and blocks, the feeder lets go, the blocker
-// gets it and says so. Without this the two would race for it.
+// The feeder takes the lock, the blocker sees that and blocks, the feeder releases it, the blocker gets it and reports
+// that. Without these steps the two would race for it.
 static void wait_until_held(const cunwind_test_fixture *f) { wait_for(f, &f->is_held, 1); }
 static void say_passed(cunwind_test_fixture *f) { __atomic_store_n(&f->is_held, 0, __ATOMIC_RELEASE); }
 static void hold_a_while(cunwind_test_fixture *f) {

@@ -41,7 +41,7 @@ static bool fill_backlog(const char *abstract_name) {
   for (int tries = 0; tries < 16; tries++) {
     int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (file < 0) return false;
-    // A connection that nobody has accepted stays in the backlog when its other end is closed.
+    // A connection that was not accepted stays in the backlog when its other end is closed.
     bool is_full = connect(file, (struct sockaddr *)&address, sizeof address) < 0 && errno == EAGAIN;
     close(file);
     if (is_full) return true;

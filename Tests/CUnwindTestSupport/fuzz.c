@@ -1,4 +1,4 @@
-// Stacks that no compiler made, through the unwinder: no input may crash it or keep it busy.
+// Damaged stacks: no input may crash the unwinder or keep it busy.
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -6,6 +6,7 @@
 
 #include "../../Sources/CUnwind/engine.h"
 #include "CUnwindTestSupport.h"
+#include "random_numbers.h"
 
 /// Real stacks that are changed, and how much of each is kept: small, so that a million go by in a minute or two.
 #define SEEDS 6
@@ -17,14 +18,6 @@ typedef struct seed {
   uint64_t length;
   uint8_t bytes[SEED_BYTES];
 } seed;
-
-// xorshift64* (Vigna 2016): the same numbers for the same seed on every machine.
-static uint64_t next_random(uint64_t *state) {
-  *state ^= *state >> 12;
-  *state ^= *state << 25;
-  *state ^= *state >> 27;
-  return *state * 0x2545f4914f6cdd1dull;
-}
 
 static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint32_t depth, seed *seed) {
   static cunwind_stack stack;
@@ -44,9 +37,9 @@ static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint
   return is_taken;
 }
 
-// A value of the kinds that lead an unwinder on: code, stack, nearly either, nothing.
+// A value that an unwinder may follow: an address of code, of the stack, or near one.
 static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, uint64_t *random) {
-  uint64_t draw = next_random(random), offset = next_random(random);
+  uint64_t draw = cunwind_test_random(random), offset = cunwind_test_random(random);
   const cunwind_module *module = &engine->modules.list[draw / 16 % engine->modules.count];
   switch (draw % 8) {
     case 0:
@@ -108,24 +101,25 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed_number, uint64_t images
   uint64_t random = seed_number * 2 + 1;
   engine->unwinder.copy = &engine->copy;
   for (; result.images < images; result.images++) {
-    const seed *from = &seeds[next_random(&random) % SEEDS];
+    const seed *from = &seeds[cunwind_test_random(&random) % SEEDS];
     cunwind_registers registers = from->registers;
     engine->copy.low = from->low;
-    engine->copy.length = 8 + next_random(&random) % (from->length - 8);
+    engine->copy.length = 8 + cunwind_test_random(&random) % (from->length - 8);
     engine->copy.outer_length = 0;
     memcpy(engine->copy.bytes, from->bytes, engine->copy.length);
-    uint64_t changes = next_random(&random) % 24;
+    uint64_t changes = cunwind_test_random(&random) % 24;
     for (uint64_t change = 0; change < changes; change++) {
-      uint64_t value = tempting_value(engine, from, &random), place = next_random(&random) % (engine->copy.length - 7);
+      uint64_t value = tempting_value(engine, from, &random),
+               place = cunwind_test_random(&random) % (engine->copy.length - 7);
       if (change % 2) place &= ~7ull;
       memcpy(engine->copy.bytes + place, &value, sizeof value);
     }
-    for (uint64_t change = 0, count = next_random(&random) % 4; change < count; change++) {
-      cunwind_set_register(&registers, (int)(next_random(&random) % CUNWIND_REGISTER_COUNT),
+    for (uint64_t change = 0, count = cunwind_test_random(&random) % 4; change < count; change++) {
+      cunwind_set_register(&registers, (int)(cunwind_test_random(&random) % CUNWIND_REGISTER_COUNT),
                            tempting_value(engine, from, &random));
     }
     // As after a read: only SP and PC.
-    if (next_random(&random) % 4 == 0) registers.known = 1ull << CUNWIND_SP | 1ull << CUNWIND_PC;
+    if (cunwind_test_random(&random) % 4 == 0) registers.known = 1ull << CUNWIND_SP | 1ull << CUNWIND_PC;
     uint64_t begin = nanoseconds_now();
     cunwind_unwind(&engine->unwinder, &registers, &stack);
     uint64_t took = nanoseconds_now() - begin;

@@ -64,10 +64,9 @@ static void *send_signals(void *context) {
   return NULL;
 }
 
-static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*disturber)(void *),
-                                             int signal_for_helpers) {
+static cunwind_test_fault_result disturb(uint32_t milliseconds, void *(*disturber)(void *), int signal_for_helpers) {
   static cunwind_stack stack;
-  cunwind_test_disturbed_result result;
+  cunwind_test_fault_result result;
   memset(&result, 0, sizeof result);
   scene scene = {.capturer = gettid(), .signal_for_helpers = signal_for_helpers};
   pthread_t thread;
@@ -105,31 +104,31 @@ static cunwind_test_disturbed_result disturb(uint32_t milliseconds, void *(*dist
   return result;
 }
 
-cunwind_test_disturbed_result cunwind_test_kill_helpers(uint32_t milliseconds) {
+cunwind_test_fault_result cunwind_test_kill_helpers(uint32_t milliseconds) {
   return disturb(milliseconds, signal_helpers, SIGKILL);
 }
 
-cunwind_test_disturbed_result cunwind_test_stop_helpers(uint32_t milliseconds) {
+cunwind_test_fault_result cunwind_test_stop_helpers(uint32_t milliseconds) {
   return disturb(milliseconds, signal_helpers, SIGSTOP);
 }
 
-cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds) {
+cunwind_test_fault_result cunwind_test_signal_storm(uint32_t milliseconds) {
   struct sigaction action, before;
   memset(&action, 0, sizeof action);
   action.sa_handler = count_signal;
   action.sa_flags = SA_RESTART;
   sigaction(SIGRTMIN + 7, &action, &before);
   arrived_signals = 0;
-  cunwind_test_disturbed_result result = disturb(milliseconds, send_signals, 0);
+  cunwind_test_fault_result result = disturb(milliseconds, send_signals, 0);
   sigaction(SIGRTMIN + 7, &before, NULL);
   result.lost = result.disturbances - __atomic_load_n(&arrived_signals, __ATOMIC_RELAXED);
   return result;
 }
 
-cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds) {
-  cunwind_test_disturbed_result result;
+cunwind_test_fault_result cunwind_test_job_control(uint32_t milliseconds) {
+  cunwind_test_fault_result result;
   memset(&result, 0, sizeof result);
-  cunwind_test_disturbed_result *shared =
+  cunwind_test_fault_result *shared =
       mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return result;
   pid_t child = fork();

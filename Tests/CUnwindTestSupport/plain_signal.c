@@ -1,4 +1,4 @@
-// What other monitors do to a thread: a signal. The reference that the captures are held against.
+// A signal to a thread, as other monitors send it: the reference for the captures.
 
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,36 +1,20 @@
-// What is left where ptrace is refused: a child process under a seccomp filter, as in many containers.
+// Captures in a child process under a seccomp filter, as in many containers.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
 #include "bounded.h"
+#include "seccomp_filter.h"
 
-static int refuse(uint32_t call, uint32_t action) {
-  struct sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, action),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  struct sock_fprog filter = {sizeof rules / sizeof rules[0], rules};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return -1;
-  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
-}
-
-static uint32_t refusal(bool kills) { return kills ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM; }
+static uint32_t refusal(bool kills) { return cunwind_test_refusal_by(kills ? 0 : EPERM); }
 
 static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   static cunwind_stack stack;
@@ -70,7 +54,7 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   if (shared == MAP_FAILED) return false;
   pid_t child = fork();
   if (child == 0) {
-    if (refuse(SYS_ptrace, refusal(kills)) < 0) _exit(1);
+    if (cunwind_test_refuse(SYS_ptrace, refusal(kills)) < 0) _exit(1);
     capture_without_ptrace(shared);
     _exit(0);
   }
@@ -82,11 +66,11 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   return child > 0 && status == 0;
 }
 
-// Has a child under a filter for `call` exit with 1 if `body` is true, else with 0. Returns how it ended.
-static int exit_status_under_filter(uint32_t call, bool kills, bool (*body)(void)) {
+// Runs `body` in a child under a filter for `call`, by which that fails with `error` or kills (0). Returns how it ended.
+static int run_under_filter(uint32_t call, int error, bool (*body)(void)) {
   pid_t child = fork();
   if (child == 0) {
-    if (refuse(call, refusal(kills)) < 0) _exit(2);
+    if (cunwind_test_refuse(call, cunwind_test_refusal_by(error)) < 0) _exit(2);
     _exit(body());
   }
   int status = -1;
@@ -94,8 +78,12 @@ static int exit_status_under_filter(uint32_t call, bool kills, bool (*body)(void
   return status;
 }
 
-int cunwind_test_prompt_under_filter(bool kills) {
-  return exit_status_under_filter(SYS_sched_setattr, kills, cunwind_request_short_slice);
+int cunwind_test_run_without_vm_readv(int error, bool (*body)(void)) {
+  return run_under_filter(SYS_process_vm_readv, error, body);
+}
+
+int cunwind_test_short_slice_under_filter(bool kills) {
+  return run_under_filter(SYS_sched_setattr, kills ? 0 : EPERM, cunwind_request_short_slice);
 }
 
 static bool captures_nothing_whole(void) {
@@ -111,5 +99,5 @@ static bool captures_nothing_whole(void) {
 }
 
 int cunwind_test_stop_under_filter(bool kills) {
-  return exit_status_under_filter(SYS_sched_setaffinity, kills, captures_nothing_whole);
+  return run_under_filter(SYS_sched_setaffinity, kills ? 0 : EPERM, captures_nothing_whole);
 }

@@ -12,7 +12,7 @@
 
 #include "CUnwindTestSupport.h"
 
-// clone(2): which id a child gets is the privilege of whoever may restore a process. Returns like fork(2).
+// clone3(2) lets a process with CAP_CHECKPOINT_RESTORE choose a child's id. Returns like fork(2).
 static pid_t fork_with_id(pid_t id) {
   struct clone_args arguments;
   memset(&arguments, 0, sizeof arguments);

@@ -1,4 +1,4 @@
-// A thread that asks to run promptly, and what the kernel then says of it.
+// A thread that asks for short slices, and its scheduling attributes afterwards.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -42,7 +42,7 @@ static void *ask(void *context) {
   return NULL;
 }
 
-bool cunwind_test_prompt(int nice, cunwind_test_scheduling *before, cunwind_test_scheduling *after) {
+bool cunwind_test_short_slice(int nice, cunwind_test_scheduling *before, cunwind_test_scheduling *after) {
   run run = {.nice = nice, .before = before, .after = after};
   pthread_t thread;
   if (pthread_create(&thread, NULL, ask, &run) != 0) return false;

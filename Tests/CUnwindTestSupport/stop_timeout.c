@@ -1,4 +1,4 @@
-// A thread that is asked to stop while it gets no CPU, in a call that returns EINTR if it is asked and nobody is there.
+// A thread that is asked to stop while it gets no CPU, in a call that returns EINTR after such a request.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -72,8 +72,8 @@ static cunwind_status capture_starved(cunwind_engine *engine, starved *scene) {
   return status;
 }
 
-cunwind_test_starved_result cunwind_test_starved(void) {
-  cunwind_test_starved_result result = {.capture = CUNWIND_FAILED, .wait_error = -1};
+cunwind_test_stop_timeout_result cunwind_test_stop_timeout(void) {
+  cunwind_test_stop_timeout_result result = {.capture = CUNWIND_FAILED, .wait_error = -1};
   cpu_set_t all;
   pthread_t waiter;
   starved scene;

@@ -1,4 +1,4 @@
-// Threads in postures that a stack is hard to take from.
+// Threads in states in which a stack is hard to capture.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -140,7 +140,7 @@ static uint64_t return_address_in_libc(void) {
 
 static void spin_below_leftover(cunwind_test_thread *thread_state) {
   uint64_t word = return_address_in_libc();
-  // Without it there is nothing to be misled by: the thread_state makes no round, and the test fails.
+  // Without such a word the thread makes no round, and the test fails.
   if (word) cunwind_test_call_with_local(thread_state, spin, word);
 }
 
@@ -203,7 +203,7 @@ bool cunwind_test_thread_contains(uint64_t address) {
 
 static void *pose(void *context) {
   cunwind_test_thread *thread_state = context;
-  // The mask is inherited, and a test that dispatch runs has one that blocks nearly everything.
+  // Not the inherited mask: on a thread of dispatch it blocks nearly every signal.
   sigset_t mask;
   sigemptyset(&mask);
   if (thread_state->posture == CUNWIND_TEST_BLOCKING_SIGNALS) sigfillset(&mask);

@@ -4,7 +4,7 @@ import Testing
 
 /// Neither the helper nor the watchdog waits for the monitored thread on its processor.
 @Suite(.serialized) struct CPUAffinityTests {
-    @Test func theHelperStaysWhereItsMakerIs() throws {
+    @Test func `the helper stays on its maker's processor`() throws {
         var result = cunwind_test_placement_result()
         try #require(cunwind_test_placement(&result))
         #expect(result.captures > 0)
@@ -13,15 +13,15 @@ import Testing
         #expect(result.roams, "the thread that made the helpers stayed bound")
     }
 
-    /// Service managers' filters for "resources" have the call in them, and kill by default.
+    /// Service managers' filters for "@resources" include the call, and kill by default.
     @Test(arguments: [false, true])
-    func whereAFilterForbidsItTheThreadIsCapturedAllTheSame(kills: Bool) {
+    func `a filter against affinity does not prevent captures`(kills: Bool) {
         #expect(cunwind_test_stop_under_filter(kills) == 0)
     }
 
-    /// The watchdog does so, where it would wait for the thread that it watches.
+    /// The watchdog leaves the monitored thread's processor so as not to wait for it.
     @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "needs two processors"))
-    func aThreadLeavesItsProcessorAndMayComeBack() throws {
+    func `a thread leaves its processor and may come back`() throws {
         var result = cunwind_test_leaving_result()
         try #require(cunwind_test_leaving(&result))
         #expect(result.leaves_own)

@@ -14,8 +14,15 @@ final class CaptureEngine {
     private let buffer: UnsafeMutablePointer<cunwind_stack>
     private(set) var info = cunwind_capture_info()
 
-    init(thread tid: pid_t) throws {
-        engine = try #require(cunwind_engine_create(SIGPROF))
+    /// `proc`: A directory that stands in for /proc/self.
+    init(thread tid: pid_t, proc: String? = nil) throws {
+        var options = cunwind_options()
+        options.signal_number = SIGPROF
+        // free(3) takes nil.
+        let directory = proc.flatMap { strdup($0) }
+        defer { free(directory) }
+        options.proc_directory = directory.map { UnsafePointer($0) }
+        engine = try #require(cunwind_engine_create_with(&options))
         thread = try #require(cunwind_thread_open(engine, tid))
         buffer = .allocate(capacity: 1)
         buffer.initialize(to: cunwind_stack())

@@ -1,16 +1,44 @@
 import CUnwind
 import CUnwindTestSupport
+import Foundation
 import Testing
 
-/// Stacks and registers that no compiler made: the unwinder ends each of them, keeps its rules and does not crash.
+/// The unwinder survives damaged stacks, registers and unwind tables.
 @Suite struct FuzzTests {
+    static let fixedSeed: UInt64 = 20_261_121
+
+    /// `STALLWATCH_FUZZ_SEED`, or in continuous integration (`CI`) the day, or a fixed number.
+    static func seed(from environment: [String: String], now: Date = Date()) -> UInt64 {
+        if let chosen = environment["STALLWATCH_FUZZ_SEED"].flatMap({ UInt64($0) }) { return chosen }
+        return environment["CI"] == nil ? fixedSeed : UInt64(now.timeIntervalSince1970 / 86_400)
+    }
+
     @Test func aMillionDamagedStacksAreUnwound() {
-        let result = cunwind_test_fuzz(20_261_121, 1_000_000)
+        let seed = Self.seed(from: ProcessInfo.processInfo.environment)
+        print("fuzz: seed \(seed); repeat with STALLWATCH_FUZZ_SEED=\(seed)")
+        let result = cunwind_test_fuzz(seed, 1_000_000)
         #expect(result.images == 1_000_000)
-        #expect(result.broken == 0)
-        // The damage really led somewhere: not all ended at once, and not all were whole.
+        #expect(result.broken == 0, "seed \(seed)")
+        // Some stacks have several frames, and some are damaged.
         #expect(result.frames > result.images)
         #expect(result.by_end.0 < result.images)
         print("fuzz: \(result.frames) frames, ends \(result.by_end), slowest \(result.slowest_nanoseconds / 1000) us")
+    }
+
+    @Test func `the seed is fixed, or the day in CI, or chosen`() {
+        let day = Date(timeIntervalSince1970: 20_000 * 86_400 + 5)
+        #expect(Self.seed(from: [:], now: day) == Self.fixedSeed)
+        #expect(Self.seed(from: ["CI": "true"], now: day) == 20_000)
+        #expect(Self.seed(from: ["CI": "true", "STALLWATCH_FUZZ_SEED": "7"], now: day) == 7)
+    }
+
+    @Test func `damaged unwind tables end in no frame or a sound one`() {
+        let seed = Self.seed(from: ProcessInfo.processInfo.environment)
+        let result = cunwind_test_fuzz_tables(seed, 200_000)
+        print("fuzz: tables, seed \(seed): \(result)")
+        #expect(result.tables == 200_000)
+        #expect(result.found > 0)
+        #expect(result.steps > 0)
+        #expect(result.refused > 0)
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 /// Captures by stop while something else happens to the helper, the thread or the process.
 ///
-/// Whatever it is, the thread runs on.
+/// The thread runs on in every case.
 @Suite(.serialized) struct HelperFaultTests {
     static let milliseconds: UInt32 = 3000
 
@@ -17,8 +17,8 @@ import Testing
         #expect(result.zombies == 0)
     }
 
-    /// As good as a helper that is given no CPU.
-    @Test func aHelperThatDoesNotGetOnIsGivenUp() {
+    /// A stopped helper behaves as one that gets no CPU.
+    @Test func aHungHelperIsGivenUpInBoundedTime() {
         let result = cunwind_test_stop_helpers(Self.milliseconds)
         print("stopped helpers: \(result)")
         #expect(result.timed_out > 0)
@@ -29,9 +29,9 @@ import Testing
         #expect(result.zombies == 0)
     }
 
-    /// It stops after nobody waits for its stack any more, in a call that never goes on after a stop.
-    @Test func aThreadThatGetsNoCPUIsLetGoOn() throws {
-        let result = cunwind_test_starved()
+    /// It stops after the capture has timed out, in a call that a stop interrupts.
+    @Test func aLateStopDoesNotInterruptTheCall() throws {
+        let result = cunwind_test_stop_timeout()
         try #require(result.wait_error != -1, "needs CAP_SYS_NICE and two CPUs")
         #expect(result.capture == CUNWIND_TIMED_OUT)
         #expect(result.wait_error == 0)
@@ -51,7 +51,7 @@ import Testing
         #expect(result.zombies == 0)
     }
 
-    @Test func aProcessUnderJobControlGoesOn() {
+    @Test func `captures survive job control`() {
         let result = cunwind_test_job_control(Self.milliseconds)
         print("job control: \(result)")
         #expect(result.disturbances > 0)

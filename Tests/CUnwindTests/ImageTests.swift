@@ -3,7 +3,7 @@ import CUnwindTestSupport
 import Glibc
 import Testing
 
-/// The list of images is the dynamic linker's own, and asks for none of its locks.
+/// The list of images equals the dynamic linker's, and takes none of its locks.
 @Suite struct ImageTests {
     private let engine: OpaquePointer
 
@@ -11,7 +11,7 @@ import Testing
         engine = try #require(cunwind_engine_create(SIGURG))
     }
 
-    @Test func everyLinkedImageIsListed() {
+    @Test func `every linked image is listed`() {
         defer { cunwind_engine_destroy(engine) }
         var linked = 0
         #expect(cunwind_test_missing_images(engine, &linked) == 0)
@@ -20,7 +20,7 @@ import Testing
         #expect(cunwind_engine_omitted_image_count(engine) == 0)
     }
 
-    @Test func aLibraryIsListedFromItsLoadingToItsUnloading() throws {
+    @Test func `a library is listed from dlopen to dlclose`() throws {
         defer { cunwind_engine_destroy(engine) }
         var counts = [cunwind_engine_refresh_images(engine)]
         var generations = [cunwind_engine_image_generation(engine)]
@@ -41,7 +41,7 @@ import Testing
         defer { cunwind_engine_destroy(engine) }
         #expect(cunwind_test_refreshes_beside_held_linker_lock(engine))
     }
-    @Test func anImageWhoseFileIsCutShortIsLeftOut() {
+    @Test func `an image with a truncated file is left out`() {
         cunwind_engine_destroy(engine)
         #expect(cunwind_test_cut_image() == 0)
     }

@@ -1,10 +1,10 @@
 import CUnwindTestSupport
 import Testing
 
-/// A read that is called valid is of a thread that did not run meanwhile.
+/// During a valid read the thread did not run.
 @Suite(.serialized) struct ReadProofTests {
     @Test(arguments: [true, false])
-    func aValidReadIsNeverTorn(countsSlices: Bool) {
+    func `a valid read is never torn`(countsSlices: Bool) {
         let result = cunwind_test_read_proof(countsSlices, 3000)
         print("read proof: \(result)")
         #expect(result.counted_slices == countsSlices, "a kernel without CONFIG_SCHEDSTATS counts none")

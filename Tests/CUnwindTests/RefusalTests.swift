@@ -3,7 +3,7 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// Where the kernel does not let threads be stopped, or the thread is not ours any more.
+/// Captures where the kernel refuses ptrace, or the thread is gone.
 @Suite(.serialized) struct RefusalTests {
     /// A filter that kills is the default of service managers; the helper it would kill shares the app's memory.
     @Test(arguments: [false, true])
@@ -21,11 +21,11 @@ import Testing
     }
 
     @Test(.enabled(if: cunwind_test_may_choose_ids(), "needs CAP_CHECKPOINT_RESTORE"))
-    func aProcessThatHasTheThreadsIDIsLeftAlone() {
+    func `a process with a reused thread id is not stopped`() {
         #expect(cunwind_test_stop_reused_id() == Int32(CUNWIND_NO_SUCH_THREAD.rawValue))
     }
 
-    @Test func aHelperWhoseParentIsGoneEnds() {
+    @Test func `a helper whose parent is gone ends`() {
         var status: Int32 = -1
         let took = cunwind_test_unnamed_helper(&status)
         #expect(status == Int32(CUNWIND_TIMED_OUT.rawValue))
@@ -33,13 +33,13 @@ import Testing
         #expect(took < 10 * UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
     }
 
-    /// Nobody else waits for it: it would be a zombie for as long as the process lives.
+    /// The app does not wait for it: it would stay a zombie for as long as the process lives.
     @Test(arguments: [false, true])
-    func aHelperThatEndsLateIsReaped(looksAgain: Bool) {
+    func `a helper that ends late is reaped`(looksAgain: Bool) {
         #expect(cunwind_test_late_helper(looksAgain) == 0)
     }
 
-    @Test func aHelperThatIsLeftToItsThreadIsKilledWhenItsTimeIsOver() {
+    @Test func `a helper left to its thread is killed in time`() {
         #expect(cunwind_test_overdue_helper() == 0)
     }
 }

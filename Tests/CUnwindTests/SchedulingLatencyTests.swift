@@ -2,7 +2,7 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// The watchdog's thread asks to run as soon as it wakes.
+/// The watchdog's thread asks for short slices.
 @Suite struct SchedulingLatencyTests {
     private static var hasSlices: Bool {
         let version = ProcessInfo.processInfo.operatingSystemVersion
@@ -10,19 +10,19 @@ import Testing
     }
 
     @Test(.enabled(if: hasSlices, "needs Linux 6.12"))
-    func theThreadGetsAShorterSliceAndKeepsItsPolicyAndNiceValue() {
+    func `a short slice keeps policy and nice value`() {
         var before = cunwind_test_scheduling()
         var after = cunwind_test_scheduling()
-        #expect(cunwind_test_prompt(7, &before, &after))
+        #expect(cunwind_test_short_slice(7, &before, &after))
         #expect(before.slice_nanoseconds > after.slice_nanoseconds)
         #expect(after.slice_nanoseconds == 500_000)
         #expect(after.nice == 7)
         #expect(after.policy == before.policy)
     }
 
-    /// Service managers' filters for "resources" have the call in them, and kill by default.
+    /// Service managers' filters for "@resources" include the call, and kill by default.
     @Test(arguments: [false, true])
-    func whereAFilterForbidsItTheProcessGoesOn(kills: Bool) {
-        #expect(cunwind_test_prompt_under_filter(kills) == 0)
+    func `a filter against sched_setattr is survived`(kills: Bool) {
+        #expect(cunwind_test_short_slice_under_filter(kills) == 0)
     }
 }

@@ -3,9 +3,9 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// A thread in any state is captured whole, and goes on as if nothing had been.
+/// A thread in any state is captured whole, and runs on.
 @Suite(.serialized) struct ThreadStateTests {
-    /// A posture, how deep in it, and the ways that give a whole stack then.
+    /// A state, how many frames deep, and the ways that give a whole stack then.
     struct Case: CustomTestStringConvertible, Sendable {
         var name: String
         var posture: cunwind_test_posture
@@ -35,11 +35,11 @@ import Testing
     ]
 
     @Test(arguments: cases)
-    func theStackIsWholeAndTheThreadGoesOn(posture: Case) throws {
+    func `the stack is whole and the thread runs on`(posture: Case) throws {
         let thread_state = try #require(cunwind_test_thread_start(posture.posture, posture.depth))
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
         for way in posture.ways {
-            // One that polls is met between two waits now and then.
+            // A thread that polls may be between two waits.
             var status = engine.capture(by: way)
             for _ in 0..<10 where status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED {
                 usleep(1000)
@@ -58,7 +58,7 @@ import Testing
 
     /// Of 2,000 frames of 1 KiB both ends are kept, and the cut is marked.
     @Test(arguments: [CaptureEngine.Way.stop, .signal])
-    func ofAStackBeyondTheLimitBothEndsAreKept(way: CaptureEngine.Way) throws {
+    func `a stack beyond the limit keeps both ends`(way: CaptureEngine.Way) throws {
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 2000))
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
         #expect(engine.capture(by: way) == CUNWIND_OK)
@@ -72,7 +72,7 @@ import Testing
         #expect(cunwind_test_thread_stop(thread_state) > 0, "the thread did not go on")
     }
 
-    /// Where a signal has to be used, the app's own handler of it goes on getting its signals.
+    /// The signal that captures use may be one that the app handles.
     @Test func aSignalThatTheAppUsesGoesToItsHandler() {
         let result = cunwind_test_shared_signal()
         #expect(result.captures == 200)
@@ -81,7 +81,7 @@ import Testing
         #expect(result.is_put_back)
     }
 
-    @Test func noSignalIsSentToAThreadThatBlocksIt() throws {
+    @Test func `a thread that blocks the signal gets none`() throws {
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_BLOCKING_SIGNALS, 3))
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
         #expect(try engine.status().signal_is_blocked)
@@ -105,7 +105,7 @@ import Testing
         #expect(engine.info.held_nanoseconds == 0)
         #expect(engine.info.capture_nanoseconds < 50_000_000)
 
-        // The stop lets it go when its time is up, and the thread is none the wiser.
+        // The stop releases the thread when its time is up; the thread's wait goes on.
         #expect(engine.capture(by: .stop) == CUNWIND_TIMED_OUT)
         #expect(engine.info.capture_nanoseconds < 4 * UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
         #expect(try engine.status().state == CChar(UInt8(ascii: "D")), "the stop ended the wait")

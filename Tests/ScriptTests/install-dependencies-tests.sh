@@ -66,7 +66,7 @@ calls() {
 }
 
 machine everything-there
-printf '%s\n' libunwind-dev libdw-dev >"$state/installed"
+echo libdw-dev >"$state/installed"
 run build
 exits_with 0
 says_nothing
@@ -76,18 +76,18 @@ machine missing
 run build
 exits_with 0
 calls install
-grep -qx libunwind-dev "$state/installed" || fail 'did not install'
+grep -qx libdw-dev "$state/installed" || fail 'did not install'
 grep -q -- '--no-remove' "$state/calls" || fail 'may remove packages'
 
 machine lint
-printf '%s\n' libunwind-dev libdw-dev >"$state/installed"
+echo libdw-dev >"$state/installed"
 run lint
 exits_with 0
 calls install
 grep -qx clang-format "$state/installed" || fail 'did not install'
 
 machine tests
-echo libunwind-dev >"$state/installed"
+echo libdw-dev >"$state/installed"
 run test
 exits_with 0
 calls install
@@ -111,20 +111,20 @@ machine offline
 touch "$state/offline"
 run build
 exits_with 69
-says 'apt-get install libunwind-dev'
+says 'apt-get install libdw-dev'
 
 machine not-what-it-says
 touch "$state/liar"
 run build
 exits_with 69
-says 'still missing: libunwind-dev'
+says 'still missing: libdw-dev'
 
 machine user-without-sudo
 echo 1000 >"$state/uid"
 run build
 exits_with 69
 calls
-says 'needs root or sudo: libunwind-dev'
+says 'needs root or sudo: libdw-dev'
 
 machine user-with-sudo
 echo 1000 >"$state/uid"
@@ -140,7 +140,7 @@ stub sudo 'echo "sudo: a password is required"; exit 1'
 run build
 exits_with 69
 calls
-says 'apt-get install libunwind-dev'
+says 'apt-get install libdw-dev'
 
 machine without-swift
 rm "$state/bin/swift"
@@ -154,7 +154,7 @@ rm "$state/bin/dpkg-query" "$state/bin/apt-get"
 run build
 exits_with 0
 says 'not a Debian system'
-says 'libunwind 1.6'
+says 'libdw (elfutils)'
 
 machine wrong-argument
 run everything

@@ -86,7 +86,7 @@ import Testing
         var stat = ByteCursor(try #require(readSmallFile("/proc/thread-self/stat")))
         let isPastName = stat.skip(pastLast: UInt8(ascii: ")"))
         try #require(isPastName)
-        stat.skipWords(37)
+        stat.skipWords(36)
         return try #require(stat.number().flatMap(Int32.init(exactly:)))
     }
 }

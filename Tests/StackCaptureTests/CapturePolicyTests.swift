@@ -31,6 +31,19 @@ import Testing
         }
     }
 
+    @Test func `an opaque thread is stopped if its call restarts`() {
+        let status = ThreadStatus(state: .blocked, isInterruptedByStop: false, isOpaque: true)
+        #expect(open.methods(for: status) == [.ptrace])
+        #expect(closed.methods(for: status).isEmpty)
+    }
+
+    @Test(arguments: [CapturedStack.ThreadState.blocked, .uninterruptible])
+    func `an opaque thread in an unknown call is left alone`(state: CapturedStack.ThreadState) {
+        let status = ThreadStatus(state: state, isInterruptedByStop: true, isOpaque: true)
+        #expect(open.methods(for: status).isEmpty)
+        #expect(closed.methods(for: status).isEmpty)
+    }
+
     @Test func aThreadThatAnswersNothingIsOnlyRead() {
         #expect(open.methods(for: ThreadStatus(state: .uninterruptible)) == [.read])
     }

@@ -110,6 +110,13 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(throws: CaptureError(.noSuchThread)) { try ThreadCapture(engine: engine).capture(thread: 1) }
     }
 
+    @Test func `an unknown system call is named as the reason`() {
+        let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
+        let engine = ScriptedEngine(statuses: [opaque], answers: [:])
+        #expect(throws: CaptureError(.unknownSystemCall)) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(engine.asked.isEmpty)
+    }
+
     @Test func aStopThatTimesOutLeavesTheIncompleteRead() throws {
         let engine = ScriptedEngine(
             statuses: [blocked],

@@ -87,7 +87,7 @@ import Testing
         #expect(sentence(.syscall) == "Blocked for 470 of 500 ms in a system call.")
         #expect(
             sentence(.paging)
-                == "Waited for pages of memory, for 470 of 500 ms: 7 page faults went to a disk, the last of them for /data/pages."
+                == "Waited for pages of memory for 470 of 500 ms: 7 page faults went to a disk, the last of them for /data/pages."
         )
     }
 }

@@ -18,7 +18,7 @@ enum SymbolicationReport {
         )
         let record = StallRecord(
             id: "00000000-0000-7000-8000-000000000000", kind: .stall,
-            loop: StallReport.LoopDescription(label: "main", kind: .runLoop, turn: 1, nesting: 0),
+            loop: StallRecord.Loop(label: "main", kind: .runLoop, turn: 1, nesting: 0),
             threshold: 250_000_000, startedAt: Timestamp(microsecondsSince1970: 0), watchdogLate: 0, state: .ended,
             duration: 300_000_000,
             samples: [.init(age: 250_000_000, isValid: true, stack: .success(stack), images: ImageList([image]))]

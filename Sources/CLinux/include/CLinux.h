@@ -20,7 +20,7 @@ extern "C" {
 /// The calling thread's kernel id (gettid(2)). A system call. Async-signal-safe: yes.
 pid_t clinux_gettid(void);
 
-/// Names the calling thread; what goes over 15 bytes is cut off, as the kernel demands. Async-signal-safe: yes.
+/// Names the calling thread; a longer name is cut to the kernel's 15 bytes. Async-signal-safe: yes.
 void clinux_name_this_thread(const char *_Nonnull name);
 
 /// Blocks every signal in the calling thread, so that none of the app's is ever delivered to it.
@@ -38,33 +38,34 @@ int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
 /// Async-signal-safe: no.
 size_t clinux_function_size(const void *_Nonnull address);
 
-/// Makes ready for clinux_barrier_in_all_threads(). Returns whether it works here: Linux 4.14, and no seccomp filter against
+/// Prepares clinux_barrier_in_all_threads(). Returns whether it works here: Linux 4.14, and no seccomp filter against
 /// it. With several threads it can take some 10 ms the first time. Async-signal-safe: yes.
 bool clinux_prepare_barrier_in_all_threads(void);
 
-/// Has every thread of this process execute a full memory barrier before this returns (membarrier(2)). Those on CPU are
-/// interrupted for it, about 1 us; the others have had theirs. Returns whether it was done. Async-signal-safe: yes.
+/// Has every thread of this process execute a full memory barrier before this returns (membarrier(2)). Threads on
+/// CPU are interrupted for about 1 us; the others are not. Returns whether it was done. Async-signal-safe: yes.
 bool clinux_barrier_in_all_threads(void);
 
 /// Keeps the compiler from moving memory accesses past it, and is no instruction. Async-signal-safe: yes.
 static inline void clinux_compiler_barrier(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 /// Copies `length` bytes at `address` of this process into `to`. Memory that is not mapped is an error, not a signal: the
-/// kernel does the copying (process_vm_readv(2)). Returns whether all of it could be read. Async-signal-safe: yes.
+/// kernel does the copying, by process_vm_readv(2) or, under a seccomp filter, through a pipe that is made for it. Returns
+/// whether all of it could be read. Async-signal-safe: yes.
 bool clinux_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
-/// A watch for the page faults of one thread that go to a disk. Zero-initialised by the caller.
+/// A watch for the page faults of one thread that go to a disk. Zero-initialized by the caller.
 struct clinux_fault_watch {
   int descriptor;
   void *_Nullable ring;
 };
 
-/// Lets the kernel write down the addresses of `thread`'s page faults that go to a disk (perf_event_open(2)), in user mode
+/// Lets the kernel record the addresses of `thread`'s page faults that go to a disk (perf_event_open(2)), in user mode
 /// only. Returns whether it does; then `clinux_unwatch_faults` ends it. Two descriptor and mapping calls; nothing happens
 /// to the thread. Async-signal-safe: yes.
 bool clinux_watch_faults(pid_t thread, struct clinux_fault_watch *_Nonnull watch);
 
-/// Stores the address of the last fault that was written down since the last call, of at most 255. Returns whether there
+/// Stores the address of the last fault that was recorded since the last call, of at most 255. Returns whether there
 /// was one. Async-signal-safe: yes.
 bool clinux_last_fault(struct clinux_fault_watch *_Nonnull watch, uint64_t *_Nonnull address);
 

@@ -1,15 +1,15 @@
-// CUnwind: where is a thread of this process now?
+// CUnwind captures the stacks of threads of this process.
 //
 // Three ways to copy a thread's registers and stack (read, stop, signal), and one way to unwind the copy.
-// Nothing here decides which way to take: that is the caller's policy.
+// The caller's policy chooses the way.
 //
 // Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
 // independent of each other. No function here may be called on the thread that is being captured.
 //
 // Memory. Everything a capture needs is allocated by the `_create` and `_open` functions (about 2 MiB an engine), but
 // for the first capture by signal, which makes a buffer of 1 MiB. While a thread is stopped, and inside the signal
-// handler, nothing allocates, takes a lock, or blocks. All memory that may not be there is read with
-// process_vm_readv(2).
+// handler, nothing allocates, takes a lock, or blocks. Memory that may not be there is read so that a missing page is an
+// error (`cunwind_memory_access`).
 //
 // fork(2). A child has a copy of the engine that it must not use; it may destroy it.
 //
@@ -31,21 +31,21 @@
 extern "C" {
 #endif
 
-/// Frames one stack can have. Of a deeper one the innermost and the outermost halves are kept.
+/// The most frames of one stack. Of a deeper one the innermost and the outermost halves are kept.
 #define CUNWIND_MAX_FRAMES 512
-/// Bytes of a stack that are copied at most (1 MiB). What lies beyond is left out and said so.
+/// The most bytes of a stack that are copied (1 MiB). A stack that is cut has a marked gap.
 #define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
-/// Longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
+/// The longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
 #define CUNWIND_MAX_BUILD_ID_BYTES 32
-/// How long a read is tried again: for longer than a thread takes from one wait for a fast disk to the next (fsync(2) again
-/// and again, each 35 us, of which it waits 15 us; measured). One try takes 5 us.
+/// How long a read is retried, in nanoseconds (100 us): longer than a thread takes from one wait for a fast disk to the next
+/// (repeated fsync(2) takes 35 us each, of which 15 us are waiting; measured). One try takes 5 us.
 #define CUNWIND_READ_TIMEOUT_NANOSECONDS 100000ull
-/// Longest wait for a thread to stop before its capture is given up, in nanoseconds (120 ms). Only a thread that gets no CPU
-/// takes so long, and it loses nothing by it. A cgroup's quota keeps one from running for up to its period: 100 ms by default
+/// The longest wait for a thread to stop before its capture is given up, in nanoseconds (120 ms). Only a thread that gets no
+/// CPU takes so long, and the wait costs it nothing. A cgroup's quota keeps one from running for up to its period: 100 ms by default
 /// (Documentation/scheduler/sched-bwc.rst).
 #define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
-/// How much longer a thread that has been asked to stop is waited for by the helper alone, in nanoseconds (2 s), so that no
-/// call of the thread returns EINTR because it was asked. Meanwhile no other thread can be stopped.
+/// How much longer the helper alone waits for a thread that was asked to stop, in nanoseconds (2 s), so that the request makes
+/// no call of the thread return EINTR. Meanwhile no other thread can be stopped.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
 /// Longest wait for the signal handler to run, in nanoseconds (120 ms), for the same reason.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
@@ -61,6 +61,7 @@ typedef enum cunwind_status {
   CUNWIND_MOVED,           ///< Read: the thread ran while it was read; the copy was thrown away.
   CUNWIND_REFUSED,         ///< The kernel did not allow it (`error` says why: EPERM, EACCES, ENOSYS).
   CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
+  CUNWIND_NOT_SHOWN,       ///< Read: /proc has not the files here that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
   CUNWIND_FAILED           ///< Anything else; `error` is the errno.
 } cunwind_status;
@@ -83,6 +84,14 @@ typedef enum cunwind_frame_source {
   CUNWIND_FRAME_CALL_SITE_SCAN,  ///< First word outwards that follows a call instruction.
   CUNWIND_FRAME_POINTER          ///< The frame-pointer chain.
 } cunwind_frame_source;
+
+/// How this process reads its own memory where a page may be missing. All give the same bytes and fault at nothing.
+typedef enum cunwind_memory_access {
+  CUNWIND_MEMORY_ANY = 0,  ///< The first of the following that works.
+  CUNWIND_MEMORY_CALL,     ///< process_vm_readv(2).
+  CUNWIND_MEMORY_FILE,     ///< /proc/self/mem. Reads pages without read permission, too.
+  CUNWIND_MEMORY_PIPE  ///< The kernel copies through a pipe: two calls a page, two descriptors for the time of a read.
+} cunwind_memory_access;
 
 typedef struct cunwind_engine cunwind_engine;
 typedef struct cunwind_thread cunwind_thread;
@@ -107,17 +116,24 @@ typedef struct cunwind_stack {
   cunwind_frame frames[CUNWIND_MAX_FRAMES];
 } cunwind_stack;
 
+/// Bytes of the name of a function of the kernel (wchan); a longer one is cut.
+#define CUNWIND_WAIT_NAME_BYTES 64
+
 /// What the kernel says of a thread.
 typedef struct cunwind_thread_status {
-  char state;              ///< proc(5)'s letter: R, S, D, T, t, Z, X, I.
+  char state;              ///< proc(5)'s letter: R, S, D, T, t, Z, X, I; 0 where it is not shown.
+  bool shows_system_call;  ///< /proc shows the call here. If not, `is_blocked` is false and says nothing.
   bool is_blocked;         ///< In a system call or a fault and off CPU: `stack_pointer` and `pc` hold.
-  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk.
-  int64_t system_call;     ///< Number, or -1 when it is blocked outside one (page fault), or running.
+  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk; false where that is not shown.
+  bool counts_switches;    ///< The two counts of switches hold.
+  int64_t system_call;     ///< Number, or -1 when it is blocked outside one (page fault), or running, or not shown.
   uint64_t arguments[6];
   uint64_t stack_pointer;
   uint64_t pc;
   uint64_t voluntary_switches;
   uint64_t involuntary_switches;
+  /// The function of the kernel that the thread waits in, only where the system call is not shown; else empty.
+  char waits_in[CUNWIND_WAIT_NAME_BYTES];
 } cunwind_thread_status;
 
 /// A Swift async function that waits for one that is on the stack.
@@ -132,7 +148,7 @@ typedef struct cunwind_async_callers {
   cunwind_async_caller callers[CUNWIND_MAX_ASYNC_CALLERS];  ///< Of each frame the nearest caller first.
 } cunwind_async_callers;
 
-/// What one capture did and cost.
+/// The method's result beside the stack: error, cost, size.
 typedef struct cunwind_capture_info {
   int error;  ///< errno where the status asks for one, else 0.
   /// The thread was kept from running for at most this long: stop: from the last moment at which it was seen not to
@@ -153,13 +169,27 @@ typedef struct cunwind_image {
   uint8_t build_id_length;  ///< 0: it has none.
 } cunwind_image;
 
+/// How an engine is set up. Zero is the default of every field but the first.
+typedef struct cunwind_options {
+  /// The signal for `cunwind_capture_signal`, 1...64. No handler is installed before it is first used.
+  int signal_number;
+  /// CUNWIND_MEMORY_ANY, or the only one to try. It holds for all engines of the process.
+  cunwind_memory_access memory_access;
+  /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests have their own.
+  const char *_Nullable proc_directory;
+} cunwind_options;
+
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
-/// Makes an engine: buffers, module list, libunwind address space.
-/// `signal_number`: the signal for `cunwind_capture_signal`, 1...64; no handler is installed before it is first used.
-/// Returns NULL with errno: EINVAL, ENOMEM; EPERM or ENOSYS where process_vm_readv(2) is refused, which nothing here
-/// can do without. libunwind keeps two file descriptors open from the first engine on. Async-signal-safe: no.
+/// Makes an engine: buffers and module list. Where memory is read by file, one descriptor stays open from then on.
+/// Returns NULL with errno: EINVAL, ENOMEM; EPERM where no access to memory works. Async-signal-safe: no.
+cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
+
+/// The same with the defaults. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
+
+/// How memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
+cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
 
 /// Frees an engine. NULL is fine. Puts back the signal action that it found, if the present one is still ours, no other
 /// engine uses it, and no signal of ours is still on its way. Waits 50 ms at most, and only for a helper that a capture had to
@@ -168,8 +198,8 @@ void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries the stop on a short-lived thread of its own and says whether ptrace works here.
 /// CUNWIND_OK, CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced), or CUNWIND_FAILED; `error` may be NULL.
-/// Under Yama scope 1 each stop names the helper with PR_SET_PTRACER, and afterwards nobody: there is no way to ask
-/// whom the app had named before. Takes about 1 ms. Async-signal-safe: no.
+/// Under Yama scope 1 each stop names the helper with PR_SET_PTRACER and clears the name afterwards: a tracer that the app
+/// had named cannot be read and so is not restored. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
 /// Brings the list of images up to date with dlopen and dlclose. Call it before captures: they don't. Takes 0.5 us an
@@ -181,7 +211,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 /// A number that changes whenever the list of images does. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
 
-/// Images that the list has no room for (it has room for 8192), or whose headers cannot be read: frames in them end a
+/// The number of images beyond the list's 8192, and of those with unreadable headers: frames in them end a
 /// stack with CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
 size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine);
 
@@ -195,28 +225,32 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// thread is as good as any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
 bool cunwind_request_short_slice(void);
 
-/// Moves the calling thread away from `processor`, if it is on it and may be on another one; afterwards it may be on the same
-/// ones as before. False: it was not moved, as where a seccomp filter kills for that, or stops have not been probed
+/// Moves the calling thread off `processor`, if it is on it and may run on another one; its affinity is the same afterwards.
+/// False: it was not moved, for example because a seccomp filter kills for that, or stops have not been probed
 /// (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
 bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int processor);
 
 // ---- Threads --------------------------------------------------------------------------------------------------------
 
-/// Opens the /proc files of a thread of this process, so that each later look is one pread a file.
-/// Returns NULL with errno (ESRCH when there is no such thread, EMFILE, ...). In a process that is not dumpable
-/// (PR_SET_DUMPABLE) a thread never looks blocked. Async-signal-safe: no.
+/// Opens the /proc files of a thread of this process, so that each later inspection is one pread a file. Files that are
+/// missing are no error. Returns NULL with errno: ESRCH when there is no such thread, EMFILE, ENFILE, ENOMEM. In a process
+/// that is not dumpable (PR_SET_DUMPABLE) the system call is not shown. Async-signal-safe: no.
 cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, pid_t tid);
 
 /// Closes them. NULL is fine. Async-signal-safe: no.
 void cunwind_thread_close(cunwind_thread *_Nullable thread);
 
-/// Says what the kernel knows of the thread. CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs about 10 us on the caller's
+/// Fills `status` with what the kernel says of the thread. CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs about 10 us on the caller's
 /// time, nothing on the thread's. Async-signal-safe: yes.
-cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull look);
+cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull status);
 
 /// Whether a stop makes the system call `number` end with EINTR instead of letting it go on: signal(7)'s list, and the
 /// calls of asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
 bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
+
+/// Whether every system call that waits in the kernel's function `name` goes on after a stop. False for names that are not
+/// known. Async-signal-safe: yes.
+bool cunwind_wait_restarts_after_stop(const char *_Nonnull name);
 
 // ---- Captures -------------------------------------------------------------------------------------------------------
 // Each copies registers and stack into the engine, unwinds the copy after the thread has been let go, and fills `stack`
@@ -225,13 +259,13 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 /// Read: for a blocked thread, from SP and PC in /proc. The thread is not touched. While it moves it is read again, within
 /// CUNWIND_READ_TIMEOUT_NANOSECONDS. Where a frame needs a register that neither /proc shows nor the code implies, the stack
 /// ends incomplete (CUNWIND_END_NO_UNWIND_INFO).
-/// CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_MOVED, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
+/// CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_MOVED, CUNWIND_NOT_SHOWN, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
 cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies, lets go.
 /// CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (it sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED
-/// (ECANCELED: someone killed the helper; EBUSY: an earlier helper does not end). Whatever happens to the helper, the
+/// (ECANCELED: the helper was killed; EBUSY: an earlier helper does not end). Whatever happens to the helper, the
 /// thread runs on. Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
@@ -250,7 +284,7 @@ cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_t
 /// Reads the Swift async callers of the thread whose `stack` was captured last with this engine, by read or by stop.
 ///
 /// The thread is held once more (`by_stop`), or proved to have stayed blocked; nothing is read unless the async
-/// functions' frames are still what they were in the copy. A stack without an async function costs nothing but the look.
+/// functions' frames are still what they were in the copy. A stack without an async function costs one pass over its frames.
 /// `info`, from the capture, has what this took added to it.
 /// CUNWIND_OK also with no callers; CUNWIND_MOVED when the functions have returned meanwhile; else as the captures.
 /// Async-signal-safe: no.

@@ -2,14 +2,9 @@ import StallReports
 
 /// What a monitor does about a stall that does not end.
 public struct Escalation: Sendable {
-    enum Action: Sendable {
-        case call(@Sendable (StallReport) -> Void)
-        case abort
-    }
-
     /// After how many times the threshold: 2 to 1,000,000.
     let multiple: Int
-    let action: Action
+    let action: EscalationAction
 
     /// Calls `body`, on a thread of the monitor's own, once a stall has lasted for `multiple` thresholds.
     public static func call(

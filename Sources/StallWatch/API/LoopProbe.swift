@@ -96,7 +96,7 @@ public final class LoopProbe: Sendable {
 
 /// Follows a loop through its probe, which does all the work.
 final class ProbeSource: LoopSource {
-    let kind = StallReport.LoopKind.probe
+    let kind = LoopKind.probe
     private let probe: LoopProbe
     private let recorder: TurnRecorder
 

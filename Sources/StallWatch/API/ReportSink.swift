@@ -11,9 +11,7 @@ public import Logging
 /// earlier process left in the directory.
 public struct ReportSink: Sendable {
     /// What is needed to make it; may check that it can work.
-    let describe:
-        @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
-            -> SinkDescription
+    let describe: SinkFactory
 
     /// One JSON file a stall in the directory at `path`, from the threshold on; made where it is missing.
     ///

@@ -28,21 +28,16 @@ extension StallMonitor {
         /// How the watched loops are doing.
         public internal(set) var loops: [LoopStatistics] = []
 
-        /// Stalls by the loop's label.
-        var stallsByLoop: [String: StallTotals] = [:]
-
-        /// Counts a stall that nobody will hear more of.
-        mutating func add(stallOf nanoseconds: UInt64, on loop: String) {
-            stalls += 1
-            stallsByLoop[loop, default: StallTotals()].count += 1
-            stallsByLoop[loop, default: StallTotals()].nanoseconds &+= nanoseconds
+        init(_ counts: ReportCounts.Counts) {
+            stalls = counts.stalls
+            suppressed = counts.suppressed
+            reportsDropped = counts.reportsDropped
+            reportsLost = counts.reportsLost
+            reportsRemoved = counts.reportsRemoved
+            reportsRecovered = counts.reportsRecovered
+            failedWrites = counts.failedWrites
+            lastWriteError = counts.lastWriteError
         }
-    }
-
-    /// The stalls of one loop.
-    struct StallTotals: Sendable, Equatable {
-        var count = 0
-        var nanoseconds: UInt64 = 0
     }
 
     /// How a watched loop is doing.
@@ -67,7 +62,7 @@ extension StallMonitor {
         public let latency: [LatencyBucket]
 
         init(
-            label: String, watchedNanoseconds: UInt64, turns: TurnHistogram.Snapshot, stalls: StallTotals?
+            label: String, watchedNanoseconds: UInt64, turns: TurnHistogram.Snapshot, stalls: ReportCounts.StallTotals?
         ) {
             self.label = label
             watchedSeconds = seconds(watchedNanoseconds)

@@ -68,7 +68,7 @@ public final class StallMonitor: Sendable {
         settings.redact = configuration.redact
         settings.escalation = configuration.escalation?.action
         let rules = try configuration.rules()
-        reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
+        reporter = try Reporter(settings: settings, sinks: configuration.allSinks.map(\.describe))
         watchdog = Watchdog(rules: rules, submit: reporter.submit)
     }
 
@@ -221,14 +221,15 @@ public final class StallMonitor: Sendable {
     public var statistics: Statistics {
         let state = state.withLock { $0 }
         let end = state.stopped ?? monotonicNow()
-        var statistics = reporter.counts.current
+        let counts = reporter.counts.current
+        var statistics = Statistics(counts)
         statistics.suppressed.add(watchdog.suppressed.current)
         statistics.loops = state.loops.map { label, monitors in
             let since = max(state.started ?? end, state.watchedSince[label] ?? end)
             return LoopStatistics(
                 label: label, watchedNanoseconds: end &- min(since, end),
                 turns: TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() }),
-                stalls: statistics.stallsByLoop[label]
+                stalls: counts.stallsByLoop[label]
             )
         }
         .sorted { $0.label < $1.label }

@@ -10,7 +10,7 @@ struct GapDetector: Equatable {
     enum Gap: Equatable {
         /// They are measured anew.
         case held(SuppressionReason)
-        /// Some were kept from running and some were not: they get a gracePeriod to end before they are judged.
+        /// Some were kept from running and some were not: they get a grace period to end before they are judged.
         case stolen
     }
 
@@ -34,8 +34,8 @@ struct GapDetector: Equatable {
     static func gracePeriod(threshold: UInt64) -> UInt64 { min(threshold / 5, tolerance) }
 
     private var last: Reading?
-    /// Whether the last wake-up gave a gracePeriod: there are no two in a row.
-    private var hadRespite = false
+    /// Whether the last wake-up gave a grace period: there are no two in a row.
+    private var hadGracePeriod = false
     private var deadline = UInt64.max
 
     /// The watchdog goes to sleep until `deadline`, or without one (`.max`).
@@ -57,8 +57,8 @@ struct GapDetector: Equatable {
     /// - Returns: What the turns that last need, if it is anything.
     mutating func wake(at reading: Reading, firstBegin: UInt64?, stolen: () -> UInt64) -> Gap? {
         guard let last else { return nil }
-        let isRested = hadRespite
-        hadRespite = false
+        let isRested = hadGracePeriod
+        hadGracePeriod = false
         self.last = nil
         let suspended = (reading.boot &- reading.monotonic) &- (last.boot &- last.monotonic)
         // Clocks that are read one after the other may differ by a little in either direction.
@@ -70,7 +70,7 @@ struct GapDetector: Equatable {
         let unexplained = late - min(reading.occupied &- last.occupied, late)
         guard unexplained > Self.tolerance else { return nil }
         guard unexplained - min(stolen(), unexplained) <= Self.tolerance else { return .held(.processStopped) }
-        hadRespite = !isRested
+        hadGracePeriod = !isRested
         return isRested ? nil : .stolen
     }
 }

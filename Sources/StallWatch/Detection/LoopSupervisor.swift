@@ -1,3 +1,4 @@
+import LinuxSupport
 import StackCapture
 import StallReports
 
@@ -18,16 +19,16 @@ struct LoopSupervisor {
     /// The turn that was measured anew because it may have waited: nobody knows until when.
     private var uncertainTurn: UInt64?
     private var diagnostician: StallDiagnostician
-    private unowned let services: WatchdogContext
+    private unowned let context: WatchdogContext
 
-    init(_ loop: LoopMonitor, _ services: WatchdogContext) {
+    init(_ loop: LoopMonitor, _ context: WatchdogContext) {
         self.loop = loop
-        self.services = services
+        self.context = context
         detector = StallDetector(threshold: loop.threshold)
-        diagnostician = StallDiagnostician(threads: services.threads, waits: loop.recorder.waits)
+        diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
         // Only a loop that says when it waits can be told from one that never does.
         saturation =
-            loop.source.tellsItsWaits ? services.saturationThreshold.map(SaturationDetector.init) : nil
+            loop.source.reportsWaits ? context.saturationThreshold.map(SaturationDetector.init) : nil
     }
 
     /// When the turn that lasts now began.
@@ -43,37 +44,41 @@ struct LoopSupervisor {
         return began == nil || began == detector.stall?.turnBegan || began == detector.abandoned
     }
 
-    /// Looks at the loop, does what has to be done, and returns when to look again (`.max`: when it calls).
+    /// Polls the loop and carries out what the detectors decide.
+    ///
+    /// - Parameters:
+    ///   - time: The time, in monotonic nanoseconds.
+    ///   - countingFrom: What a turn did before this moment does not count.
+    ///   - reason: Why it does not.
+    /// - Returns: When to poll again; `.max` if the loop wakes the watchdog before anything can happen.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
-        let nextBeat = loop.source.beat(loop.recorder, threshold: loop.threshold, at: time)
-        let snapshot = loop.snapshot()
-        if snapshot.isWaitingUnobserved, let began = snapshot.began { unobservedRun = (began, nil) }
+        let poll = loop.poll(at: time)
+        let turn = poll.turn
+        if turn.isWaitingUnobserved, let began = turn.began { unobservedRun = (began, nil) }
         detector.threshold = loop.threshold
-        let decision = detector.decide(snapshot, at: time, countingFrom: countingFrom)
+        let decision = detector.decide(turn, at: time, countingFrom: countingFrom)
         for action in decision.actions {
             switch action {
-            case .begin(let stall): begin(stall, at: time)
-            case .sample(let stall): sample(stall)
+            case .begin(let stall): begin(stall, poll, at: time)
+            case .sample(let stall): sample(stall, poll.target)
             case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
             }
         }
         // A process that was stopped is counted once by the watchdog, however many turns that concerns.
-        if reason == .paused, detector.stall == nil, let began = snapshot.began, began < countingFrom,
+        if reason == .paused, detector.stall == nil, let began = turn.began, began < countingFrom,
             time &- began >= loop.threshold
         {
             suppress(began, reason)
         }
-        if detector.stall == nil, let turn = snapshot.began,
-            case .thread(let thread) = loop.source.target(of: loop.recorder)
-        {
-            let reading = diagnostician.inspect(thread, turn: turn, threshold: loop.threshold, now: time)
+        if detector.stall == nil, let began = turn.began, case .thread(let thread) = poll.target {
+            let reading = diagnostician.inspect(thread, turn: began, threshold: loop.threshold, now: time)
             // The sample of a stall is not to wait for the stalled thread.
-            if services.mayShareProcessor, let processor = reading?.processor {
-                services.capturer.leave(processor: processor)
+            if context.mayShareProcessor, let processor = reading?.processor {
+                context.capturer.leave(processor: processor)
             }
         }
-        watchSaturation(snapshot, at: time)
-        return min(decision.nextPoll ?? .max, nextBeat ?? .max, escalate(at: time) ?? .max)
+        watchSaturation(poll, at: time)
+        return min(decision.nextPoll ?? .max, poll.nextHeartbeat ?? .max, escalate(poll.target, at: time) ?? .max)
     }
 
     /// The monitor stops: nobody will see the end of what still lasts.
@@ -85,13 +90,13 @@ struct LoopSupervisor {
             } else if var record = stallRecord {
                 record.state = .abandoned
                 record.duration = time &- stall.start
-                services.submit(record)
+                context.submit(record)
             }
         }
         if var record = saturationRecord, let saturation = saturation?.current {
             record.state = .abandoned
             record.duration = time &- saturation.since
-            services.submit(record)
+            context.submit(record)
         }
     }
 }
@@ -99,24 +104,24 @@ struct LoopSupervisor {
 // MARK: - Stalls
 
 extension LoopSupervisor {
-    private mutating func begin(_ stall: StallDetector.Stall, at time: UInt64) {
-        let target = loop.source.target(of: loop.recorder)
-        if case .thread(let thread) = target, services.ignoresDebugged, isTraced(thread) {
+    private mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
+        let target = poll.target
+        if case .thread(let thread) = target, context.ignoresDebugged, isTraced(thread) {
             detector.measureAnew(from: time)
             return suppress(stall.turnBegan, .debugger)
         }
         let isOver = loop.recorder.markStalled(stall.turnBegan) != nil
         let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
-        let first = services.sample(target, age: services.now() &- stall.start)
+        let first = context.sample(target, age: context.now() &- stall.start)
         let isOverNow = isOver || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
-        if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, target, first, waits: waits) {
+        if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, poll, first, waits: waits) {
             loop.recorder.clearStalled()
             uncertainTurn = stall.turnBegan
             return detector.measureAnew(from: time)
         }
-        stallRecord = StallRecord(stall, of: loop, target, at: time)
+        stallRecord = StallRecord(stall, of: loop, poll, at: time)
         if uncertainTurn == stall.turnBegan { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
-        escalation = services.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
+        escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         add(first, to: stall, of: target, isOver: isOver)
     }
 
@@ -126,14 +131,14 @@ extension LoopSupervisor {
     /// is blocked once and for all, goes on at the same number of waits a threshold later. It is also so after such a run,
     /// which may have waited until a moment ago.
     private mutating func mayHaveWaited(
-        _ stall: StallDetector.Stall, _ target: CaptureTarget, _ sample: StallRecord.Sample, waits: UInt64?
+        _ stall: StallDetector.Stall, _ poll: LoopPoll, _ sample: StallRecord.Sample, waits: UInt64?
     ) -> Bool {
         let stack = try? sample.stack.get()
-        let isInRun = stack.map { loop.source.isInUnobservedRun($0, nesting: stall.nesting) } ?? false
+        let isInRun = stack.map { poll.showsUnobservedRun($0.frames.lazy.map(\.address)) } ?? false
         guard isInRun || unobservedRun?.turnBegan == stall.turnBegan else { return false }
         if let waits, waits == unobservedRun?.waits { return false }
         // Counted after the capture: to be stopped for it is a wait, too.
-        unobservedRun = isInRun ? (stall.turnBegan, self.waits(of: target)) : nil
+        unobservedRun = isInRun ? (stall.turnBegan, self.waits(of: poll.target)) : nil
         return true
     }
 
@@ -148,10 +153,9 @@ extension LoopSupervisor {
         return voluntarySwitches(of: thread)
     }
 
-    private mutating func sample(_ stall: StallDetector.Stall, escalates: Bool = false) {
-        let target = loop.source.target(of: loop.recorder)
+    private mutating func sample(_ stall: StallDetector.Stall, _ target: CaptureTarget, escalates: Bool = false) {
         add(
-            services.sample(target, age: services.now() &- stall.start), to: stall, of: target, escalates: escalates
+            context.sample(target, age: context.now() &- stall.start), to: stall, of: target, escalates: escalates
         )
     }
 
@@ -169,7 +173,7 @@ extension LoopSupervisor {
             return suppress(stall.turnBegan, .threadEnded)
         }
         // A queue may have been handed on to another thread.
-        let isThreadGone = sample.isThreadGone && loop.source.target(of: loop.recorder) == target
+        let isThreadGone = sample.isThreadGone && loop.target == target
         sample.isValid = !isOver && !isThreadGone && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
         // For a thread that is gone nobody waits: no reason to do anything about it.
         if escalates { record.isEscalated = !sample.isThreadGone }
@@ -177,7 +181,7 @@ extension LoopSupervisor {
         if isThreadGone {
             stallRecord = record
             detector.abandon()
-            return end(stall, at: services.now())
+            return end(stall, at: context.now())
         }
         if case .thread(let thread) = target {
             let recorder = loop.recorder
@@ -186,16 +190,16 @@ extension LoopSupervisor {
                 isOver: { isOver || recorder.stalledTurnEnd(stall.turnBegan) != nil }
             )
         }
-        record.duration = max(record.duration, services.now() &- stall.start)
-        record.captureMethods = services.capturer.methods
+        record.duration = max(record.duration, context.now() &- stall.start)
+        record.captureMethods = context.capturer.methods
         // In a deadlock all of the process matters, and nobody will come back to be asked again.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
-        if isDeadlock || services.capturesAllThreads && record.samples.count == 1 {
-            record.captureOtherThreads(than: target, with: services)
+        if isDeadlock || context.capturesAllThreads && record.samples.count == 1 {
+            record.captureOtherThreads(than: target, with: context)
         }
-        record.suppressed = services.suppressed.current
+        record.suppressed = context.suppressed.current
         stallRecord = record
-        services.submit(record)
+        context.submit(record)
     }
 
     private mutating func end(_ stall: StallDetector.Stall, at end: UInt64) {
@@ -204,19 +208,19 @@ extension LoopSupervisor {
         record.state = .ended
         // It was seen to be over the threshold: that is the least that can be true.
         record.duration = max(end &- min(stall.start, end), record.threshold)
-        record.suppressed = services.suppressed.current
+        record.suppressed = context.suppressed.current
         if let thread = record.loop.thread?.id {
             let cause = diagnostician.end(thread, start: stall.start, end: stall.start &+ record.duration)
             record.cause = cause ?? record.cause
         }
         stallRecord = nil
-        services.submit(record)
+        context.submit(record)
     }
 
     /// Lets a stall escalate when it is time, with a sample of that moment.
     ///
     /// Returns when that will be.
-    private mutating func escalate(at time: UInt64) -> UInt64? {
+    private mutating func escalate(_ target: CaptureTarget, at time: UInt64) -> UInt64? {
         guard let stall = detector.stall, stallRecord != nil, let due = escalation else { return nil }
         guard time >= due else { return due }
         // Whoever is this late itself was stopped, and so was the loop: it gets one more threshold to come back.
@@ -226,34 +230,33 @@ extension LoopSupervisor {
         }
         escalation = nil
         guard loop.recorder.stalledTurnEnd(stall.turnBegan) == nil else { return nil }
-        sample(stall, escalates: true)
+        sample(stall, target, escalates: true)
         return nil
     }
 
     private mutating func suppress(_ turn: UInt64, _ reason: SuppressionReason) {
         guard turn != heldBackTurn else { return }
         heldBackTurn = turn
-        services.suppressed.add(reason)
+        context.suppressed.add(reason)
     }
 }
 
 // MARK: - Saturation
 
 extension LoopSupervisor {
-    private mutating func watchSaturation(_ snapshot: TurnSnapshot, at time: UInt64) {
-        switch saturation?.decide(snapshot, at: time) {
+    private mutating func watchSaturation(_ poll: LoopPoll, at time: UInt64) {
+        switch saturation?.decide(poll.turn, at: time) {
         case .begin(let saturation):
-            let target = loop.source.target(of: loop.recorder)
             var record = StallRecord(
-                saturation, of: loop, target, threshold: services.saturationThreshold ?? 0, at: time)
-            var sample = services.sample(target, age: time &- saturation.since)
+                saturation, of: loop, poll, threshold: context.saturationThreshold ?? 0, at: time)
+            var sample = context.sample(poll.target, age: time &- saturation.since)
             sample.isValid = true
             record.samples.append(sample)
-            record.captureMethods = services.capturer.methods
-            record.suppressed = services.suppressed.current
+            record.captureMethods = context.capturer.methods
+            record.suppressed = context.suppressed.current
             saturationRecord = record
             loop.recorder.markSaturated(saturation.since)
-            services.submit(record)
+            context.submit(record)
         case .end(let saturation):
             guard var record = saturationRecord else { return }
             record.state = .ended
@@ -261,7 +264,7 @@ extension LoopSupervisor {
             let end = loop.recorder.saturationEnd ?? time
             record.duration = max(end &- min(saturation.since, end), record.threshold)
             saturationRecord = nil
-            services.submit(record)
+            context.submit(record)
         case nil:
             break
         }

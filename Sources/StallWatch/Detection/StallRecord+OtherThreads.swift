@@ -15,18 +15,3 @@ extension StallRecord {
         otherImages = services.capturer.images()
     }
 }
-
-extension StallReport.ThreadDescription {
-    /// A thread of this process, with the name that it has now.
-    init(_ thread: Int32) {
-        self.init(id: thread, name: readSmallFile("/proc/self/task/\(thread)/comm").map(firstLine))
-    }
-}
-
-/// The threads of this process.
-enum ThreadList {
-    /// The kernel ids of all threads, ascending.
-    static func current() -> [Int32] {
-        (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.sorted()
-    }
-}

@@ -24,21 +24,43 @@ struct StallRecord: Sendable {
 
     /// The stack of a thread that is not the loop's.
     struct OtherThread: Sendable {
-        var thread: StallReport.ThreadDescription
+        var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureError>
+        /// The kind of stall that the thread's activity would be the cause of; `nil` if it is not known.
+        var activity: Cause.Kind?
+    }
+
+    /// What is too long. The raw values are the words of the report's `kind`.
+    enum Kind: String, Sendable {
+        case stall, saturation, starvation
+    }
+
+    /// Whether it still lasts. The raw values are the words of the report's `state`.
+    enum State: String, Sendable {
+        case ongoing, ended, abandoned
+    }
+
+    /// The loop and its turn.
+    struct Loop: Sendable, Equatable {
+        var label: String
+        var kind: LoopKind
+        var mode: String?
+        var turn: UInt64
+        var nesting: Int
+        var thread: ThreadIdentity?
     }
 
     /// A UUID, version 7.
     let id: String
-    let kind: StallReport.Kind
-    let loop: StallReport.LoopDescription
+    let kind: Kind
+    let loop: Loop
     /// The threshold of the loop, in nanoseconds.
     let threshold: UInt64
     /// When the turn began.
     let startedAt: Timestamp
     /// How late the watchdog looked, in nanoseconds.
     let watchdogLate: UInt64
-    var state: StallReport.State
+    var state: State
     /// How long the stall took, or has taken until now, in nanoseconds.
     var duration: UInt64
     var samples: [Sample] = []
@@ -66,42 +88,41 @@ struct StallRecord: Sendable {
 
 extension StallRecord {
     /// A stall that has just been seen.
-    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ target: CaptureTarget, at now: UInt64) {
+    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start
-        let kind: StallReport.Kind = target == .pool ? .starvation : .stall
+        let kind: Kind = poll.target == .pool ? .starvation : .stall
         self.init(
-            kind, of: loop, target, turn: stall.turn, nesting: stall.nesting, mode: stall.mode,
+            kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
             threshold: loop.threshold, age: age
         )
         isGap = stall.isGap
-        startUncertainty = loop.source.startUncertainty(of: stall.turnBegan)
+        startUncertainty = poll.startUncertainty
     }
 
     /// A saturation that has just been seen.
     init(
-        _ saturation: SaturationDetector.Saturation, of loop: LoopMonitor, _ target: CaptureTarget, threshold: UInt64,
+        _ saturation: SaturationDetector.Saturation, of loop: LoopMonitor, _ poll: LoopPoll, threshold: UInt64,
         at now: UInt64
     ) {
         self.init(
-            .saturation, of: loop, target, turn: saturation.firstTurn, nesting: saturation.nesting, mode: 0,
+            .saturation, of: loop, poll, turn: saturation.firstTurn, nesting: saturation.nesting,
             threshold: threshold, age: now &- saturation.since
         )
         turns = saturation.lastTurn - saturation.firstTurn
     }
 
     private init(
-        _ kind: StallReport.Kind, of loop: LoopMonitor, _ target: CaptureTarget, turn: UInt64, nesting: Int,
-        mode: UInt8,
+        _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, turn: UInt64, nesting: Int,
         threshold: UInt64, age: UInt64
     ) {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
-        var thread: StallReport.ThreadDescription?
-        if case .thread(let id) = target { thread = .init(id) }
+        var thread: ThreadIdentity?
+        if case .thread(let id) = poll.target { thread = .init(id) }
         self.init(
             id: ReportIdentifier.make(at: startedAt),
             kind: kind,
-            loop: StallReport.LoopDescription(
-                label: loop.label, kind: loop.source.kind, mode: loop.source.modeName(mode), turn: turn,
+            loop: Loop(
+                label: loop.label, kind: loop.source.kind, mode: kind == .saturation ? nil : poll.mode, turn: turn,
                 nesting: nesting, thread: thread
             ),
             threshold: threshold,

@@ -54,6 +54,9 @@ final class WatchdogContext {
         case .pool:
             sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its workers"))
             sample.workers = captureAll(than: ownThreads).threads
+            for index in sample.workers.indices {
+                sample.workers[index].activity = threads.activity(of: sample.workers[index].thread.id)
+            }
         }
         sample.images = capturer.images()
         return sample
@@ -61,7 +64,7 @@ final class WatchdogContext {
 
     /// Captures every thread of the process but `excluded`, one after another; what goes over the limit is counted.
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
-        let others = ThreadList.current().filter { !excluded.contains($0) }
+        let others = ThreadIdentity.all().filter { !excluded.contains($0) }
         let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
             StallRecord.OtherThread(thread: .init(thread), stack: capture(thread))
         }

@@ -9,7 +9,7 @@ import Synchronization
 /// Items are sent twice per threshold and never while one is pending, so a loop that is stuck is sent one and no more. It
 /// counts only from the first item that has run: before that, nobody is known to serve the loop.
 final class HeartbeatSource: LoopSource {
-    let kind: StallReport.LoopKind
+    let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> QueueOwner.Answer
     private let isUnneeded: @Sendable () -> Bool
@@ -27,7 +27,7 @@ final class HeartbeatSource: LoopSource {
     ///   - whenRemoved: Called when the loop is followed no more.
     ///   - send: Submits an item to the loop. Called on the watchdog; must not wait.
     init(
-        kind: StallReport.LoopKind, owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
+        kind: LoopKind, owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
         whenRemoved: @escaping @Sendable () -> Void = {},
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void

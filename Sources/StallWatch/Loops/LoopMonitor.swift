@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One watched loop, as the watchdog sees it: what it does now, whose stack tells why, and how to stop following it.
+/// One watched loop: its turns, its source and its threshold.
 final class LoopMonitor: Sendable {
     let label: String
     let recorder: TurnRecorder
@@ -23,10 +23,18 @@ final class LoopMonitor: Sendable {
         currentThreshold.store(threshold, ordering: .relaxed)
     }
 
-    /// What the loop does now.
-    func snapshot() -> TurnSnapshot {
-        var snapshot = recorder.snapshot()
-        snapshot.isWaitingUnobserved = snapshot.began != nil && !snapshot.isGap && source.isWaitingUnobserved()
-        return snapshot
+    /// Sends a heartbeat if one is due, and reads what the loop does at `now`.
+    func poll(at now: UInt64) -> LoopPoll {
+        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now)
+        var turn = recorder.snapshot()
+        turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
+        return LoopPoll(
+            turn: turn, target: target, mode: source.modeName(turn.mode),
+            startUncertainty: turn.began.flatMap(source.startUncertainty), runFunction: source.runFunction,
+            nextHeartbeat: nextHeartbeat
+        )
     }
+
+    /// The threads whose stacks explain a stall that lasts now.
+    var target: CaptureTarget { source.target(of: recorder) }
 }

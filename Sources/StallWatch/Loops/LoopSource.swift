@@ -1,37 +1,38 @@
-import StackCapture
-import StallReports
-
 /// How one kind of loop is followed.
 ///
-/// The recorder says what the loop does; the source knows everything else about it.
+/// The recorder holds the loop's turns; the source knows everything else about the loop.
 protocol LoopSource: AnyObject, Sendable {
     /// What kind of loop it is.
-    var kind: StallReport.LoopKind { get }
+    var kind: LoopKind { get }
 
-    /// Whose stacks explain a stall that lasts now.
+    /// Whether the loop reports its waits.
+    ///
+    /// Saturation can only be detected if it does.
+    var reportsWaits: Bool { get }
+
+    /// The code that has one frame on the stack for each run of the loop; empty if it is not known.
+    var runFunction: Range<UInt64> { get }
+
+    /// The threads whose stacks explain a stall that lasts now.
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
-    /// Whether the loop tells when it goes to wait, so that one that never does can be told.
-    var tellsItsWaits: Bool { get }
-
-    /// By how much the turn that began at `began` may have begun earlier, in nanoseconds; `nil` for a loop that tells of
-    /// its turns by itself.
+    /// By how much the turn that began at `began` may have begun earlier, in nanoseconds; `nil` for a loop that reports
+    /// its own turns.
     func startUncertainty(of began: UInt64) -> UInt64?
 
     /// Whether the loop waits although no observer has seen it go to wait.
     func isWaitingUnobserved() -> Bool
 
-    /// Whether the stack shows more runs of the loop than observers have seen being entered: `nesting` of them inside the
-    /// outermost one.
-    func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool
-
     /// The name of the mode that the app gave the number `index`.
     func modeName(_ index: UInt8) -> String?
 
-    /// Sends the loop a heartbeat if one is due at `now`; `threshold` is how long it may take at the moment, in
-    /// nanoseconds.
+    /// Sends the loop a heartbeat if one is due at `now`.
     ///
-    /// Returns when the next one is due, or `nil` for a loop that tells of its turns by itself.
+    /// - Parameters:
+    ///   - recorder: The loop's turns.
+    ///   - threshold: How long a turn may take, in nanoseconds.
+    ///   - now: The time, in monotonic nanoseconds.
+    /// - Returns: When the next one is due, or `nil` for a loop that reports its own turns.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64?
 
     /// Stops following the loop.
@@ -39,31 +40,21 @@ protocol LoopSource: AnyObject, Sendable {
 }
 
 extension LoopSource {
+    var reportsWaits: Bool { false }
+
+    var runFunction: Range<UInt64> { 0..<0 }
+
     func target(of recorder: TurnRecorder) -> CaptureTarget {
         recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
     }
 
-    var tellsItsWaits: Bool { false }
-
     func startUncertainty(of began: UInt64) -> UInt64? { nil }
 
     func isWaitingUnobserved() -> Bool { false }
-
-    func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool { false }
 
     func modeName(_ index: UInt8) -> String? { nil }
 
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? { nil }
 
     func remove() {}
-}
-
-/// Whose stacks explain a stall.
-enum CaptureTarget: Sendable, Equatable {
-    /// The one thread that runs the loop.
-    case thread(Int32)
-    /// Every worker of a pool.
-    case pool
-    /// No thread has been seen yet.
-    case unknown
 }

@@ -1,4 +1,3 @@
-import StackCapture
 import StallReports
 import LinuxSupport
 internal import CLinux
@@ -13,8 +12,8 @@ import Glibc
 /// `@unchecked Sendable`: CFRunLoopAddObserver and CFRunLoopRemoveObserver take the run loop's own lock and may be called
 /// on any thread; nothing that is stored changes after init.
 final class RunLoopSource: LoopSource, @unchecked Sendable {
-    let kind = StallReport.LoopKind.runLoop
-    let tellsItsWaits = true
+    let kind = LoopKind.runLoop
+    let reportsWaits = true
     private let runLoop: CFRunLoop
     private let turnModes: [CFRunLoopMode]
     private let namedModes: [String]
@@ -27,7 +26,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     ///   name the default mode and those given here, 255 at most.
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
-        // Found now: later, nobody may wait for the dynamic linker.
+        // Found now: the watchdog must never wait for the dynamic linker.
         _ = Self.runFunction
         turnModes = modes.map(Self.mode)
         let common = kCFRunLoopCommonModes.map(Self.name)
@@ -83,13 +82,11 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
 
-    func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool {
-        stack.frames.count { Self.runFunction.contains($0.address) } > nesting + 1
-    }
+    var runFunction: Range<UInt64> { Self.runFunction }
 
-    /// Where the code is that has one frame on the stack for each run of the thread's run loop.
+    /// `CFRunLoopRunSpecific`, which has one frame on the stack for each run of the thread's run loop.
     ///
-    /// Empty in a program that does not export it, as a static one.
+    /// Empty in a program that does not export it, such as a static one.
     private static let runFunction: Range<UInt64> = {
         guard let function = dlsym(nil, "CFRunLoopRunSpecific") else { return 0..<0 }
         let start = UInt64(UInt(bitPattern: function))

@@ -7,33 +7,42 @@ import LinuxSupport
 struct ReportBuilder {
     let process: StallReport.ProcessDescription
     let metadata: [String: String]
-    let inApp: StallMonitor.InApp
+    let inApp: InAppSettings
     let symbolication: ReportSymbolication
 
-    /// The report, with its names and lines.
+    /// The report with names and lines.
     ///
     /// - Parameters:
     ///   - record: The raw facts.
-    ///   - whenLate: Is given the report as far as it has come, if names and lines take longer than they may.
-    ///   - meanwhile: Is called again and again while names and lines are looked up.
-    func report(
-        of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }, meanwhile: () -> Void = {}
-    ) -> StallReport {
-        symbolication.symbolicate(unnamedReport(of: record), whenLate: whenLate, meanwhile: meanwhile)
+    ///   - whenLate: Takes the report as far as it has come, if names and lines take longer than the time limit.
+    func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
+        let symbolicator = symbolication.symbolicator
+        var report = symbolication.symbolicate(
+            rawReport(of: record) { WorkerGroups.isInWorkerFunction($0, $1, symbolicator) }, whenLate: whenLate
+        )
+        if record.kind == .starvation { report.cause = StarvationCause(record, report).cause }
+        return report
     }
 
-    /// The report without any function's name: what can be written at once.
-    func unnamedReport(of record: StallRecord) -> StallReport {
+    /// The report without any name, which can be written at once.
+    ///
+    /// - Parameters:
+    ///   - record: The raw facts.
+    ///   - isWorker: Whether a frame shows that its thread is a pool's worker. By default every thread counts as one,
+    ///     because that cannot be told without names.
+    func rawReport(
+        of record: StallRecord, isWorker: (CapturedStack.Frame, ImageList) -> Bool = { _, _ in true }
+    ) -> StallReport {
         var tables = ReportTables(inApp: inApp)
         let samples = record.samples.map { sample in
-            let workers = WorkerGroups.group(sample, &tables, symbolication.symbolicator)
+            let workers = WorkerGroups.group(sample, &tables, isWorker: isWorker)
             let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
             return describe(sample, stack: own ?? workers?.first?.stack, workers: workers)
         }
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
             return StallReport.OtherThread(
-                thread: other.thread,
+                thread: .init(other.thread),
                 stack: captured.map { tables.stack($0, in: record.otherImages) },
                 reason: other.stack.reason,
                 threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
@@ -44,14 +53,14 @@ struct ReportBuilder {
         return StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
-            kind: record.kind,
-            state: record.state,
+            kind: .init(rawValue: record.kind.rawValue),
+            state: .init(rawValue: record.state.rawValue),
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
             thresholdMilliseconds: milliseconds(record.threshold),
             process: process,
             metadata: metadata,
-            loop: record.loop,
+            loop: .init(record.loop),
             startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
             turns: record.turns,
             callout: record.isGap ? .outside : nil,
@@ -74,6 +83,11 @@ struct ReportBuilder {
         )
     }
 
+    /// Whether a pool's sample has a complete stack of every worker.
+    private static func areComplete(_ workers: [StallRecord.OtherThread]) -> Bool {
+        !workers.isEmpty && workers.allSatisfy { (try? $0.stack.get())?.isComplete ?? false }
+    }
+
     private func describe(
         _ sample: StallRecord.Sample, stack: Int?, workers: [StallReport.WorkerGroup]?
     ) -> StallReport.Sample {
@@ -86,7 +100,7 @@ struct ReportBuilder {
             method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
             workers: workers,
             isValid: sample.isValid,
-            isComplete: captured?.isComplete ?? false,
+            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers),
             heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
             captureMicroseconds: Double(captured?.captureNanoseconds ?? 0) / 1_000
         )

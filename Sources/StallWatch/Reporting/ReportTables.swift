@@ -10,9 +10,9 @@ struct ReportTables {
     private var stackIndices: [[Int]: Int] = [:]
     private var frameIndices: [StallReport.Frame: Int] = [:]
     private var imageIndices: [StallReport.Image: Int] = [:]
-    private let inApp: StallMonitor.InApp
+    private let inApp: InAppSettings
 
-    init(inApp: StallMonitor.InApp) {
+    init(inApp: InAppSettings) {
         self.inApp = inApp
     }
 

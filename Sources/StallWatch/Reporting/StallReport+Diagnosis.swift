@@ -57,7 +57,7 @@ extension StallReport.Lock {
             isDeadlock: wait.isDeadlock,
             owners: wait.owners.map { owner in
                 StallReport.LockOwner(
-                    thread: owner.thread,
+                    thread: .init(owner.thread),
                     stack: (try? owner.stack.get()).map(stack),
                     isRunning: owner.isRunning,
                     systemCall: owner.systemCall.map(StallReport.SystemCall.init),

@@ -12,7 +12,8 @@ enum WorkerGroups {
     /// Workers in code of the app come first, the largest group before the others: those that have nothing to do, or
     /// belong to libdispatch itself, are often more, and keep no work from starting.
     static func group(
-        _ sample: StallRecord.Sample, _ tables: inout ReportTables, _ symbolicator: any Symbolicating
+        _ sample: StallRecord.Sample, _ tables: inout ReportTables,
+        isWorker: (CapturedStack.Frame, ImageList) -> Bool
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
         var groups: [StallReport.WorkerGroup] = []
@@ -20,15 +21,15 @@ enum WorkerGroups {
         var busy: Set<Int?> = []
         for worker in sample.workers {
             guard let captured = try? worker.stack.get() else { continue }
-            guard captured.frames.contains(where: { isInWorkerFunction($0, sample.images, symbolicator) }) else {
+            guard captured.frames.contains(where: { isWorker($0, sample.images) }) else {
                 continue
             }
             let stack = tables.stack(captured, in: sample.images)
             if tables.stacks[stack].contains(where: { tables.frames[$0].isInApp }) { busy.insert(stack) }
             if let known = groups.firstIndex(where: { $0.stack == stack }) {
-                groups[known].threads.append(worker.thread)
+                groups[known].threads.append(.init(worker.thread))
             } else {
-                groups.append(StallReport.WorkerGroup(stack: stack, threads: [worker.thread]))
+                groups.append(StallReport.WorkerGroup(stack: stack, threads: [.init(worker.thread)]))
             }
         }
         return groups.sorted { first, second in
@@ -37,7 +38,8 @@ enum WorkerGroups {
         }
     }
 
-    private static func isInWorkerFunction(
+    /// Whether a frame is in a function that every worker thread runs in.
+    static func isInWorkerFunction(
         _ frame: CapturedStack.Frame, _ images: ImageList, _ symbolicator: any Symbolicating
     ) -> Bool {
         guard let image = images.image(at: frame.lookupAddress) else { return false }

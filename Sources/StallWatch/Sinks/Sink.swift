@@ -89,3 +89,10 @@ struct SinkDescription: Sendable {
     /// Makes the sink, on its own thread.
     var make: @Sendable () -> any Sink
 }
+
+/// Checks that a sink can work and describes it.
+///
+/// The second parameter takes the reports that an earlier process left.
+typealias SinkFactory =
+    @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
+    -> SinkDescription

@@ -14,11 +14,11 @@ struct SinkSet: Sendable {
     private let others: [SinkWorker]
 
     /// - Throws: What a sink says that cannot work.
-    init(_ sinks: [ReportSink], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
+    init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
         for sink in sinks {
-            let description = try sink.describe(counts) { notices.post(.recovered($0)) }
+            let description = try sink(counts) { notices.post(.recovered($0)) }
             let worker = SinkWorker(description, counts: counts, notice: notices.post)
             if description.isStore { stores.append(worker) } else { others.append(worker) }
         }

@@ -32,7 +32,7 @@ bool cunwind_test_call_contains(size_t index, uint64_t address);
 
 typedef struct cunwind_test_blocker cunwind_test_blocker;
 
-/// What the thread saw.
+/// The results of the thread's calls.
 typedef struct cunwind_test_blocker_result {
   uint32_t iterations;
   uint32_t interrupted;  ///< The call ended with EINTR.
@@ -48,7 +48,7 @@ pid_t cunwind_test_blocker_tid(const cunwind_test_blocker *_Nonnull blocker);
 /// Ends it after the call it is in, and frees it. One that does not end has `failed` with ETIMEDOUT.
 cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *_Nonnull blocker);
 
-/// Sends a thread of this process a signal whose handler does nothing, with SA_RESTART: what other monitors do.
+/// Sends a thread of this process a signal whose handler does nothing, with SA_RESTART: as other monitors do.
 /// False: it could not be sent.
 bool cunwind_test_send_plain_signal(pid_t tid);
 
@@ -81,7 +81,7 @@ cunwind_test_thread *_Nullable cunwind_test_thread_start(cunwind_test_posture po
 pid_t cunwind_test_thread_tid(const cunwind_test_thread *_Nonnull thread_state);
 /// Whether `address` is in the function that the thread took its posture in.
 bool cunwind_test_thread_contains(uint64_t address);
-/// Ends and frees it. Returns how many times it went round since its start: 0 tells that it was left stopped.
+/// Ends and frees it. Returns how many rounds it made since its start: 0 means that it was left stopped.
 uint64_t cunwind_test_thread_stop(cunwind_test_thread *_Nonnull thread_state);
 
 /// Lets any process trace this one. Under Yama's scope 1 only ancestors may, and a debugger that a test runs is a sibling.
@@ -96,7 +96,7 @@ void cunwind_test_sleep_in_vfork(uint32_t milliseconds);
 
 // ---- Drivers that try to break the engine ---------------------------------------------------------------------------
 
-/// What came of unwinding stacks that no compiler made.
+/// The result of unwinding damaged stacks.
 typedef struct cunwind_test_fuzz_result {
   uint64_t images;
   uint64_t by_end[8];  ///< Index: a cunwind_end.
@@ -108,8 +108,19 @@ typedef struct cunwind_test_fuzz_result {
 /// Unwinds `images` changed copies of real stacks and registers, the same ones for the same seed.
 cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed, uint64_t images);
 
-/// What came of capturing threads while they do what takes locks.
-typedef struct cunwind_test_hunt_result {
+/// The result of unwinding by damaged unwind tables.
+typedef struct cunwind_test_table_result {
+  uint64_t tables;
+  uint64_t found;    ///< The function's entry could be read all the same.
+  uint64_t steps;    ///< Of these, a caller or the end of the stack was found.
+  uint64_t refused;  ///< Of these, the step failed.
+} cunwind_test_table_result;
+
+/// Changes a copy of the C library's unwind tables `tables` times, and unwinds one step by each.
+cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t tables);
+
+/// The result of capturing threads while they do what takes locks.
+typedef struct cunwind_test_stress_result {
   uint64_t captures;   ///< By stop, with a stack.
   uint64_t reads;      ///< By read, with a stack.
   uint64_t gone;       ///< The thread had ended.
@@ -121,17 +132,17 @@ typedef struct cunwind_test_hunt_result {
   uint64_t stuck;            ///< Threads that made no round, or did not end.
   uint64_t lost_children;    ///< fork(2)ed children whose exit status did not arrive.
   uint64_t lost_exceptions;  ///< C++ exceptions that did not arrive, or left a destructor out.
-  uint64_t zombies;          ///< Children of this process that nobody reaped, helpers included.
+  uint64_t zombies;          ///< Children of this process that were not reaped, helpers included.
   int64_t leaked_files;
   uint64_t slowest_held_nanoseconds, slowest_capture_nanoseconds;
-} cunwind_test_hunt_result;
+} cunwind_test_stress_result;
 
 /// Captures threads that malloc, dlopen, create threads, fork, vfork, print, throw C++ exceptions, change mappings and
 /// send themselves signals, as fast as it can, for `milliseconds`. Standard output goes nowhere meanwhile.
-cunwind_test_hunt_result cunwind_test_hunt(uint32_t milliseconds);
+cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds);
 
-/// What came of captures by stop that were disturbed.
-typedef struct cunwind_test_disturbed_result {
+/// The result of captures by stop while something else happens to the helper, the thread or the process.
+typedef struct cunwind_test_fault_result {
   uint64_t captures;   ///< With a stack.
   uint64_t timed_out;  ///< The helper was not given a CPU in time.
   uint64_t failed;     ///< Anything else; `last_status` and `last_error` say what.
@@ -141,18 +152,18 @@ typedef struct cunwind_test_disturbed_result {
   uint64_t rounds;        ///< Of the captured thread, after the last disturbance. 0: it was left stopped.
   uint64_t zombies;
   uint64_t slowest_capture_nanoseconds;
-} cunwind_test_disturbed_result;
+} cunwind_test_fault_result;
 
 /// Kills helper processes (SIGKILL) while they work, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_kill_helpers(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_kill_helpers(uint32_t milliseconds);
 /// Stops helper processes (SIGSTOP) for good while they work, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_stop_helpers(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_stop_helpers(uint32_t milliseconds);
 /// Sends the captured thread queued real-time signals, which must all arrive, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_signal_storm(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_signal_storm(uint32_t milliseconds);
 /// Stops and continues (SIGSTOP, SIGCONT) a child process that captures its own thread, for `milliseconds`.
-cunwind_test_disturbed_result cunwind_test_job_control(uint32_t milliseconds);
+cunwind_test_fault_result cunwind_test_job_control(uint32_t milliseconds);
 
-/// What came of reads of a thread that changes two words whenever it runs. A torn read found them different.
+/// The result of reads of a thread that changes two words whenever it runs. A torn read found them different.
 typedef struct cunwind_test_proof_result {
   bool counted_slices;
   uint64_t valid, refused;
@@ -162,18 +173,18 @@ typedef struct cunwind_test_proof_result {
 /// Reads such a thread for so long. `counts_slices`: by its time slices, if the kernel counts them; else by its switches.
 cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t milliseconds);
 
-/// What came of the capture of a thread that was given no CPU.
-typedef struct cunwind_test_starved_result {
+/// The result of the capture of a thread that gets no CPU.
+typedef struct cunwind_test_stop_timeout_result {
   cunwind_status capture;
-  int wait_error;  ///< Of the thread's call; 0: it waited as long as it should. -1: the thread could not be starved.
+  int wait_error;  ///< Of the thread's call; 0: it waited as long as it should. -1: the thread could not be kept off its CPU.
   uint64_t zombies;
-} cunwind_test_starved_result;
+} cunwind_test_stop_timeout_result;
 
 /// Captures by stop a thread that waits in epoll_wait(2), while a thread of real-time priority has its CPU: needs
 /// CAP_SYS_NICE and two CPUs.
-cunwind_test_starved_result cunwind_test_starved(void);
+cunwind_test_stop_timeout_result cunwind_test_stop_timeout(void);
 
-/// What works where ptrace does not.
+/// The captures that work where ptrace is refused.
 typedef struct cunwind_test_refusal_result {
   int probe_status, probe_error;
   int stop_status, stop_error;
@@ -186,22 +197,32 @@ typedef struct cunwind_test_refusal_result {
 /// False with errno: it could not be made.
 bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);
 
+/// Runs `body` in a child process, under a seccomp filter with which process_vm_readv(2) fails with `error`, or kills (0).
+/// Returns how the child ended (wait(2)); its exit status is 1 if `body` returned true, 0 if false.
+int cunwind_test_run_without_vm_readv(int error, bool (*_Nonnull body)(void));
+
 /// Has a child process with such a filter for sched_setaffinity(2) capture a thread by stop. Returns how it ended (wait(2));
 /// its exit status is 0 when the stack was whole.
 int cunwind_test_stop_under_filter(bool kills);
 
+/// Has a child process read its memory by that access, at the edges of a hole too, and capture threads with it. Returns 0, or
+/// the number of the first step that failed, or -1: it ended otherwise.
+int cunwind_test_memory_access(cunwind_memory_access access);
+/// The same with an engine that chooses, where process_vm_readv(2) fails with `error`, or kills (0).
+int cunwind_test_memory_without_call(int error);
+
 /// Which processors helpers were seen to be allowed, and whether their maker is as free as before.
 typedef struct cunwind_test_placement_result {
   uint64_t captures;  ///< With a stack.
-  uint64_t seen;      ///< Looks at a helper while it was there.
+  uint64_t seen;      ///< Times that a running helper was found.
   uint64_t bound;     ///< Of these, when it was allowed one processor.
   bool roams;         ///< The thread that made them may be where it might before.
 } cunwind_test_placement_result;
 
-/// Captures a thread by stop, and looks at the helpers meanwhile. False: it could not be set up.
+/// Captures a thread by stop, and reads the helpers' affinity meanwhile. False: it could not be set up.
 bool cunwind_test_placement(cunwind_test_placement_result *_Nonnull result);
 
-/// What became of a thread that was to leave a processor.
+/// Whether a thread left a processor that it was to leave.
 typedef struct cunwind_test_leaving_result {
   bool leaves_own;       ///< The one that it was on.
   bool is_free;          ///< And may be where it might before.
@@ -215,9 +236,9 @@ bool cunwind_test_leaving(cunwind_test_leaving_result *_Nonnull result);
 
 /// Has a child process with such a filter for sched_setattr(2) call cunwind_request_short_slice(). Returns how it ended
 /// (wait(2)); its exit status is what the call returned.
-int cunwind_test_prompt_under_filter(bool kills);
+int cunwind_test_short_slice_under_filter(bool kills);
 
-/// How a thread is scheduled: what the kernel says of it (sched_getattr(2)).
+/// A thread's scheduling attributes (sched_getattr(2)).
 typedef struct cunwind_test_scheduling {
   uint32_t policy;
   int32_t nice;
@@ -225,10 +246,11 @@ typedef struct cunwind_test_scheduling {
 } cunwind_test_scheduling;
 
 /// Runs a thread with the nice value `nice` and the policy SCHED_BATCH, which calls cunwind_request_short_slice().
-/// False: the call said no, or the kernel does not tell.
-bool cunwind_test_prompt(int nice, cunwind_test_scheduling *_Nonnull before, cunwind_test_scheduling *_Nonnull after);
+/// False: the call returned false, or the kernel has no sched_getattr(2).
+bool cunwind_test_short_slice(int nice, cunwind_test_scheduling *_Nonnull before,
+                              cunwind_test_scheduling *_Nonnull after);
 
-/// What became of a signal that the app and the engine both use.
+/// The result of captures by a signal that the app uses, too.
 typedef struct cunwind_test_shared_signal_result {
   uint64_t captures;       ///< By signal, with a stack.
   uint64_t sent, arrived;  ///< Signals of the app's own, and how many its handler got.
@@ -240,18 +262,18 @@ cunwind_test_shared_signal_result cunwind_test_shared_signal(void);
 
 /// Whether this process may choose the id of a child, which cunwind_test_stop_reused_id() needs.
 bool cunwind_test_may_choose_ids(void);
-/// Captures by stop a thread that has ended, and whose id is another process' by now. Returns the cunwind_status, or -1.
+/// Captures by stop a thread that has ended, and whose id another process has by now. Returns the cunwind_status, or -1.
 int cunwind_test_stop_reused_id(void);
 
 /// Lists images in a child process before and after the file of one of them is cut short. Returns 0 when it was in the
 /// first list and left out of the second, a negative signal number when the child died of it, else another number.
 int cunwind_test_cut_image(void);
 
-/// Runs a helper that waits for its parent in vain. Returns how long that took in nanoseconds, and the cunwind_status.
+/// Runs a helper whose parent never names it. Returns how long it waited, in nanoseconds, and the cunwind_status.
 uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 
-/// Gives an engine a child that ends late, as a helper that had no CPU does, and destroys it: at once, or when it has
-/// looked at the images again after the child's end. Returns the number of children of the engine's that are left, dead or
+/// Gives an engine a child that ends late, as a helper that had no CPU does, and destroys it: at once, or after a
+/// refresh of the images after the child's end. Returns the number of children of the engine's that are left, dead or
 /// alive, when it has done that; negative: an errno.
 int cunwind_test_late_helper(bool looks_again);
 

@@ -16,7 +16,7 @@ import Testing
 
     /// A loop whose thread the test chooses.
     private final class Source: LoopSource {
-        let kind = StallReport.LoopKind.runLoop
+        let kind = LoopKind.runLoop
         let thread = Atomic<Int32>(LoopSupervisorTests.thread)
 
         func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }

@@ -13,15 +13,14 @@ import Testing
 
     /// A loop whose thread, of which nobody can say how often it has waited, is in such a run.
     private final class Source: LoopSource {
-        let kind = StallReport.LoopKind.runLoop
+        let kind = LoopKind.runLoop
         let isInRun = Atomic<Bool>(true)
         let isWaiting = Atomic<Bool>(false)
 
         // A number that no thread has (proc(5), pid_max).
         func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
-        func isInUnobservedRun(_ stack: CapturedStack, nesting: Int) -> Bool {
-            isInRun.load(ordering: .relaxed)
-        }
+        /// Every stack that the capturer gives has two frames in it: the outermost run and one that no observer saw.
+        var runFunction: Range<UInt64> { isInRun.load(ordering: .relaxed) ? 0x1000..<0x1001 : 0..<0 }
         func isWaitingUnobserved() -> Bool { isWaiting.load(ordering: .relaxed) }
     }
 
@@ -32,7 +31,7 @@ import Testing
 
         func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
             meanwhile()
-            return .stub([0x1000])
+            return .stub([0x1000, 0x1000])
         }
 
         func images() -> ImageList { ImageList() }

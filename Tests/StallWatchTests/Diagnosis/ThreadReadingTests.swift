@@ -66,7 +66,7 @@ import Testing
 
     @Test func ownReadingsAreThere() throws {
         // The main thread of the process, which lives as long as this test runs.
-        let thread = try #require(ThreadList.current().first)
+        let thread = try #require(ThreadIdentity.all().first)
         let files = try #require(ThreadFiles(thread: thread))
         let first = try #require(files.read())
         let second = try #require(files.read())

@@ -26,7 +26,7 @@ import Testing
     private let recorder = TurnRecorder(alarm: WatchdogAlarm())
 
     private func source(
-        _ kind: StallReport.LoopKind = .dispatchQueue, owner: QueueOwner.Answer = .unknown
+        _ kind: LoopKind = .dispatchQueue, owner: QueueOwner.Answer = .unknown
     ) -> HeartbeatSource {
         HeartbeatSource(kind: kind, owner: { owner }) { [loop] item in loop.items.withLock { $0.append(item) } }
     }

@@ -43,14 +43,14 @@ extension Reporter.Settings {
 extension StallRecord {
     /// A stall in the app's function `work<function>`.
     static func fixture(
-        function: Int = 0, loop: String = "main", state: StallReport.State = .ended, milliseconds: UInt64 = 400
+        function: Int = 0, loop: String = "main", state: StallRecord.State = .ended, milliseconds: UInt64 = 400
     ) -> StallRecord {
         let startedAt = Timestamp(wallClockNanoseconds: wallClockNow())
         var record = StallRecord(
             id: ReportIdentifier.make(at: startedAt), kind: .stall,
-            loop: StallReport.LoopDescription(
+            loop: StallRecord.Loop(
                 label: loop, kind: .runLoop, turn: 1, nesting: 0,
-                thread: StallReport.ThreadDescription(id: 1, name: "app")
+                thread: ThreadIdentity(id: 1, name: "app")
             ),
             threshold: 250_000_000, startedAt: startedAt, watchdogLate: 1_000_000, state: state,
             duration: milliseconds * 1_000_000
@@ -75,7 +75,7 @@ extension StallRecord {
     }
 
     /// The same stall, later.
-    func after(milliseconds: UInt64, state: StallReport.State = .ended) -> StallRecord {
+    func after(milliseconds: UInt64, state: StallRecord.State = .ended) -> StallRecord {
         var record = self
         record.duration = milliseconds * 1_000_000
         record.state = state
@@ -111,8 +111,8 @@ private struct StuckReporter: Error {}
 /// A reporter that does not come to its end within two minutes is left behind.
 func withReporter(
     _ sinks: [ReportSink], settings: Reporter.Settings = .fixture(), _ body: (Reporter) throws -> Void
-) throws -> StallMonitor.Statistics {
-    let reporter = try Reporter(settings: settings, sinks: sinks)
+) throws -> ReportCounts.Counts {
+    let reporter = try Reporter(settings: settings, sinks: sinks.map(\.describe))
     try reporter.startSinks()
     let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
     let result = Result { try body(reporter) }

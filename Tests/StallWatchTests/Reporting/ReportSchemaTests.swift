@@ -22,7 +22,7 @@ import Testing
             reporter.submit(failed)
         }
         let builder = settings.builder()
-        try ReportDirectory(path: scratch.path).write(builder.unnamedReport(of: .fixture(function: 9, state: .ongoing)))
+        try ReportDirectory(path: scratch.path).write(builder.rawReport(of: .fixture(function: 9, state: .ongoing)))
         #expect(try scratch.reports().count == 6)
         for path in [scratch.path, scratch.path + "/all.ndjson"] {
             let result = try Repository.validateReports(path)

@@ -18,7 +18,7 @@ import Testing
     private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter {
         var settings = Reporter.Settings.fixture()
         settings.reportsPerMinute = 10_000
-        return try Reporter(settings: settings, sinks: sinks)
+        return try Reporter(settings: settings, sinks: sinks.map(\.describe))
     }
 
     private var log: ReportSink { .log(Logger(label: "test") { [handler] _ in handler }) }
@@ -81,7 +81,7 @@ import Testing
         reporter.submit(.fixture(state: .ongoing))
         try run(reporter)
         #expect(await reports(stream) == [])
-        #expect(reporter.counts.current == StallMonitor.Statistics())
+        #expect(reporter.counts.current == ReportCounts.Counts())
         #expect(try scratch.reports().map(\.state) == [.ongoing])
         #expect(lines.isEmpty)
     }
@@ -104,12 +104,16 @@ import Testing
                     seen.withLock { $0.append(culprits) }
                 })
         }
-        let reporter = try Reporter(settings: settings, sinks: [.directory(scratch.path)])
+        let reporter = try Reporter(settings: settings, sinks: [ReportSink.directory(scratch.path).describe])
         submit.withLock { $0 = reporter.submit }
         var first = StallRecord.fixture(state: .ongoing)
         first.samples += StallRecord.fixture(function: 1).samples
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
         reporter.submit(first)
-        try run(reporter)
+        #expect(eventually { seen.withLock { !$0.isEmpty } })
+        reporter.close()
+        thread.join()
         #expect(seen.withLock { $0 } == [["no name", "no name"]])
         #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
     }
@@ -136,12 +140,12 @@ import Testing
     @Test func theMailboxIsBoundedAndWhatIsLostIsCounted() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
-        let records = (0..<(Reporter.mailboxCapacity + 10)).map { StallRecord.fixture(function: $0) }
+        let records = (0..<(RecordMailbox.capacity + 10)).map { StallRecord.fixture(function: $0) }
         for record in records { reporter.submit(record) }
         try run(reporter)
         #expect(reporter.counts.current.reportsLost == 10)
         #expect(reporter.counts.current.stalls == records.count, "also those that are lost")
-        #expect(reporter.counts.current.reportsDropped == Reporter.mailboxCapacity - ReportStreams.capacity)
+        #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
         #expect(await reports(stream).last?.id == records.last?.id)
     }
 
@@ -150,13 +154,13 @@ import Testing
         let reporter = try reporter()
         let lasting = StallRecord.fixture(function: 999, state: .ongoing)
         reporter.submit(lasting)
-        for function in 0..<Reporter.mailboxCapacity { reporter.submit(.fixture(function: function)) }
+        for function in 0..<RecordMailbox.capacity { reporter.submit(.fixture(function: function)) }
         let stream = reporter.streams.stream()
         reporter.submit(lasting.after(milliseconds: 900))
         try run(reporter)
         #expect(reporter.counts.current.reportsLost == 1)
-        #expect(reporter.counts.current.stalls == Reporter.mailboxCapacity + 1)
-        #expect(reporter.counts.current.reportsDropped == Reporter.mailboxCapacity - ReportStreams.capacity)
+        #expect(reporter.counts.current.stalls == RecordMailbox.capacity + 1)
+        #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
         #expect(await reports(stream).count == ReportStreams.capacity)
     }
 

@@ -1,3 +1,4 @@
+@testable import LinuxSupport
 import TestSupport
 import Testing
 
@@ -30,7 +31,8 @@ import Testing
             StallRecord.OtherThread(thread: .init(id: Int32(index + 1), name: nil), stack: .success(.stub(addresses)))
         }
         var tables = ReportTables(inApp: StallMonitor.InApp())
-        let groups = try #require(WorkerGroups.group(sample, &tables, symbolicator))
+        let groups = try #require(
+            WorkerGroups.group(sample, &tables) { WorkerGroups.isInWorkerFunction($0, $1, symbolicator) })
         return groups.map { $0.threads.map { Int($0.id) } }
     }
 

@@ -17,7 +17,7 @@ import Testing
     }
 
     private func report(
-        of process: ProcessIdentity? = nil, state: StallReport.State = .ongoing, milliseconds: UInt64 = 400
+        of process: ProcessIdentity? = nil, state: StallRecord.State = .ongoing, milliseconds: UInt64 = 400
     ) -> StallReport {
         var description = StallReport.ProcessDescription.current()
         if let process {

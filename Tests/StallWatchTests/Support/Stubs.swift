@@ -1,3 +1,4 @@
+@testable import LinuxSupport
 @testable import StallReports
 @testable import StallSymbols
 @testable import StackCapture
@@ -5,13 +6,15 @@
 
 extension StallRecord {
     /// A stall of the loop "main" that has taken 400 ms.
-    static func stub(id: String = "a", state: StallReport.State = .ended, samples: [Sample] = []) -> StallRecord {
+    static func stub(
+        id: String = "a", kind: Kind = .stall, state: StallRecord.State = .ended, samples: [Sample] = []
+    ) -> StallRecord {
         StallRecord(
             id: id,
-            kind: .stall,
-            loop: StallReport.LoopDescription(
+            kind: kind,
+            loop: StallRecord.Loop(
                 label: "main", kind: .runLoop, turn: 12, nesting: 0,
-                thread: StallReport.ThreadDescription(id: 4700, name: "notes")
+                thread: ThreadIdentity(id: 4700, name: "notes")
             ),
             threshold: 250_000_000,
             startedAt: Timestamp(microsecondsSince1970: 1_795_248_000_123_456),

@@ -15,7 +15,7 @@ final class WatchedWorld: Sendable {
     }
 
     /// The states of all that was said, in order.
-    var states: [StallReport.State] { records.withLock { $0.map(\.state) } }
+    var states: [StallRecord.State] { records.withLock { $0.map(\.state) } }
 
     func services(_ capturer: any StackCapturing) -> WatchdogContext {
         WatchdogContext(

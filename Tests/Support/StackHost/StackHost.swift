@@ -2,7 +2,7 @@ import CUnwind
 import CUnwindTestSupport
 import Glibc
 
-/// Holds threads still in deep stacks, captures them, and waits until somebody else (gdb) has looked at them, too.
+/// Holds threads still in deep stacks, captures them, and waits until gdb has captured them, too.
 ///
 ///     stack-host LIBRARY STACK...
 ///
@@ -28,7 +28,7 @@ struct StackHost {
         guard let engine = cunwind_engine_create(SIGPROF) else { fail("no engine: \(errno)") }
         let host = StackHost(engine: engine, library: library)
         let threads = arguments.dropFirst(2).map { ($0, host.start($0)) }
-        // Those that are blocked come to rest after they have noted their thread.
+        // A thread notes its id just before it blocks.
         usleep(200_000)
         for (name, thread) in threads { host.capture(name, thread) }
         print("ready")
@@ -43,7 +43,7 @@ struct StackHost {
         self.library = library
     }
 
-    /// Starts the thread of that stack and returns the id of the one that comes to the stack's end.
+    /// Starts the thread of that stack and returns the id of the thread that reaches the stack's innermost function.
     private func start(_ name: String) -> Int32 {
         guard let function = dlsym(library, "stack_" + name),
             let symbol = dlsym(library, "stack_reached")

@@ -1,12 +1,12 @@
-// A GLib main loop whose turns StallWatch is told of. The loop waits nowhere but in its poll function, so that is where one
-// turn ends and the next begins: nothing else of the program has to change.
+// A GLib main loop that reports its turns to StallWatch. The loop waits only in its poll function, so one turn ends and the
+// next begins there. Nothing else in the program has to change.
 
 #include <CStallWatch.h>
 #include <glib.h>
 
 #include "GLibLoop.h"
 
-// A poll function has no argument to carry it.
+// Global, because a poll function has no argument for it.
 static void *probe;
 
 static gint poll_between_turns(GPollFD *descriptors, guint count, gint timeout) {

@@ -1,7 +1,7 @@
 import GLibLoop
 import StallWatch
 
-// Watches the GLib loop of GLibLoop, and prints what is reported of it. Takes the directory for the reports.
+// Watches the GLib loop of GLibLoop and prints its reports. The argument is the directory for the report files.
 let directory = CommandLine.arguments.count > 1 ? CommandLine.arguments[1] : "stalls"
 let probe = LoopProbe(label: "glib")
 

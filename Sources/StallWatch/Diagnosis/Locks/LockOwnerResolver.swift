@@ -16,7 +16,7 @@ struct LockOwnerResolver {
         /// The functions of a stack's innermost frames.
         func names(of stack: CapturedStack) -> [NamedFrame]
         /// The thread's name.
-        func describe(_ thread: Int32) -> StallReport.ThreadDescription
+        func describe(_ thread: Int32) -> ThreadIdentity
         /// The images that stacks refer to.
         func images() -> ImageList
     }
@@ -128,6 +128,9 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         return LockOwnerResolver.ThreadState(activity: reading.activity, voluntarySwitches: reading.voluntarySwitches)
     }
 
+    /// The kind of stall that the thread's activity would be the cause of; `nil` when the thread has ended.
+    func activity(of thread: Int32) -> Cause.Kind? { state(of: thread).flatMap { Cause.Kind(of: $0.activity) } }
+
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {
             return .success(try capturer.capture(thread: thread))
@@ -140,7 +143,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         functionNames.names(of: stack.frames, in: capturer.images())
     }
 
-    func describe(_ thread: Int32) -> StallReport.ThreadDescription { .init(thread) }
+    func describe(_ thread: Int32) -> ThreadIdentity { .init(thread) }
 
     func images() -> ImageList { capturer.images() }
 }

@@ -15,7 +15,10 @@ extension StallReport.Cause {
             return "Ready to run but held back for \(ready): its cgroup's CPU quota was used up."
         case .paging:
             let file = pagedFile.map { ", the last of them for \($0)" } ?? ""
-            return "Waited for pages of memory, for \(blocked): \(majorFaults) page faults went to a disk\(file)."
+            let kernel = Self.whole(onCPUMilliseconds * (kernelShare ?? 0))
+            let handling = kernel * 10 >= all ? ", and handled them in the kernel for \(kernel) ms" : ""
+            return "Waited for pages of memory for \(blocked)\(handling): "
+                + "\(majorFaults) page faults went to a disk\(file)."
         case .sleep:
             return "Slept for \(blocked) in \(place)."
         case .io, .syscall:

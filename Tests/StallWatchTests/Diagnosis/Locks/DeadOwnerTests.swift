@@ -46,7 +46,7 @@ import Testing
         let dead = try Self.deadThreads(8)
         try #require(dead.count >= 4, "most numbers are not used again at once")
         let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
-        let own = try #require(ThreadList.current().first)
+        let own = try #require(ThreadIdentity.all().first)
         let identifier = LockIdentifier(memory: GuardedMemory(), isLive: Self.isLive)
         var named = 0
         for owner in dead + [own] {

@@ -6,7 +6,7 @@ import LinuxSupport
 struct LockOwnership: Sendable {
     /// A thread that holds a lock that another one waits for.
     struct Owner: Sendable {
-        var thread: StallReport.ThreadDescription
+        var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureError>
         /// The call that it waits in, if it waits in one.
         var systemCall: DescribedCall?

@@ -1,0 +1,21 @@
+// An async `@main` program. The block here is in docs/guides/AsyncMain.md.
+
+import StallWatch
+
+@main
+struct App {
+    static func main() async throws {
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
+        try monitor.watch(.main)  // the main actor
+        try monitor.watch(.cooperativePool())  // all other tasks
+        try monitor.start()
+        defer { monitor.stop() }  // also keeps it until then: a monitor that is released stops
+
+        try await serve()
+    }
+}
+
+/// Stands for the program's own work.
+func serve() async throws {
+    try await Task.sleep(for: .seconds(1))
+}

@@ -1,0 +1,50 @@
+import LinuxSupport
+
+/// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), each checked by its own contents before
+/// it is believed.
+///
+/// Measured with the Swift 6.3 toolchain's library.
+enum DispatchLayout {
+    /// `dq_state`, whose low 30 bits are the thread that drains the queue (DLOCK_OWNER_MASK).
+    static let stateOffset: UInt64 = 56
+    static let targetOffset: UInt64 = 24
+    static let labelOffset: UInt64 = 72
+    /// Queues that target each other, followed at most.
+    static let maximumTargets = 8
+
+    /// The queue that a `dispatch_sync` or its like waits for.
+    ///
+    /// Such a thread waits on the word `dsc_event` of a struct dispatch_sync_context_s on its own stack. The word is
+    /// UINT32_MAX while it waits; behind it is the waiter's thread id; 56 bytes before it is `dc_ctxt`, which points to
+    /// the struct itself, 96 bytes before it; and 40 bytes before it is `dc_other`, the queue. Three values that agree
+    /// cannot be there by chance.
+    static func queue(ofWaiter waiter: Int32, waitingOn event: UInt64, _ memory: any MemoryReading) -> UInt64? {
+        guard event > 96, memory.integer(at: event) == -1, memory.integer(at: event + 4) == waiter,
+            memory.word(at: event - 56) == event - 96, let queue = memory.word(at: event - 40), queue != 0
+        else { return nil }
+        return queue
+    }
+
+    /// The thread that runs the queue, or the queue that it targets.
+    ///
+    /// A waiter may already have its own queue and wait for the target: `besides` is passed over.
+    static func owner(of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading) -> Int32? {
+        var queue = queue
+        for _ in 0..<maximumTargets {
+            guard let state = memory.word(at: queue &+ stateOffset) else { return nil }
+            let owner = Int32(truncatingIfNeeded: state & 0x3fff_ffff)
+            if owner != 0, owner != waiter { return owner }
+            guard let target = memory.word(at: queue &+ targetOffset), target != 0 else { return nil }
+            queue = target
+        }
+        return nil
+    }
+
+    /// The queue's label, if it is one that can be printed.
+    static func label(of queue: UInt64, _ memory: any MemoryReading) -> String? {
+        guard let address = memory.word(at: queue &+ labelOffset), let text = memory.string(at: address),
+            text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })
+        else { return nil }
+        return text
+    }
+}

@@ -1,0 +1,66 @@
+import LinuxSupport
+import StallReports
+
+/// Names a stall's reports, decides which are reported, and gives them to the sinks.
+///
+/// Used by one thread, the second stage of the ``Reporter``.
+struct ReportNamer {
+    let builder: ReportBuilder
+    var policy: RepeatPolicy
+    let finishing: ReportFinishing
+    /// Stalls that last and have been reported as such.
+    private var open: Set<String> = []
+    private var escalated: Set<String> = []
+    /// Where each store was when the last stall was over.
+    private var storesReached: [SinkWorker.Barrier] = []
+
+    init(builder: ReportBuilder, policy: RepeatPolicy, finishing: ReportFinishing) {
+        self.builder = builder
+        self.policy = policy
+        self.finishing = finishing
+    }
+
+    /// Gives back the memory of everything that can be read again.
+    func releaseMemory() {
+        builder.symbolication.symbolicator.releaseMemory()
+    }
+
+    /// Names the newest state of a stall and gives it to the sinks.
+    mutating func report(_ record: StallRecord) {
+        let sinks = finishing.sinks
+        let isNew = open.insert(record.id).inserted
+        var report = builder.report(of: record) { unfinished in
+            if record.state == .ongoing { sinks.submit(.updated(finishing.prepared(unfinished))) }
+        }
+        let fingerprint = Fingerprint(report).text
+        report.fingerprint = fingerprint
+        report.repeats = policy.repeats(of: fingerprint)
+
+        guard record.state != .ongoing else {
+            report = finishing.prepared(report)
+            sinks.submit(isNew ? .began(report) : .updated(report))
+            if record.isEscalated, escalated.insert(record.id).inserted { finishing.escalate(report) }
+            return
+        }
+        open.remove(record.id)
+        escalated.remove(record.id)
+        end(report, fingerprint, isNew: isNew)
+    }
+
+    /// Reports a stall that is over, or only counts it.
+    private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool) {
+        var report = named
+        var reason: SuppressionReason?
+        switch policy.judge(fingerprint, at: monotonicNow()) {
+        case .report(let repeats): report.repeats = repeats
+        case .suppressed(let suppressed): reason = suppressed
+        }
+        if let reason { finishing.counts.add { $0.suppressed[reason] += 1 } }
+        report = finishing.prepared(report)
+        if isNew { finishing.sinks.submit(.began(report)) }
+        finishing.sinks.submitFinal(.ended(report, reason), reached: &storesReached)
+        guard reason == nil else { return }
+        let dropped = finishing.streams.yield(report)
+        if dropped > 0 { finishing.counts.add { $0.reportsDropped += dropped } }
+    }
+}

@@ -1,0 +1,81 @@
+import LinuxSupport
+import StallReports
+
+/// Makes the cause of a starvation from what the pool's busy workers were doing.
+///
+/// A worker is busy if code of the app is on its stack.
+struct StarvationCause {
+    /// One busy worker: what it does, and the app's function that it is in.
+    private struct Worker {
+        var kind: Cause.Kind
+        var function: String
+    }
+
+    private let workers: [Worker]
+    private let report: StallReport
+
+    /// - Parameters:
+    ///   - record: The raw facts, with the activity of each worker.
+    ///   - report: The named report of the same starvation.
+    init(_ record: StallRecord, _ report: StallReport) {
+        self.report = report
+        guard let index = record.samples.lastIndex(where: { !$0.workers.isEmpty }),
+            report.samples.indices.contains(index)
+        else {
+            workers = []
+            return
+        }
+        var activities: [Int32: Cause.Kind] = [:]
+        for worker in record.samples[index].workers { activities[worker.thread.id] = worker.activity }
+        workers = (report.samples[index].workers ?? []).flatMap { group -> [Worker] in
+            guard let stack = group.stack,
+                let culprit = StallReport.culprit(
+                    of: report.stacks[stack].map { report.frames[$0] }, images: report.images)
+            else { return [] }
+            return group.threads.compactMap { thread in
+                activities[thread.id].map { Worker(kind: $0, function: culprit.function) }
+            }
+        }
+    }
+
+    /// The cause; `nil` if no worker is busy, or nothing is known of those that are.
+    var cause: StallReport.Cause? {
+        let counts = Dictionary(grouping: workers) { "\($0.kind.rawValue) \($0.function)" }
+        guard let largest = counts.values.max(by: { ($0.count, $1[0].function) < ($1.count, $0[0].function) }),
+            let first = largest.first
+        else { return nil }
+        let running = Double(workers.count { $0.kind == .cpu }) / Double(workers.count)
+        return StallReport.Cause(
+            kind: .init(rawValue: first.kind.rawValue),
+            summary: sentence(largest.count, first),
+            confidence: largest.count == workers.count ? .likely : .possible,
+            onCPUMilliseconds: report.durationMilliseconds * running, runQueueMilliseconds: 0,
+            blockedMilliseconds: report.durationMilliseconds * (1 - running),
+            // The workers are looked at once a sample, so the split between them is an estimate.
+            uncertaintyMilliseconds: report.durationMilliseconds,
+            minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0
+        )
+    }
+
+    private func sentence(_ count: Int, _ worker: Worker) -> String {
+        let threads =
+            switch (count, workers.count) {
+            case (1, 1): "The one busy thread of the pool is"
+            case (2, 2): "Both busy threads of the pool are"
+            case (let same, let all) where same == all: "All \(all) busy threads of the pool are"
+            case (let same, let all): "\(same) of \(all) busy threads of the pool \(same == 1 ? "is" : "are")"
+            }
+        return "\(threads) in \(worker.function), \(Self.doing(worker.kind))."
+    }
+
+    private static func doing(_ kind: Cause.Kind) -> String {
+        switch kind {
+        case .cpu: "computing"
+        case .lock: "waiting for a lock"
+        case .sleep: "sleeping"
+        case .io: "waiting for input or output"
+        case .paging: "waiting for pages of memory"
+        default: "waiting in a system call"
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import CUnwind
+import CUnwindTestSupport
+import Foundation
+import Testing
+
+/// A missing /proc file costs only what no other file says, and never means that the thread has ended.
+@Suite(.serialized) struct ThreadFileTests {
+    /// A directory that stands in for /proc/self, with links to some of one thread's files.
+    private final class Files {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("proc-\(UUID().uuidString)").path
+        private let directory: String
+
+        init(thread: pid_t, _ names: [String]) throws {
+            directory = "\(path)/task/\(thread)"
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            for name in names {
+                try FileManager.default.createSymbolicLink(
+                    atPath: "\(directory)/\(name)", withDestinationPath: "/proc/self/task/\(thread)/\(name)"
+                )
+            }
+        }
+
+        func write(_ text: String, to name: String) throws {
+            try text.write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+    }
+
+    /// A thread that polls for 20 ms again and again.
+    private func withSleeper(
+        _ names: [String], _ body: (CaptureEngine, Files) throws -> Void
+    ) throws {
+        let thread = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3))
+        let id = cunwind_test_thread_tid(thread)
+        let files = try Files(thread: id, names)
+        try body(try CaptureEngine(thread: id, proc: files.path), files)
+        #expect(cunwind_test_thread_stop(thread) > 0, "the thread did not go on")
+    }
+
+    private func read(_ engine: CaptureEngine) -> cunwind_status {
+        var status = engine.capture(by: .read)
+        for _ in 0..<20 where status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED {
+            usleep(1000)
+            status = engine.capture(by: .read)
+        }
+        return status
+    }
+
+    @Test(arguments: [[], ["status"], ["status", "schedstat"], ["syscall"], ["schedstat"]])
+    func `a thread with missing files is there and can be stopped`(names: [String]) throws {
+        try withSleeper(names) { engine, _ in
+            let status = try engine.status()
+            #expect(status.shows_system_call == names.contains("syscall"))
+            #expect(engine.capture(by: .stop) == CUNWIND_OK)
+            #expect(engine.isComplete)
+        }
+    }
+
+    @Test func `without syscall a thread cannot be read`() throws {
+        try withSleeper(["status", "schedstat"]) { engine, _ in
+            #expect(engine.capture(by: .read) == CUNWIND_NOT_SHOWN)
+        }
+    }
+
+    @Test func `without schedstat the switches prove a read`() throws {
+        try withSleeper(["status", "syscall"]) { engine, _ in
+            #expect(read(engine) == CUNWIND_OK)
+            #expect(engine.isComplete)
+        }
+    }
+
+    @Test func `without status the time slices prove a read`() throws {
+        try withSleeper(["schedstat", "syscall"]) { engine, _ in
+            #expect(read(engine) == CUNWIND_OK)
+            #expect(engine.isComplete)
+        }
+    }
+
+    @Test func `without any count a read is not valid`() throws {
+        try withSleeper(["syscall"]) { engine, _ in
+            #expect(read(engine) == CUNWIND_NOT_SHOWN)
+        }
+    }
+
+    /// gVisor's has neither signal masks nor counts.
+    @Test func `a short status file still says the state`() throws {
+        let thread = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3))
+        defer { _ = cunwind_test_thread_stop(thread) }
+        let id = cunwind_test_thread_tid(thread)
+        let files = try Files(thread: id, [])
+        try files.write("Name:\thost\nState:\tS (sleeping)\nTgid:\t1\n", to: "status")
+        try files.write("", to: "syscall")
+        let status = try CaptureEngine(thread: id, proc: files.path).status()
+        #expect(status.state == CChar(UInt8(ascii: "S")))
+        #expect(!status.shows_system_call)
+        #expect(!status.counts_switches)
+    }
+
+    @Test func `wchan says where an opaque thread waits`() throws {
+        let thread = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3))
+        defer { _ = cunwind_test_thread_stop(thread) }
+        let id = cunwind_test_thread_tid(thread)
+        let files = try Files(thread: id, ["status"])
+        try files.write("ep_poll", to: "wchan")
+        var status = try CaptureEngine(thread: id, proc: files.path).status()
+        let name = withUnsafeBytes(of: &status.waits_in) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        #expect(name == "ep_poll")
+    }
+
+    @Test(arguments: ["ep_poll", "do_sigtimedwait", "io_cqring_wait", "do_wait_intr", "", "0"])
+    func `a wait that a stop interrupts is not taken to restart`(name: String) {
+        #expect(!cunwind_wait_restarts_after_stop(name))
+    }
+
+    @Test(arguments: ["futex_wait_queue", "do_wait", "poll_schedule_timeout.constprop.0"])
+    func `a wait that restarts is known as such`(name: String) {
+        #expect(cunwind_wait_restarts_after_stop(name))
+    }
+
+    @Test func `a thread that has ended is gone without any file`() throws {
+        let thread = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3))
+        let id = cunwind_test_thread_tid(thread)
+        let files = try Files(thread: id, [])
+        let engine = try CaptureEngine(thread: id, proc: files.path)
+        #expect(try engine.status().state == 0)
+        #expect(cunwind_test_thread_stop(thread) > 0)
+        #expect(engine.capture(by: .stop) == CUNWIND_NO_SUCH_THREAD)
+    }
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Tests scripts/check-layers.py with small trees of sources."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/check-layers.py"
+
+# One type a folder, in the order of the layers. Each test adds files to it.
+CLEAN = {
+    "StallWatch/API/Monitor.swift": "public final class Monitor { let reporter = Reporter() }",
+    "StallWatch/Reporting/Reporter.swift": "struct Reporter { var sink: Sink?; var watchdog: Watchdog? }",
+    "StallWatch/Sinks/Sink.swift": "protocol Sink {}",
+    "StallWatch/Detection/Watchdog.swift": "struct Watchdog { let cause = Cause(); let source: LoopSource? = nil }",
+    "StallWatch/Diagnosis/Cause.swift": "struct Cause {}\nfunc splitTime(of source: LoopSource) {}",
+    "StallWatch/Loops/LoopSource.swift": "import Glibc\nimport LinuxSupport\nstruct LoopSource {}",
+    "StallWatch/Integrations/Monitor+Service.swift": "public import ServiceLifecycle\nextension Monitor: Service {}",
+    "LinuxSupport/Semaphore.swift": "internal import CLinux\npackage final class Semaphore {}",
+    "StackCapture/Engine.swift": "import CUnwind\nstruct Engine {}",
+    "CLinux/clinux.c": "",
+    "CUnwind/unwind.c": "",
+}
+
+
+def run(files, *arguments):
+    """The exit status and the output of the script for the clean tree with `files` added."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {**CLEAN, **files}.items():
+            path = pathlib.Path(root) / "Sources" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        command = [SCRIPT, "--root", root, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return result.returncode, result.stdout + result.stderr
+
+
+class LayerTests(unittest.TestCase):
+    def accepts(self, text, path="StallWatch/Loops/Probe.swift"):
+        status, output = run({path: text})
+        self.assertEqual((status, output), (0, ""))
+
+    def refuses(self, text, fault, path="StallWatch/Loops/Probe.swift"):
+        status, output = run({path: text})
+        self.assertEqual((status, output), (1, f"Sources/{path}: error: {fault}\n"))
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(run({}), (0, ""))
+
+    # Folders.
+
+    def test_a_type_of_a_higher_folder_is_refused(self):
+        self.refuses("struct Probe { var cause: Cause }", "Loops may not refer to Diagnosis: Cause")
+
+    def test_a_function_of_a_higher_folder_is_refused(self):
+        self.refuses("struct Probe { init() { splitTime(of: x) } }", "Loops may not refer to Diagnosis: splitTime")
+
+    def test_an_extension_of_a_type_of_a_higher_folder_is_refused(self):
+        path = "StallWatch/Detection/Reporter+Late.swift"
+        text = "extension Reporter { var late: Bool { true } }"
+        self.refuses(text, "Detection may not refer to Reporting: Reporter", path)
+
+    def test_a_nested_type_is_refused_with_the_type_around_it(self):
+        self.refuses("struct Probe { var split: Cause.Split }", "Loops may not refer to Diagnosis: Cause")
+
+    def test_a_name_after_the_name_of_the_module_is_refused(self):
+        self.refuses("struct Probe { let a = StallWatch.splitTime }", "Loops may not refer to Diagnosis: splitTime")
+
+    def test_an_interpolation_is_code(self):
+        self.refuses('struct Probe { let a = "x \\(Cause(b: ")")) y" }', "Loops may not refer to Diagnosis: Cause")
+
+    def test_sinks_and_detection_do_not_know_each_other(self):
+        path = "StallWatch/Sinks/File.swift"
+        self.refuses("struct File { var dog: Watchdog }", "Sinks may not refer to Detection: Watchdog", path)
+
+    def test_comments_and_strings_are_not_references(self):
+        self.accepts(
+            '// Cause\n/* Watchdog /* Monitor */ Sink */\nstruct Probe { let a = "Cause \\" Sink"\n'
+            'let b = """\n  Monitor "quoted"\n  """\nlet c = #"Cause \\(Sink) " Monitor"# }'
+        )
+
+    def test_members_labels_and_names_of_the_file_are_not_references(self):
+        self.accepts("struct Probe { func f(splitTime: Int) { g(splitTime: splitTime); x.Cause } }")
+        self.accepts("struct Probe { enum Cause {}\n var cause: Cause }")
+        self.accepts("struct Probe { func splitTime() {}\n func f() { splitTime() } }")
+
+    def test_a_type_nested_in_the_type_around_is_not_a_reference(self):
+        status, output = run(
+            {
+                "StallWatch/Loops/Probe.swift": "struct Probe {}\nextension Probe { struct Cause {} }",
+                "StallWatch/Loops/Probe+Use.swift": "extension Probe { var cause: Cause { Cause() } }",
+            }
+        )
+        self.assertEqual((status, output), (0, ""))
+
+    def test_a_private_name_is_of_its_file_only(self):
+        status, output = run(
+            {
+                "StallWatch/Diagnosis/Split.swift": "struct Split {}\nprivate struct Part {}\nprivate func add() {}",
+                "StallWatch/Loops/Probe.swift": "struct Probe { var part: Part; init() { add() } }",
+            }
+        )
+        self.assertEqual((status, output), (0, ""))
+
+    def test_a_public_name_with_a_private_setter_is_known(self):
+        status, output = run(
+            {
+                "StallWatch/Diagnosis/Split.swift": "struct Split {}\nprivate(set) var total = 0",
+                "StallWatch/Loops/Probe.swift": "struct Probe { let a = total }",
+            }
+        )
+        self.assertEqual(status, 1)
+        self.assertIn("Loops may not refer to Diagnosis: total", output)
+
+    def test_a_file_outside_of_the_folders_is_refused(self):
+        folders = "none of the folders Integrations, API, Reporting, Detection, Diagnosis, Loops, Sinks"
+        self.refuses("struct Stray {}", f"this is in {folders}", "StallWatch/Stray.swift")
+
+    # Modules.
+
+    def test_an_import_against_the_arrows_is_refused(self):
+        path = "LinuxSupport/Probe.swift"
+        plain = ["import StallWatch", "internal import StallWatch", "@testable import StallWatch"]
+        for line in [*plain, "#if X\n  import StallWatch\n#endif", "import struct StallWatch.Monitor"]:
+            self.refuses(f"{line}\nstruct Probe {{}}", "LinuxSupport may not import StallWatch", path)
+
+    def test_a_second_import_of_the_engine_is_refused(self):
+        self.refuses(
+            "import CUnwind\nstruct Engine2 {}", "CUnwind is imported by Sources/StackCapture/Engine.swift already",
+            "StackCapture/Engine2.swift",
+        )
+
+    # File names.
+
+    def test_a_file_with_another_name_than_its_types_is_refused(self):
+        self.refuses("struct Sensor {}", "the file declares and extends no Probe")
+        self.refuses("extension Sensor {}", "the file extends no Probe", "StallWatch/Loops/Probe+Clock.swift")
+
+    def test_a_file_named_after_an_extension_a_nested_type_or_nothing_passes(self):
+        self.accepts("extension LoopSource.Kind {}", "StallWatch/Loops/LoopSource+Kind.swift")
+        self.accepts("extension LoopSource { struct Probe {} }")
+        self.accepts("extension [UInt8] { var sum: Int { 0 } }", "StallWatch/Loops/Array+Sum.swift")
+        self.accepts("func doThis() {}\nlet limit = 3", "StallWatch/Loops/Actions.swift")
+
+    # Counts.
+
+    def test_references_are_counted_by_folder(self):
+        probe = "struct Probe { var a: Cause, b: Cause, c: Watchdog }"
+        status, output = run({"StallWatch/Loops/Probe.swift": probe}, "--count")
+        self.assertEqual(status, 0)
+        self.assertRegex(output, r"\nLoops +0 +0 +0 +1 +1 +· +0\n")
+        self.assertRegex(output, r"\nReporting +0 +0 +· +1 +0 +0 +1\n")
+        self.assertIn("\n9 references, 2 against the order, 2 of these to a folder on the left.\n", output)
+        self.assertIn("\n0 of 9 types at the top level are in a file of another name.\n", output)
+
+    def test_the_old_layout_allows_only_the_next_folder(self):
+        old = {
+            "StallWatch/Symbolication/Symbols.swift": "struct Symbols { var report: Report }",
+            "StallWatch/Reports/Report.swift": "struct Report { let symbols: Symbols }",
+        }
+        status, output = run(old, "--count", "--layout", "old")
+        self.assertEqual(status, 0)
+        self.assertIn("5 references, 4 against the order, 3 of these to a folder on the left.", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
