@@ -53,11 +53,11 @@ import Testing
 
     @Test func rootPackageInFolderNamedCheckoutsIsInApp() {
         let own = CodeLocation(
-            symbol: "$s5notes4saveyyF", file: "/home/me/checkouts/notes/Sources/a.swift",
-            directory: "/home/me/checkouts/notes")
+            symbol: "$s5notes4saveyyF", file: "/data/checkouts/notes/Sources/a.swift",
+            directory: "/data/checkouts/notes")
         #expect(functions.owner(of: own) == .app)
         var dependency = own
-        dependency.file = "/home/me/checkouts/notes/.build/checkouts/GRDB.swift/a.swift"
+        dependency.file = "/data/checkouts/notes/.build/checkouts/GRDB.swift/a.swift"
         #expect(functions.owner(of: dependency) == .dependency)
     }
 
