@@ -90,6 +90,12 @@ sanitize-thread sanitize-address: sanitize-%:
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --sanitize=$* --scratch-path .build-$* \
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
 
+.PHONY: packages
+packages: ## Stall in calls into published packages, in a debug and a static release build, and check each report
+	@scripts/install-dependencies.sh packages
+	scripts/check-real-packages.sh debug
+	scripts/check-real-packages.sh release-static
+
 .PHONY: bench
 bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on an otherwise idle machine
 	$(SWIFT) build --package-path Benchmarks -c release

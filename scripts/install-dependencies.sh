@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are needed and missing. Says nothing when none is.
 #
-#   scripts/install-dependencies.sh build   what `make demo` and `make bench` need
-#   scripts/install-dependencies.sh test    what `make test` needs
-#   scripts/install-dependencies.sh lint    what `make lint` and `make format` need
+#   scripts/install-dependencies.sh build     what `make demo` and `make bench` need
+#   scripts/install-dependencies.sh test      what `make test` needs
+#   scripts/install-dependencies.sh packages  what `make packages` needs
+#   scripts/install-dependencies.sh lint      what `make lint` and `make format` need
 #
 # Exit status (sysexits.h): 0 when everything is there, 64 for a wrong argument, 69 when something is missing and cannot
 # be installed here.
@@ -23,6 +24,8 @@ declare -rA purpose=(
     [chromium]='Chromium: it opens the page that the tool writes'
     [chromium-driver]='the WebDriver of Chromium: it presses the keys in that page'
     [python3-selenium]='Selenium for Python 3: it tells the driver which'
+    [zlib1g-dev]='zlib with its headers: one of the libraries that the test package calls'
+    [libcurl4-openssl-dev]='libcurl with its headers: Foundation needs it where it is linked statically'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
@@ -33,9 +36,10 @@ test)
         chromium chromium-driver python3-selenium
     )
     ;;
+packages) packages=(libdw-dev zlib1g-dev libcurl4-openssl-dev) ;;
 lint) packages=(clang-format) ;;
 *)
-    echo "usage: $0 build|test|lint" >&2
+    echo "usage: $0 build|test|packages|lint" >&2
     exit 64
     ;;
 esac

@@ -90,9 +90,37 @@ static place place_of_call(csymbols_image *image, Dwarf_Files *files, size_t fil
   return place;
 }
 
-static void add(csymbols_location *locations, size_t *count, const char *function, place place, bool is_inlined) {
-  locations[(*count)++] = (csymbols_location){
-      .function = function, .file = place.file, .line = place.line, .column = place.column, .is_inlined = is_inlined};
+// Where the function that `entry` is, or is an instance of, is declared.
+static place place_of_declaration(const csymbols_libdw *libdw, Dwarf_Files *files, size_t file_count,
+                                  Dwarf_Die *entry) {
+  place place = {0};
+  Dwarf_Attribute attribute;
+  Dwarf_Word line, file;
+  if (!files || !libdw->dwarf_attr_integrate(entry, DW_AT_decl_line, &attribute) ||
+      libdw->dwarf_formudata(&attribute, &line) != 0 || line == 0 || line > UINT32_MAX)
+    return place;
+  // The number of a file is one of the unit's that the attribute is in, and only this unit's line table has been admitted.
+  if (!libdw->dwarf_attr_integrate(entry, DW_AT_decl_file, &attribute) || attribute.cu != entry->cu ||
+      libdw->dwarf_formudata(&attribute, &file) != 0 || file >= file_count)
+    return place;
+  place.file = libdw->dwarf_filesrc(files, file, NULL, NULL);
+  place.line = place.file ? (uint32_t)line : 0;
+  return place;
+}
+
+static const char *directory_of(const csymbols_libdw *libdw, csymbols_unit *unit) {
+  Dwarf_Attribute attribute;
+  return libdw->dwarf_attr(&unit->root, DW_AT_comp_dir, &attribute) ? libdw->dwarf_formstring(&attribute) : NULL;
+}
+
+static void add(csymbols_location *locations, size_t *count, csymbols_location location, place place,
+                struct place declaration) {
+  location.file = place.file;
+  location.line = place.line;
+  location.column = place.column;
+  location.declaration_file = declaration.file;
+  location.declaration_line = declaration.line;
+  locations[(*count)++] = location;
 }
 
 static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function, uint64_t address, bool has_lines,
@@ -102,15 +130,18 @@ static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *fun
   size_t depth = csymbols_inlined_at(image, function, address, clock, inlined, CSYMBOLS_MAX_LOCATIONS - 1);
   Dwarf_Files *files = NULL;
   size_t file_count = 0;
-  if (!has_lines || (depth > 0 && libdw->dwarf_getsrcfiles(&unit->root, &files, &file_count) != 0)) files = NULL;
+  if (!has_lines || libdw->dwarf_getsrcfiles(&unit->root, &files, &file_count) != 0) files = NULL;
+  const char *directory = directory_of(libdw, unit);
   Dwarf_Die *innermost = depth > 0 ? &inlined[depth - 1] : function;
   place place = has_lines ? place_of_address(image, unit, function, innermost, address, clock) : (struct place){0};
   for (size_t index = depth; index > 0; index--) {
     Dwarf_Die *entry = &inlined[index - 1];
-    add(locations, count, name_of(libdw, entry), place, true);
+    csymbols_location location = {.function = name_of(libdw, entry), .directory = directory, .is_inlined = true};
+    add(locations, count, location, place, place_of_declaration(libdw, files, file_count, entry));
     place = place_of_call(image, files, file_count, entry);
   }
-  add(locations, count, name_of(libdw, function), place, false);
+  csymbols_location location = {.function = name_of(libdw, function), .directory = directory};
+  add(locations, count, location, place, place_of_declaration(libdw, files, file_count, function));
 }
 
 csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_t deadline,
@@ -133,6 +164,8 @@ csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_
     locate_in(image, unit, &function, address, has_lines, &clock, locations, count);
     return clock.is_over && status == CSYMBOLS_OK ? CSYMBOLS_OUT_OF_TIME : status;
   }
-  if (has_lines) add(locations, count, NULL, place_of_address(image, unit, NULL, NULL, address, &clock), false);
+  if (has_lines)
+    add(locations, count, (csymbols_location){.directory = directory_of(image->libdw, unit)},
+        place_of_address(image, unit, NULL, NULL, address, &clock), (place){0});
   return status == CSYMBOLS_OK && unit->is_split ? CSYMBOLS_SPLIT : status;
 }

@@ -115,7 +115,7 @@ extension Fingerprint {
             loop: report.loop.kind,
             paths: stacks.map { stack in
                 let turn = stack.prefix { StallReport.Callout(symbols: [$0.symbol]) == nil }
-                    .filter { $0.isInlined != true && $0.isRuntimeFrame != true }
+                    .filter { $0.isInlined != true && $0.isRuntimeFrame != true && $0.compilerGenerated == nil }
                 // A turn that runs none of the app's code (a system library's own timer) is told by what it does run.
                 let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn
                 return inApp.map { frame in

@@ -54,6 +54,7 @@ extension StallReport {
             operatingSystem: nil, kernel: "", hostname: "", bootID: original.process.bootID
         )
         culprit = nil
+        missingCulpritReason = nil
         samples = []
         otherThreads = nil
         stacks = []

@@ -113,16 +113,23 @@ extension StallReport {
         public var file: String?
         /// The line in it, from 1.
         ///
-        /// Where the compiler made code that stands for no line: the one before it in the same function.
+        /// Where the compiler made code that stands for no line: the one before it in the same function, else the one that
+        /// declares the function.
         public var line: Int?
         /// The column in the line, from 1.
         public var column: Int?
         /// True for a function that was inlined into the next frame's, which has the same image and offset.
         public var isInlined: Bool?
-        /// Whether the code is the app's own.
+        /// Whether the code is the app's own: the root package's.
         public var isInApp: Bool
+        /// True for code of a package that the app depends on, or of a library that was compiled elsewhere and linked in.
+        public var isDependency: Bool?
         /// True for a frame that only passes a call on (a thunk, the run loop's own): readers may fold it.
         public var isRuntimeFrame: Bool?
+        /// What the compiler made the function for; `nil` for a function that was written.
+        ///
+        /// Such a function is never blamed.
+        public var compilerGenerated: CompilerGenerated?
         /// Why the name or line is missing, where the reason is not the image's.
         public var reason: String?
         /// What the frame is.
@@ -140,7 +147,9 @@ extension StallReport {
             column: Int? = nil,
             isInlined: Bool? = nil,
             isInApp: Bool,
+            isDependency: Bool? = nil,
             isRuntimeFrame: Bool? = nil,
+            compilerGenerated: CompilerGenerated? = nil,
             reason: String? = nil,
             kind: FrameKind,
             isTaskStart: Bool? = nil
@@ -154,7 +163,9 @@ extension StallReport {
             self.column = column
             self.isInlined = isInlined
             self.isInApp = isInApp
+            self.isDependency = isDependency
             self.isRuntimeFrame = isRuntimeFrame
+            self.compilerGenerated = compilerGenerated
             self.reason = reason
             self.kind = kind
             self.isTaskStart = isTaskStart

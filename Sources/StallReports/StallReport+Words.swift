@@ -136,4 +136,27 @@ extension StallReport {
         /// An async function that waits for the one before it: it is in a suspended task's memory, not on a stack.
         public static let asyncCaller = FrameKind(rawValue: "asyncCaller")
     }
+
+    /// What the compiler made a function for.
+    ///
+    /// More words may come.
+    public struct CompilerGenerated: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Takes any word, known or not.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// Code that several alike functions share: its name is one of theirs, and another one may have been called.
+        public static let merged = CompilerGenerated(rawValue: "merged")
+        /// Code that stands for no line of a source, such as a derived conformance.
+        public static let synthesized = CompilerGenerated(rawValue: "synthesized")
+        /// Gives the address of a global variable, which it initializes the first time.
+        public static let accessor = CompilerGenerated(rawValue: "accessor")
+        /// Passes a call on: a thunk, a protocol's witness, a partial application.
+        public static let thunk = CompilerGenerated(rawValue: "thunk")
+        /// Copies, destroys or moves values, in a function of its own to save code.
+        public static let outlined = CompilerGenerated(rawValue: "outlined")
+        /// Makes type metadata or is part of it.
+        public static let metadata = CompilerGenerated(rawValue: "metadata")
+    }
 }

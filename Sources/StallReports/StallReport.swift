@@ -50,6 +50,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var repeats: Int
     /// The function that a developer should look at first.
     public var culprit: Culprit?
+    /// Why there is no culprit; `nil` when there is one, or the functions' names have not been looked up yet.
+    public var missingCulpritReason: String?
     /// Why it took so long; `nil` where no single thread runs the loop, or the thread could not be read.
     public var cause: Cause?
     /// The samples, oldest first.
@@ -84,6 +86,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         fingerprint: String? = nil,
         repeats: Int,
         culprit: Culprit? = nil,
+        missingCulpritReason: String? = nil,
         cause: Cause? = nil,
         samples: [Sample],
         otherThreads: [OtherThread]? = nil,
@@ -109,6 +112,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.fingerprint = fingerprint
         self.repeats = repeats
         self.culprit = culprit
+        self.missingCulpritReason = missingCulpritReason
         self.cause = cause
         self.samples = samples
         self.otherThreads = otherThreads

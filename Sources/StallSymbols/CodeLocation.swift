@@ -10,8 +10,18 @@ package struct CodeLocation: Sendable, Equatable {
     var line: Int?
     /// From 1.
     var column: Int?
+    /// Where the function is declared; `nil` for one that the compiler made.
+    var declaration: Declaration?
+    /// The directory that the compiler ran in: with Swift packages, the root package's.
+    var directory: String?
     /// Whether the function was inlined into the next location's.
     var isInlined = false
+
+    /// A place in a source file.
+    package struct Declaration: Sendable, Equatable {
+        var file: String
+        var line: Int
+    }
 }
 
 /// What is known of one address.
@@ -22,6 +32,8 @@ package struct CodeLookup: Sendable, Equatable {
     var locations: [CodeLocation]
     /// Why not all is known, in words, where the reason is not the whole image's.
     var reason: String?
+    /// Whether the image has debug information, and that does not cover the address: the code was compiled elsewhere.
+    var isOutsideDebugInformation = false
     /// Whether it was not done for want of time, so that asking again with more time may tell more.
     var isUnfinished = false
 

@@ -88,6 +88,12 @@ extension CodeLocation {
         line = location.line == 0 || file == nil ? nil : Int(location.line)
         column = location.column == 0 || line == nil ? nil : Int(location.column)
         isInlined = location.is_inlined
+        directory = location.directory.map { String(cString: $0) }
+        if let path = location.declaration_file.map({ String(cString: $0) }), location.declaration_line > 0,
+            !path.hasSuffix("<compiler-generated>")
+        {
+            declaration = Declaration(file: path, line: Int(location.declaration_line))
+        }
     }
 }
 

@@ -1,3 +1,5 @@
+import StallReports
+
 /// What follows from functions' mangled names.
 ///
 /// It is the same each time and takes longer to find out than all else that a report's frame needs, so it is kept: stacks
@@ -13,36 +15,68 @@ final class FunctionClassifier {
         var name: String
         /// Whether it only passes a call on.
         var isRuntimeFrame: Bool
-        /// Whether it is not a library's that was compiled into the app.
-        var isInApp: Bool
+        /// What the compiler made it for; `nil` for a function that may have been written.
+        var compilerGenerated: StallReport.CompilerGenerated?
+        /// The Swift module that it was written in; `nil` for a function of another language.
+        var module: String?
+        /// The library that its name belongs to; `nil` for a Swift function.
+        var library: RuntimeLibrary?
     }
 
     private let excludedModules: Set<String>
+    private let includedModules: Set<String>
     private var functions: [String: Function] = [:]
 
     init(_ settings: InAppSettings) {
         excludedModules = Set(settings.excludedModules)
+        includedModules = Set(settings.includedModules).subtracting(settings.excludedModules)
     }
 
     subscript(symbol: String) -> Function {
         if let known = functions[symbol] { return known }
         let name = Demangler.functionName(symbol)
+        let module = SwiftModule.of(symbol)
         let function = Function(
-            name: name, isRuntimeFrame: RuntimeFrame.contains(function: name, symbol: symbol), isInApp: isInApp(symbol)
+            name: name, isRuntimeFrame: RuntimeFrame.contains(function: name, symbol: symbol),
+            compilerGenerated: StallReport.CompilerGenerated(function: name),
+            module: module, library: module == nil ? RuntimeLibrary(symbol: symbol) : nil
         )
         if functions.count >= Self.maximumFunctions { functions.removeAll() }
         functions[symbol] = function
         return function
     }
 
-    /// Whether code in an image of the app's is the app's own.
-    func isInApp(_ location: CodeLocation) -> Bool {
-        if let file = location.file, file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") { return false }
-        return location.symbol.map { self[$0].isInApp } ?? true
+    /// Whose code it is, of an image that is the app's or has the app linked into it.
+    ///
+    /// - Parameters:
+    ///   - location: The function and where it was compiled.
+    ///   - isOutsideDebugInformation: Whether the image has debug information that does not cover the address.
+    func owner(of location: CodeLocation, isOutsideDebugInformation: Bool = false) -> CodeOwner {
+        let function = location.symbol.map { self[$0] }
+        let source = source(of: location)
+        if let module = function?.module {
+            if excludedModules.contains(module) { return .dependency }
+            if includedModules.contains(module) { return .app }
+            if SwiftModule.ofLibraries.contains(module) { return .library }
+            if let source { return source }
+            // Nothing says where it was compiled.
+            return includedModules.isEmpty || location.directory != nil ? .app : .dependency
+        }
+        if let source { return source }
+        if function?.library != nil { return .library }
+        return isOutsideDebugInformation ? .dependency : .app
     }
 
-    private func isInApp(_ symbol: String) -> Bool {
-        guard let module = FunctionOwner.swiftModule(of: symbol) else { return !FunctionOwner.isStandardCxx(symbol) }
-        return !FunctionOwner.libraryModules.contains(module) && !excludedModules.contains(module)
+    /// Whose source file it is; `nil` where none is known.
+    private func source(of location: CodeLocation) -> CodeOwner? {
+        guard let file = location.declaration?.file ?? location.file else { return nil }
+        if Self.isOfSystem(file) { return .library }
+        return PackageCheckout.contains(file, compiledIn: location.directory) ? .dependency : .app
+    }
+
+    /// Whether it is a header of the system, the compiler or the Swift toolchain, wherever that is installed.
+    private static func isOfSystem(_ file: String) -> Bool {
+        file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.contains("/usr/lib/swift/")
+            || file.contains("/usr/lib/swift_static/") || file.contains("/usr/lib/clang/")
     }
 }

@@ -59,7 +59,8 @@ final class ImageSymbols {
         // debug information has `__libc_read`), and it tells a part that was split off from its function.
         if let name = name(at: address) { locations[locations.count - 1].symbol = name }
         return CodeLookup(
-            locations: locations, reason: unavailable.map(\.reason), isUnfinished: unavailable == .outOfTime
+            locations: locations, reason: unavailable.map(\.reason),
+            isOutsideDebugInformation: unavailable == .notCovered, isUnfinished: unavailable == .outOfTime
         )
     }
 

@@ -58,7 +58,14 @@ package struct ReportSymbolication {
         let dominant = report.dominantStack.map { stacks[$0].map { pass.frames[$0] } }
         if let dominant {
             result.callout = report.callout ?? StallReport.Callout(symbols: dominant.map(\.symbol))
-            result.culprit = StallReport.culprit(of: dominant, images: report.images) ?? report.culprit
+            switch StallReport.blame(for: dominant, images: result.images) {
+            case .culprit(let culprit):
+                (result.culprit, result.missingCulpritReason) = (culprit, nil)
+            case .none(let reason):
+                result.missingCulpritReason = report.culprit == nil ? reason : nil
+            }
+        } else if report.culprit == nil {
+            result.missingCulpritReason = "no sample has a stack"
         }
         return (result, pass.isFinished)
     }
@@ -137,18 +144,39 @@ package struct ReportSymbolication {
             // Who has left out the mangled names, has left the functions' names all the same.
             let isUnknown = frame.symbol == nil && frame.function == nil
             guard hasLine || (hasName && frame.file == nil) || isUnknown else { return nil }
+            // What is inlined into a merged function may stand for another function's call.
+            let isMerged =
+                answer.locations.last?.symbol.map { symbolication.functions[$0].compilerGenerated == .merged } == true
             return answer.locations.map { location in
-                let function = location.symbol.map { symbolication.functions[$0] }
-                return StallReport.Frame(
-                    image: number, offset: frame.offset, function: function?.name, symbol: location.symbol,
-                    file: location.file, line: location.line, column: location.column,
-                    isInlined: location.isInlined ? true : nil,
-                    isInApp: (image.isInApp ?? frame.isInApp) && symbolication.functions.isInApp(location),
-                    isRuntimeFrame: function?.isRuntimeFrame == true ? true : nil, reason: answer.reason,
-                    kind: frame.kind,
-                    isTaskStart: frame.isTaskStart
-                )
+                named(frame, location, answer, in: image, number, isMerged: isMerged)
             }
+        }
+
+        private func named(
+            _ frame: StallReport.Frame, _ location: CodeLocation, _ answer: CodeLookup,
+            in image: StallReport.Image, _ number: Int, isMerged: Bool
+        ) -> StallReport.Frame {
+            let function = location.symbol.map { symbolication.functions[$0] }
+            let isAppsImage = image.isInApp ?? frame.isInApp
+            let owner =
+                isAppsImage
+                ? symbolication.functions.owner(
+                    of: location, isOutsideDebugInformation: answer.isOutsideDebugInformation) : .library
+            // Code that stands for no line, in a function that was written: the function's own line.
+            let place = location.line == nil ? location.declaration : nil
+            var generated = isMerged ? .merged : function?.compilerGenerated
+            if generated == nil, location.line == nil, place == nil, location.directory != nil, function?.module != nil
+            {
+                generated = .synthesized
+            }
+            return StallReport.Frame(
+                image: number, offset: frame.offset, function: function?.name, symbol: location.symbol,
+                file: place?.file ?? location.file, line: place?.line ?? location.line, column: location.column,
+                isInlined: location.isInlined ? true : nil,
+                isInApp: owner == .app, isDependency: owner == .dependency ? true : nil,
+                isRuntimeFrame: function?.isRuntimeFrame == true ? true : nil, compilerGenerated: generated,
+                reason: answer.reason, kind: frame.kind, isTaskStart: frame.isTaskStart
+            )
         }
     }
 }

@@ -1,21 +1,85 @@
 package import StallReports
 
 extension StallReport {
+    /// Who is to blame for a stall, or why nothing can be blamed.
+    package enum Blame: Equatable {
+        case culprit(Culprit)
+        /// A reason in words.
+        case none(String)
+    }
+
     /// The function that a developer should look at first.
     ///
-    /// The rule: on the stack that most samples show, going outwards from the innermost frame, the first frame that is the
-    /// app's own, has a name, and is not plumbing. Inlined functions count as if they had been called, and callers that
-    /// wait in an async function come after everything that runs on the thread on its behalf.
+    /// The rule: on the stack that most samples show, going outwards from the innermost frame as far as the run loop's
+    /// callout, the first frame that is the app's own, has a name and a line, and was not made by the compiler. Inlined
+    /// functions count as if they had been called, and callers that wait in an async function come after everything that
+    /// runs on the thread on its behalf.
     ///
     /// So a thread that waits for a lock is blamed on the app's function that takes it, a slow `sort` on the function that
-    /// sorts, and a stall inside a library's callback on the closure that the app gave it. A stack without the app's own
-    /// code has no culprit.
-    package static func culprit(of frames: [Frame], images: [Image]) -> Culprit? {
-        guard let frame = frames.first(where: { $0.isInApp && $0.function != nil && $0.isRuntimeFrame != true }),
-            let function = frame.function
-        else { return nil }
-        return Culprit(
-            function: function, image: frame.image.map { images[$0].name }, file: frame.file, line: frame.line
+    /// sorts, and a stall inside a library's callback on the closure that the app gave it. Where none of the app's code is
+    /// on the stack, the outermost function of a dependency is blamed: that is what a dependency was asked to do. A frame
+    /// that may be the app's but has no name ends the search, because a function further out is not the one that stalls.
+    package static func blame(for frames: [Frame], images: [Image]) -> Blame {
+        var stack = turn(frames)
+        var reason = "no function of the app is on the stack"
+        if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
+            reason = nameIsMissing(stack[unknown], images)
+            stack = Array(stack[..<unknown])
+            guard let frame = candidate(in: stack.filter(\.isInApp), images) else { return .none(reason) }
+            return .culprit(Culprit(frame, images))
+        }
+        let own = stack.filter(\.isInApp)
+        if let frame = candidate(in: own, images) { return .culprit(Culprit(frame, images)) }
+        if own.contains(where: { $0.compilerGenerated != nil }) {
+            reason = "the app's functions on the stack were all made by the compiler"
+        }
+        let dependencies = stack.filter { $0.isDependency == true }
+        if let frame = candidate(in: dependencies.reversed(), images) { return .culprit(Culprit(frame, images)) }
+        return .none(reason)
+    }
+
+    /// The frames that the turn runs: how the loop was reached has not stalled.
+    private static func turn(_ frames: [Frame]) -> [Frame] {
+        guard let callout = frames.firstIndex(where: { Callout(symbols: [$0.symbol]) != nil }) else { return frames }
+        return frames[..<callout] + frames[callout...].filter { $0.kind == .asyncCaller }
+    }
+
+    /// The first frame that can be blamed.
+    private static func candidate(in frames: [Frame], _ images: [Image]) -> Frame? {
+        let written = frames.filter {
+            $0.function != nil && $0.isRuntimeFrame != true && $0.compilerGenerated == nil
+        }
+        let found = written.first { $0.line != nil || !isLineExpected($0, images) }
+        // Without any line on the stack, lines were not asked for.
+        return found ?? (frames.contains { $0.line != nil } ? nil : written.first)
+    }
+
+    /// Whether a frame without a line is code that stands for no line.
+    private static func isLineExpected(_ frame: Frame, _ images: [Image]) -> Bool {
+        let image = frame.image.map { images[$0] }
+        return image?.reason == nil
+            && (frame.reason == nil || frame.reason == DebugInformation.UnavailableReason.notCovered.reason)
+    }
+
+    /// Whether the frame is without a name in an image of the app's of which names are missing.
+    private static func mayBeApps(_ frame: Frame, _ images: [Image]) -> Bool {
+        guard frame.isInApp, frame.function == nil, let image = frame.image.map({ images[$0] }) else { return false }
+        return image.reason != nil
+    }
+
+    private static func nameIsMissing(_ frame: Frame, _ images: [Image]) -> String {
+        let image = frame.image.map { images[$0] }
+        return
+            "the function at \(image?.name ?? "?")+\(frame.offset) is not known: \(image?.reason ?? "no name was found")"
+    }
+}
+
+extension StallReport.Culprit {
+    fileprivate init(_ frame: StallReport.Frame, _ images: [StallReport.Image]) {
+        self.init(
+            // Only frames with a name are candidates.
+            function: frame.function ?? "", image: frame.image.map { images[$0].name }, file: frame.file,
+            line: frame.line
         )
     }
 }

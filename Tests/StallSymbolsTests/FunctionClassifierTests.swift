@@ -1,3 +1,4 @@
+import StallReports
 import Testing
 
 @testable import StallSymbols
@@ -5,36 +6,119 @@ import Testing
 @Suite struct FunctionClassifierTests {
     private let functions = FunctionClassifier(InAppSettings(excludedModules: ["NIOCore"]))
 
+    /// Whose the function is, compiled from `file` in the root package /src/notes.
+    private func owner(
+        _ symbol: String?, file: String? = nil, in functions: FunctionClassifier? = nil, isOutside: Bool = false
+    ) -> CodeOwner {
+        let location = CodeLocation(symbol: symbol, file: file, directory: file == nil ? nil : "/src/notes")
+        return (functions ?? self.functions).owner(of: location, isOutsideDebugInformation: isOutside)
+    }
+
     @Test(arguments: [
         "$s5notes9NoteStoreC4saveyyAA4NoteVF",  // notes.NoteStore.save
         "$sSa5notesE3sumyyF",  // an extension of Array in notes
-        "main", "c_function", "_ZN6shapes4areaEv", nil,
+        "main", "c_function", "_ZN6shapes4areaEv", "dispatch_table_lookup", nil,
     ])
-    func theAppsFunctionsAreInApp(symbol: String?) {
-        #expect(functions.isInApp(CodeLocation(symbol: symbol, file: "/src/notes/a.swift")))
+    func functionOfRootPackageIsInApp(symbol: String?) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .app)
     }
 
     @Test(arguments: [
         "$sSa6appendyyxnF",  // Array.append
-        "$ss15ContiguousArrayV6appendyyxnF", "$s10Foundation4DataV5countSivg", "$sIeg_IegyT_TR", "$s7NIOCore3runyyF",
-        "_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZSt4sortIPiEvT_S1_",
+        "$ss15ContiguousArrayV6appendyyxnF", "$s10Foundation4DataV5countSivg", "$sIeg_IegyT_TR",
     ])
-    func aLibrarysFunctionsAreNotEvenInTheAppsImage(symbol: String) {
-        #expect(!functions.isInApp(CodeLocation(symbol: symbol, file: "/src/notes/a.swift")))
+    func functionOfToolchainModuleIsLibrary(symbol: String) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .library)
+        #expect(owner(symbol) == .library)
     }
 
-    @Test func aSystemHeadersFunctionsAreNot() {
-        #expect(!functions.isInApp(CodeLocation(symbol: "atoi", file: "/usr/include/stdlib.h")))
+    @Test(arguments: [
+        "_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZSt4sortIPiEvT_S1_", "dispatch_time", "__DISPATCH_WAIT_FOR_QUEUE__",
+        "_ZL8getCacheRKN5swift27TargetTypeContextDescriptorINS_9InProcessEEE",
+        "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_", "swift_release", "_swift_release_dealloc",
+        "CFRunLoopRunSpecific", "__CFRunLoopRun",
+    ])
+    func linkedRuntimeFunctionIsNotInApp(symbol: String) {
+        #expect(owner(symbol) != .app)
+        #expect(owner(symbol, isOutside: true) != .app)
+    }
+
+    @Test func sourceInCheckoutsIsDependency() {
+        let grdb = "$s4GRDB9StatementC4stepyyF"
+        for folder in ["/src/notes/.build", "/src/notes/.build-static", "/tmp/scratch", "/x/SourcePackages"] {
+            #expect(owner(grdb, file: folder + "/checkouts/GRDB.swift/GRDB/Statement.swift") == .dependency)
+            #expect(owner("c_function", file: folder + "/checkouts/CFoo/foo.c") == .dependency)
+        }
+    }
+
+    @Test func rootPackageInFolderNamedCheckoutsIsInApp() {
+        let own = CodeLocation(
+            symbol: "$s5notes4saveyyF", file: "/data/checkouts/notes/Sources/a.swift",
+            directory: "/data/checkouts/notes")
+        #expect(functions.owner(of: own) == .app)
+        var dependency = own
+        dependency.file = "/data/checkouts/notes/.build/checkouts/GRDB.swift/a.swift"
+        #expect(functions.owner(of: dependency) == .dependency)
+    }
+
+    @Test func codeOutsideDebugInformationIsNotInApp() {
+        #expect(owner("deflate", isOutside: true) == .dependency)
+        #expect(owner("deflate") == .app)
+    }
+
+    @Test(arguments: [
+        "/usr/include/stdlib.h", "/usr/lib/gcc/a.h", "/opt/swift/usr/lib/swift/shims/a.h",
+        "/opt/swift/usr/lib/swift_static/dispatch/a.h", "/opt/swift/usr/lib/clang/21/include/a.h",
+    ])
+    func functionInSystemHeaderIsLibrary(file: String) {
+        #expect(owner("atoi", file: file) == .library)
+    }
+
+    @Test func settingsComeFirst() {
+        let settings = InAppSettings(excludedModules: ["NIOCore", "Twice"], includedModules: ["Testing", "Twice"])
+        let functions = FunctionClassifier(settings)
+        #expect(owner("$s7NIOCore3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
+        #expect(owner("$s5Twice3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
+        #expect(owner("$s7Testing3runyyF", file: "/src/notes/a.swift", in: functions) == .app)
+        #expect(owner("$s4GRDB3runyyF", in: functions) == .dependency)
+        #expect(owner("$s4GRDB3runyyF") == .app)
+    }
+
+    /// Whatever the settings say, there is an answer.
+    @Test func nonsenseInSettingsIsHarmless() {
+        let words = ["", "/", "$s", "\0", "Swift", String(repeating: "x", count: 100_000)]
+        let functions = FunctionClassifier(
+            InAppSettings(excludedDirectories: words, excludedModules: words, includedModules: words))
+        #expect(owner("$sSa6appendyyxnF", in: functions) == .dependency)
+        #expect(owner("c_function", file: "/src/notes/a.c", in: functions) == .app)
+        let rule = InAppRule(InAppSettings(excludedDirectories: words), imagePaths: [])
+        #expect(rule.isInApp(imageAt: "/opt/notes", isExecutable: true))
+    }
+
+    @Test(arguments: [
+        ("merged readTheConfiguration(_:)", StallReport.CompilerGenerated.merged),
+        ("Settings.shared.unsafeMutableAddressor", .accessor), ("outlined copy of Note", .outlined),
+        ("initializeWithCopy for Job", .metadata), ("protocol witness for Worker.run() in conformance Miner", .thunk),
+        ("type metadata accessor for Note", .metadata), ("static Kind.__derived_enum_equals(_:_:)", .synthesized),
+        ("specialized outlined destroy of Note", .outlined),
+    ])
+    func compilersFunctionIsKnownByName(name: String, kind: StallReport.CompilerGenerated) {
+        #expect(StallReport.CompilerGenerated(function: name) == kind)
+    }
+
+    @Test(arguments: ["save()", "closure #1 in save()", "Note.title.getter", "specialized Store.save(_:)", "main"])
+    func writtenFunctionIsNotCompilers(name: String) {
+        #expect(StallReport.CompilerGenerated(function: name) == nil)
     }
 
     @Test func whatIsKnownIsWhatWasFoundOut() {
         let append = "$sSa6appendyyxnF"
         for _ in 0..<2 {
             #expect(functions[append].name == Demangler.functionName(append))
-            #expect(!functions[append].isInApp)
+            #expect(functions[append].module == "Swift")
             #expect(functions["_dispatch_worker_thread"].isRuntimeFrame)
             #expect(functions["main"].name == "main")
-            #expect(!functions["main"].isRuntimeFrame && functions["main"].isInApp)
+            #expect(!functions["main"].isRuntimeFrame && functions["main"].module == nil)
         }
     }
 

@@ -43,21 +43,7 @@ import Testing
     }
 }
 
-@Suite struct CulpritRuleTests {
-    private func frame(_ function: String?, isInApp: Bool = true, isRuntimeFrame: Bool? = nil) -> StallReport.Frame {
-        StallReport.Frame(
-            offset: "0x1", function: function, isInApp: isInApp, isRuntimeFrame: isRuntimeFrame, kind: .code)
-    }
-
-    @Test func plumbingAndLibrariesAndNamelessFramesAreNotBlamed() {
-        let frames = [
-            frame("memcpy", isInApp: false), frame(nil), frame("thunk for ()", isRuntimeFrame: true), frame("save()"),
-            frame("main"),
-        ]
-        #expect(StallReport.culprit(of: frames, images: [])?.function == "save()")
-        #expect(StallReport.culprit(of: Array(frames.prefix(3)), images: []) == nil)
-    }
-
+@Suite struct RuntimeFrameTests {
     @Test(arguments: [
         ("thunk for @escaping @callee_guaranteed () -> ()", "$sIeg_IegyT_TR"), ("partial apply for run()", nil),
         ("static App.$main()", "$s3app3AppV5$mainyyFZ"), ("__CFRunLoopRun", "__CFRunLoopRun"),

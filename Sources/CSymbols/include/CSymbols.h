@@ -56,7 +56,10 @@ typedef struct csymbols_location {
   const char *_Nullable file;      ///< Path as the compiler recorded it. Lives as long as the image.
   uint32_t line;                   ///< 0: not known. Where code stands for no line, the one before it in the function.
   uint32_t column;                 ///< 0: not known.
-  bool is_inlined;                 ///< The next location is the function that it was inlined into.
+  const char *_Nullable declaration_file;  ///< Where the function is declared. Lives as long as the image.
+  uint32_t declaration_line;               ///< 0: not known, or a function that the compiler made.
+  const char *_Nullable directory;         ///< Where the compiler ran. Lives as long as the image.
+  bool is_inlined;                         ///< The next location is the function that it was inlined into.
 } csymbols_location;
 
 /// Whether libdw can be used. Loads it the first time: about 1 ms, and code of libdw's own constructors.

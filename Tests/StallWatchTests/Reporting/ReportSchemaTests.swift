@@ -99,6 +99,7 @@ import Testing
           },
           "startUncertaintyMilliseconds": 12.5, "turns": 9, "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
           "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88 },
+          "missingCulpritReason": "no sample has a stack",
           "cause": {
             "kind": "deadlock", "summary": "Blocked 801 ms.", "confidence": "certain", "onCPUMilliseconds": 9.5,
             "runQueueMilliseconds": 1.5, "blockedMilliseconds": 801, "uncertaintyMilliseconds": 0.5, "kernelShare": 0.25,
@@ -130,7 +131,7 @@ import Testing
           "omittedThreads": 4, "stacks": [ [0] ],
           "frames": [
             { "image": 0, "offset": "0x1f3a0", "function": "save(_:)", "symbol": "$s5notes4saveyySiF", "isInApp": true, "kind": "code",
-              "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isRuntimeFrame": false,
+              "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isDependency": true, "compilerGenerated": "merged", "isRuntimeFrame": false,
               "reason": "unknown", "isTaskStart": false }
           ],
           "images": [ { "name": "notes", "path": "/opt/notes/bin/notes", "buildID": "3b1e", "baseAddress": "0x55d0c8a00000",

@@ -105,8 +105,10 @@ struct LockIdentifier {
         if isInsideLibc(frames) { return .pthreadMutex }
         // The runtime's only futexes with priority inheritance are those of swift_once, whose lock its owner keeps for as
         // long as the initializer runs (all callers of futex(2) in the disassembly of the 6.3 libraries).
-        if frames.first?.function == LockFunction.anyCall, frames.dropFirst().first.map(isOfSwiftRuntime) == true {
-            return .once
+        if frames.first?.function == LockFunction.anyCall, let caller = frames.dropFirst().first {
+            if isOfSwiftRuntime(caller) { return .once }
+            // Swift's Mutex, swift_once and libdispatch wait in the same way.
+            if caller.isUnrecognizable { return .futex }
         }
         return frames.prefix(3).contains { $0.image == "libdispatch.so" } ? .dispatchUnfairLock : .swiftMutex
     }

@@ -3,26 +3,43 @@ import StallSymbols
 
 /// Names the innermost functions of a stack, as far as they tell what a thread waits for.
 ///
-/// Used by the watchdog: where those few functions are is read once, before anything stalls, and nothing else is.
+/// Used by the watchdog: where those few functions are is read once, before anything stalls, and nothing else is. They are
+/// looked for in their own libraries, and in the executable where a library is linked into it.
 final class WaitFunctionNames {
     /// The libraries whose functions wait on behalf of an app.
     static let libraries: Set<String> = ["libc.so.6", "libdispatch.so"]
+    /// The libraries that may be linked into the executable instead.
+    static let linkable: Set<String> = libraries.union(["libswiftCore.so"])
     /// Frames that are looked at.
     ///
     /// From the system call outwards it is five to a mutex's function, with room for more.
     static let innermost = 8
+    /// Longest name of a function that is looked for in the executable.
+    private static let maximumNameBytes = 256
 
-    /// By the path of the library, with the names that an app calls them by.
-    private var functions: [String: [ELFFile.Function]] = [:]
+    struct Function: Equatable {
+        /// The name that an app calls it by; `nil` for one that tells only whose it is.
+        var name: String?
+        var library: String
+        var addresses: Range<UInt64>
+    }
 
-    /// Looks for the functions in those libraries among `images` that were not looked into yet.
+    /// By the path of the image.
+    private var functions: [String: [Function]] = [:]
+
+    /// Looks for the functions in those images that were not looked into yet.
     ///
-    /// Takes a few milliseconds once.
+    /// Takes a few milliseconds once, and some tens for an executable that has libraries linked into it.
     func prepare(for images: ImageList) {
-        for image in images.images where Self.libraries.contains(image.name) && functions[image.path] == nil {
-            let found = try? ELFFile(path: image.path).functions { Self.tells(Self.name($0)) }
-            functions[image.path] = (found ?? []).map {
-                ELFFile.Function(name: Self.name($0.name), addresses: $0.addresses)
+        let missing = Self.linkable.subtracting(images.images.map(\.name))
+        for image in images.images where functions[image.path] == nil {
+            if Self.libraries.contains(image.name) {
+                let found = try? ELFFile(path: image.path).functions { Self.tells(Self.name($0)) }
+                functions[image.path] = (found ?? []).map {
+                    Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
+                }
+            } else if image.isExecutable, !missing.isEmpty {
+                functions[image.path] = Self.linkedFunctions(of: missing, inFileAt: "/proc/self/exe")
             }
         }
     }
@@ -32,9 +49,51 @@ final class WaitFunctionNames {
         frames.prefix(Self.innermost).map { frame in
             let address = frame.lookupAddress
             guard let image = images.image(at: address) else { return NamedFrame(function: nil, image: "") }
-            let function = functions[image.path]?.first { $0.addresses.contains(address &- image.base) }
-            return NamedFrame(function: function?.name, image: image.name)
+            let known = functions[image.path]
+            let function = known?.first { $0.addresses.contains(address &- image.base) }
+            return NamedFrame(
+                function: function?.name, image: function?.library ?? image.name,
+                isUnrecognizable: image.isExecutable && known?.isEmpty == true
+            )
         }
+    }
+
+    /// The functions of libraries that are linked into an executable, those with a name that tells something first.
+    ///
+    /// - Parameters:
+    ///   - libraries: The libraries that are not mapped on their own.
+    ///   - path: The executable's file.
+    static func linkedFunctions(of libraries: Set<String>, inFileAt path: String) -> [Function] {
+        let hasLibc = libraries.contains("libc.so.6")
+        let found = try? ELFFile(path: path).scanFunctions { bytes in
+            guard isWorthDecoding(bytes) else { return false }
+            let symbol = String(decoding: bytes, as: UTF8.self)
+            return library(of: symbol) != nil || (hasLibc && tells(name(symbol)))
+        }
+        let functions = (found ?? []).compactMap { function -> Function? in
+            let name = name(function.name)
+            let library = library(of: function.name) ?? "libc.so.6"
+            guard libraries.contains(library) else { return nil }
+            return Function(name: tells(name) ? name : nil, library: library, addresses: function.addresses)
+        }
+        return functions.filter { $0.name != nil } + functions.filter { $0.name == nil }
+    }
+
+    /// The file name of the library that a function belongs to, if it is one that waits.
+    private static func library(of symbol: String) -> String? {
+        switch RuntimeLibrary(symbol: symbol) {
+        case .c: "libc.so.6"
+        case .dispatch: "libdispatch.so"
+        case .swift: "libswiftCore.so"
+        case .cxx, .foundation, nil: nil
+        }
+    }
+
+    /// Whether the name may be one of a library's: most names of an executable are of Swift functions or of C++ classes.
+    private static func isWorthDecoding(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count <= maximumNameBytes, let first = bytes.first, first != UInt8(ascii: "$") else { return false }
+        guard first == UInt8(ascii: "_"), bytes.count > 2, bytes[1] == UInt8(ascii: "Z") else { return true }
+        return bytes.starts(with: "_ZN5swift".utf8) || bytes.starts(with: "_ZL".utf8)
     }
 
     /// Whether the rules know the function.

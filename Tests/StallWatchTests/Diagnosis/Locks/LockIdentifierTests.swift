@@ -85,6 +85,18 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(identify(try futex(lockPI), [Int32(bitPattern: 0xc000_0000 | 103)], raw)?.owner == nil)
     }
 
+    /// Swift's Mutex, swift_once and libdispatch use such a futex: in a stripped executable, nothing tells which.
+    @Test func anInheritingFutexOfAStrippedExecutableIsOfNoKind() throws {
+        let word = Int32(bitPattern: 0x8000_0000 | 103)
+        let frames = [
+            NamedFrame(function: "syscall", image: "libc.so.6"),
+            NamedFrame(function: nil, image: "app", isUnrecognizable: true),
+        ]
+        let site = identify(try futex(lockPI), [word], frames)
+        #expect(site?.kind == .futex)
+        #expect(site?.owner == 103)
+    }
+
     /// How such a lock is called depends on who called futex(2).
     @Test(arguments: [
         ("libswiftCore.so", AwaitedLock.Kind.once), ("libswift_Concurrency.so", .once),

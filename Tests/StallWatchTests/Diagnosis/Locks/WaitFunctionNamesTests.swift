@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import StackCapture
@@ -55,5 +56,31 @@ import Testing
     @Test func onlyTheInnermostAreNamed() {
         let frames = [CapturedStack.Frame](repeating: .init(address: 0x10, isExact: true), count: 100)
         #expect(names.names(of: frames, in: images).count == WaitFunctionNames.innermost)
+    }
+
+    /// Libraries that are linked into the executable.
+    @Test func functionsOfLinkedLibrariesAreFoundInTheExecutable() throws {
+        let directory = try TemporaryDirectory()
+        let symbols = [
+            "_dispatch_group_wait_slow", "_dispatch_other", "$s5notes4saveyyF", "pthread_mutex_lock", "read",
+            "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_", "_ZN5notes3runEv", "save",
+        ]
+        let elf = SmallELF(
+            symbols: symbols.enumerated().map { .init(name: $1, address: 0x1000 + UInt64($0) * 0x10) })
+        let path = try directory.write("executable", elf.bytes)
+        func found(_ libraries: Set<String>) -> [String: String?] {
+            let functions = WaitFunctionNames.linkedFunctions(of: libraries, inFileAt: path)
+            return Dictionary(
+                uniqueKeysWithValues: functions.map { function in
+                    ("\(function.library) \((function.addresses.lowerBound - 0x1000) / 0x10)", function.name)
+                })
+        }
+        #expect(
+            found(["libdispatch.so", "libswiftCore.so"]) == [
+                "libdispatch.so 0": "dispatch_group_wait_slow", "libdispatch.so 1": nil, "libswiftCore.so 5": nil,
+            ])
+        #expect(found(["libc.so.6"]) == ["libc.so.6 3": "pthread_mutex_lock", "libc.so.6 4": "read"])
+        #expect(found(["libdispatch.so"]).count == 2)
+        #expect(WaitFunctionNames.linkedFunctions(of: WaitFunctionNames.linkable, inFileAt: "/dev/null").isEmpty)
     }
 }

@@ -1,0 +1,54 @@
+package import StallReports
+
+extension StallReport.CompilerGenerated {
+    /// What the compiler made the function for, by its name; `nil` for a function that may have been written.
+    ///
+    /// `function` is the name as it was written.
+    package init?(function: String) {
+        var name = Substring(function)
+        while let variant = ["specialized ", "function signature specialization "].first(where: { name.hasPrefix($0) })
+        {
+            name = name.dropFirst(variant.count)
+        }
+        for (kind, prefixes) in Self.prefixes where prefixes.contains(where: { name.hasPrefix($0) }) {
+            self = kind
+            return
+        }
+        for (kind, suffixes) in Self.suffixes where suffixes.contains(where: { name.hasSuffix($0) }) {
+            self = kind
+            return
+        }
+        guard name.contains("__derived_") else { return nil }
+        self = .synthesized
+    }
+
+    private static let prefixes: [(Self, [String])] = [
+        (.merged, ["merged "]),
+        (
+            .thunk,
+            [
+                "thunk for ", "reabstraction thunk ", "partial apply for ", "partial apply forwarder for ",
+                "protocol witness for ", "dispatch thunk of ", "vtable thunk for ", "@objc ", "keypath_get for ",
+                "keypath_set for ", "key path getter for ", "key path setter for ", "dynamic replacement ",
+                "protocol self-conformance witness for ", "distributed thunk ",
+            ]
+        ),
+        (.outlined, ["outlined "]),
+        (
+            .metadata,
+            [
+                "value witness ", "type metadata ", "nominal type descriptor ", "protocol witness table ",
+                "lazy protocol witness table ", "associated type witness table ", "associated type metadata ",
+                "base witness table ", "default associated ", "generic protocol witness table ", "metadata ",
+                "initializeWithCopy for ", "initializeWithTake for ", "assignWithCopy for ", "assignWithTake for ",
+                "initializeBufferWithCopyOfBuffer for ", "destroy for ", "getEnumTag for ",
+                "destructiveInjectEnumTag for ", "destructiveProjectEnumData for ", "storeEnumTagSinglePayload for ",
+                "getEnumTagSinglePayload for ", "instantiation function for ", "__swift_",
+            ]
+        ),
+    ]
+
+    private static let suffixes: [(Self, [String])] = [
+        (.accessor, [".unsafeMutableAddressor", ".unsafeAddressor", ".materializeForSet"])
+    ]
+}

@@ -1,0 +1,70 @@
+import Dispatch
+import Foundation
+import StallWatch
+
+// Stalls in functions that call into packages as they are published, into Foundation and into the Swift runtime; then reads
+// the reports: each has to blame the function that made the call. Exit status 1 if one does not.
+//
+//   real-packages [REPORTS [LABEL]]   REPORTS: a folder for the reports; LABEL: only the stalls whose labels contain it.
+
+/// How long each report may take after its stall.
+let patience = 5.0
+let arguments = CommandLine.arguments.dropFirst()
+let wanted = arguments.dropFirst().first
+let inbox = ReportInbox()
+
+var configuration = StallMonitor.Configuration(threshold: .milliseconds(100))
+configuration.reports = arguments.first.map { .directory($0) } ?? .none
+configuration.sinks = [.closure { inbox.add($0) }]
+configuration.maximumReportsPerMinute = 1_000
+configuration.reportsEveryRepeat = true
+
+let stalls = (databaseStalls + serverStalls + collectionStalls + foundationStalls + waitingStalls + languageStalls)
+    .filter { stall in wanted.map { stall.label.contains($0) } ?? true }
+try prepareDatabase()
+prepareFoundation()
+Server.start()
+
+let monitor = try StallMonitor(configuration)
+try monitor.watch(.mainRunLoop)
+try monitor.watch(.eventLoop(eventLoop, label: "nio"))
+try monitor.watch(.queue(monitoredQueue, label: "queue"))
+try monitor.start()
+
+/// Makes the loop stall, and says what is wrong with the report.
+@Sendable func check(_ stall: LabeledStall) -> [String] {
+    inbox.removeAll()
+    let body: @Sendable () -> Void = {
+        do { try stall.body() } catch { print("\(stall.label): \(error)") }
+    }
+    switch stall.loop {
+    case .main: DispatchQueue.main.async(execute: body)
+    case .nio: eventLoop.execute(body)
+    case .queue: monitoredQueue.async(execute: body)
+    }
+    guard let report = inbox.next(of: stall.loop.rawValue, within: patience) else { return ["no report"] }
+    return Judgment(report, of: stall).mistakes
+}
+
+Foundation.Thread.detachNewThread {
+    // Lets the loops turn, and libraries read what they read at the first use.
+    usleep(500_000)
+    var wrong = 0
+    for stall in stalls {
+        let mistakes = check(stall)
+        if mistakes.isEmpty {
+            print("ok    \(stall.label)")
+        } else {
+            wrong += 1
+            print("WRONG \(stall.label): expected \(mistakes.joined(separator: "; expected "))")
+        }
+        fflush(nil)
+        usleep(50_000)
+    }
+    print("\(stalls.count - wrong) of \(stalls.count) reports are right")
+    monitor.stop()
+    Server.remove()
+    removeFiles()
+    exit(wrong == 0 && !stalls.isEmpty ? 0 : 1)
+}
+RunLoop.main.run()

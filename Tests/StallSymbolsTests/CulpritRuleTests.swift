@@ -1,0 +1,84 @@
+import Testing
+
+@testable import StallReports
+@testable import StallSymbols
+
+@Suite struct CulpritRuleTests {
+    private func image(_ reason: String? = nil) -> StallReport.Image {
+        StallReport.Image(name: "notes", path: "/opt/notes", baseAddress: "0x1", isInApp: true, reason: reason)
+    }
+
+    private func frame(
+        _ function: String?, line: Int? = nil, isInApp: Bool = true, isDependency: Bool? = nil,
+        isRuntimeFrame: Bool? = nil, compilerGenerated: StallReport.CompilerGenerated? = nil, symbol: String? = nil,
+        kind: StallReport.FrameKind = .code
+    ) -> StallReport.Frame {
+        StallReport.Frame(
+            image: 0, offset: "0x1", function: function, symbol: symbol, file: line.map { _ in "/src/a.swift" },
+            line: line, isInApp: isInApp, isDependency: isDependency, isRuntimeFrame: isRuntimeFrame,
+            compilerGenerated: compilerGenerated, kind: kind)
+    }
+
+    private func culprit(of frames: [StallReport.Frame], reason: String? = nil) -> String? {
+        guard case .culprit(let culprit) = StallReport.blame(for: frames, images: [image(reason)]) else { return nil }
+        return culprit.function
+    }
+
+    @Test func librariesAndRuntimeFramesAreNotBlamed() {
+        let frames = [
+            frame("memcpy", isInApp: false), frame(nil), frame("thunk for ()", isRuntimeFrame: true), frame("save()"),
+            frame("main"),
+        ]
+        #expect(culprit(of: frames) == "save()")
+        #expect(
+            StallReport.blame(for: Array(frames.prefix(3)), images: [image()])
+                == .none("no function of the app is on the stack"))
+    }
+
+    @Test(arguments: [
+        ("merged readTheConfiguration(_:)", StallReport.CompilerGenerated.merged), ("Item.init(from:)", .synthesized),
+        ("Settings.shared.unsafeMutableAddressor", .accessor),
+    ])
+    func compilersFunctionIsPassedOver(name: String, kind: StallReport.CompilerGenerated) {
+        let frames = [frame(name, line: 3, compilerGenerated: kind), frame("load()", line: 7)]
+        #expect(culprit(of: frames) == "load()")
+        #expect(
+            StallReport.blame(for: [frames[0]], images: [image()])
+                == .none("the app's functions on the stack were all made by the compiler"))
+    }
+
+    @Test func functionWithoutLineIsPassedOverWhereLinesAreKnown() {
+        let frames = [frame("stub"), frame("load()", line: 7)]
+        #expect(culprit(of: frames) == "load()")
+        // Where the image has no debug information, no function has a line.
+        #expect(culprit(of: frames, reason: "no debug information was found") == "stub")
+        #expect(culprit(of: [frame("stub"), frame("load()")]) == "stub")
+    }
+
+    @Test func outermostDependencyIsBlamedWhereNothingIsTheApps() {
+        let dependencies = [
+            frame("usleep", isInApp: false), frame("step()", line: 1, isInApp: false, isDependency: true),
+            frame("fetch()", line: 2, isInApp: false, isDependency: true), frame("outer", isInApp: false),
+        ]
+        #expect(culprit(of: dependencies) == "fetch()")
+        #expect(culprit(of: dependencies + [frame("query()", line: 9)]) == "query()")
+    }
+
+    @Test func callersOfTheRunLoopAreNotBlamed() {
+        let callout = frame("block", isInApp: false, symbol: "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__")
+        let main = frame("main", line: 1)
+        #expect(culprit(of: [frame("usleep", isInApp: false), callout, main]) == nil)
+        #expect(culprit(of: [callout, main, frame("run()", line: 2, kind: .asyncCaller)]) == "run()")
+        #expect(culprit(of: [frame("work()", line: 5), callout, main]) == "work()")
+    }
+
+    /// A function further out is not the one that stalls.
+    @Test func unnamedFrameOfStrippedImageEndsTheSearch() {
+        let frames = [frame(nil), frame("main")]
+        #expect(
+            StallReport.blame(for: frames, images: [image("no symbol table was found")])
+                == .none("the function at notes+0x1 is not known: no symbol table was found"))
+        // With all names known, it is a stub of the linker's.
+        #expect(culprit(of: frames) == "main")
+    }
+}
