@@ -38,6 +38,12 @@ extension StallReport {
         return .none(reason)
     }
 
+    /// The function to blame for a stack, if there is one: see ``blame(for:images:)``.
+    package static func culprit(of frames: [Frame], images: [Image]) -> Culprit? {
+        guard case .culprit(let culprit) = blame(for: frames, images: images) else { return nil }
+        return culprit
+    }
+
     /// The frames that the turn runs: how the loop was reached has not stalled.
     private static func turn(_ frames: [Frame]) -> [Frame] {
         guard let callout = frames.firstIndex(where: { Callout(symbols: [$0.symbol]) != nil }) else { return frames }
