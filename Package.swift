@@ -69,8 +69,7 @@ let package = Package(
                 "LinuxSupport", "StallReports", "StallSymbols",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            // The schema is a link to the published one.
-            resources: [.embedInCode("HTML/Page"), .embedInCode("Schema/Resources/stall-report.schema.json")],
+            resources: [.embedInCode("HTML/Page")],
             swiftSettings: settings
         ),
         // System calls for the demo's scenarios.

@@ -3,10 +3,10 @@
 
     Benchmarks/top-beside-duckdb.py [--reports 50000] [--rounds 3] [--keep DIR] [STALLWATCH]
 
-Makes the reports in a temporary directory, then lets both take turns: DuckDB (PyPI: duckdb) within a process that has
-loaded it before the clock starts, with the columns that it needs named to it; stallwatch as a whole process. Both answer the
+Writes the reports to a temporary directory, then runs both in turn: DuckDB (PyPI: duckdb) in a process that has loaded it
+before the clock starts, with the columns that it needs named in the query; stallwatch as a whole process. Both answer the
 same question: for each fingerprint the stalls with their repeats, the reports, the total, the median, the 95th
-percentile, the longest, and what most of the time went to and is blamed on. The answers have to be equal.
+percentile, the longest, and the cause and culprit of most of the time. The answers have to be equal.
 
 STALLWATCH is the program; by default the release build in .build/release.
 
@@ -27,7 +27,7 @@ import time
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 LARGEST_RATIO = 2.0
 LARGEST_MEMORY = 300_000_000
-CAUSES = ["cpu", "lock", "io", "sleep", "syscall", "paging", "starved"]
+CAUSES = ["cpu", "lock", "io", "sleep", "syscall", "paging", "cpuContention"]
 
 QUERY = """
 with reports as materialized (
@@ -149,7 +149,7 @@ def run_duckdb(connection, directory):
     return time.perf_counter() - began, rows
 
 
-# What a process used at most is kept over execve(2), so it has to be started by a small one, which this one is not.
+# The peak memory of a process survives execve(2), so stallwatch is started from a small process, which this one is not.
 STARTER = """
 import os, subprocess, sys, time
 began = time.perf_counter()
@@ -170,7 +170,7 @@ def run_stallwatch(program, directory):
 
 
 def differences(rows, answer):
-    """What the two do not agree on, in words."""
+    """Returns the groups in which the two answers differ, in words."""
     groups = {group["fingerprint"]: group for group in answer["groups"]}
     found = [] if len(rows) == len(groups) else [f"{len(rows)} groups in DuckDB, {len(groups)} in stallwatch"]
     for fingerprint, count, reports, total, p50, p95, longest, cause, culprit in rows:
@@ -198,7 +198,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reports", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--keep", help="make the reports here, or use those that are there")
+    parser.add_argument("--keep", help="write the reports to this directory, or use those that it has")
     parser.add_argument("program", nargs="?", default=str(REPOSITORY / ".build" / "release" / "stallwatch"))
     options = parser.parse_args()
     try:

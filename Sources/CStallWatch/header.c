@@ -1,2 +1,2 @@
-// SwiftPM builds no target without a source. The functions are in the StallWatch library.
+// SwiftPM builds no target without a source file. The StallWatch library defines the functions.
 #include "CStallWatch.h"

@@ -1,20 +1,22 @@
 import Glibc
 
-/// Why a command cannot go on: a sentence that says what to do, and the exit status that goes with it.
+/// An error that ends a command: a sentence that says what to do, and an exit status.
 struct CommandFailure: Error, Equatable {
     /// Exit statuses with the meanings of sysexits.h.
     enum Status: Int32 {
+        /// EX_USAGE: the command line is wrong.
+        case usage = 64
         /// EX_DATAERR: a report is faulty.
         case faultyData = 65
-        /// EX_NOINPUT: there is nothing to read.
+        /// EX_NOINPUT: no input.
         case noInput = 66
-        /// EX_OSERR: the system refused something.
+        /// EX_OSERR: the system refused a request.
         case systemError = 71
-        /// EX_CANTCREAT: a file cannot be made.
+        /// EX_CANTCREAT: a file cannot be created.
         case cannotCreate = 73
         /// EX_IOERR: a file cannot be read or written.
         case inputOutput = 74
-        /// EX_NOPERM: the permission is missing.
+        /// EX_NOPERM: permission denied.
         case noPermission = 77
     }
 
@@ -37,7 +39,7 @@ struct CommandFailure: Error, Equatable {
         self.init(status, "\(path) cannot be read: \(String(cString: strerror(errno)))")
     }
 
-    /// A path that cannot be made or written.
+    /// A path that cannot be created or written.
     init(writing path: String, errno: Int32) {
         let status: Status
         switch errno {
@@ -48,6 +50,3 @@ struct CommandFailure: Error, Equatable {
         self.init(status, "\(path) cannot be written: \(String(cString: strerror(errno)))")
     }
 }
-
-/// Nobody reads standard output any more, as in `stallwatch top | head`: the end of the command, and no error.
-struct ReaderGone: Error {}

@@ -1,10 +1,10 @@
 import Glibc
 import Synchronization
 
-/// What happens when the tool is told to end: Ctrl-C, `kill`, a terminal that is closed.
+/// Handles signals that end the tool: Ctrl-C, `kill`, a closed terminal.
 ///
-/// A thread of its own waits for these signals (sigwait(3)), so that what has to be done is ordinary code: temporary files
-/// go, and then the process ends by the very signal, which is what a shell wants to see. A command may instead be told.
+/// A separate thread waits for these signals (sigwait(3)), so the handling is ordinary code: it removes temporary files and
+/// ends the process with the same signal, as shells expect. A command can handle the first signal instead.
 enum Interruption {
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
@@ -16,7 +16,7 @@ enum Interruption {
 
     /// Starts the thread.
     ///
-    /// Has to come before any other thread, because these take over which signals are blocked.
+    /// Call this before any other thread starts, because threads inherit the blocked signals.
     static func prepare() {
         var set = handledSignals()
         pthread_sigmask(SIG_BLOCK, &set, nil)
@@ -26,7 +26,7 @@ enum Interruption {
             return nil
         }
         guard pthread_create(&thread, nil, body, nil) == 0 else {
-            // Without the thread the signals do what they always do.
+            // Without the thread, the signals keep their default effect.
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
             return
         }
@@ -37,7 +37,7 @@ enum Interruption {
         var set = sigset_t()
         sigemptyset(&set)
         for signal in signals {
-            // What a shell has the program ignore (nohup(1), a background job without job control) stays ignored.
+            // A signal that the shell has set to ignored (nohup(1), a background job) stays ignored.
             var action = sigaction()
             guard sigaction(signal, nil, &action) == 0, !isIgnored(action) else { continue }
             sigaddset(&set, signal)
@@ -45,17 +45,17 @@ enum Interruption {
         return set
     }
 
-    /// Has a temporary file removed if the process is told to end.
+    /// Registers a temporary file, which is removed if a signal ends the process.
     static func remember(_ path: String) { state.withLock { _ = $0.temporaryFiles.insert(path) } }
 
-    /// The file is gone, or no longer temporary.
+    /// Unregisters a file that is gone or no longer temporary.
     static func forget(_ path: String) { state.withLock { _ = $0.temporaryFiles.remove(path) } }
 
-    /// Has `handler` called, on another thread, instead of ending the process: once, the next signal ends it.
+    /// Calls `handler` on another thread at the next signal; the one after that ends the process.
     static func handle(with handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
 
     private static func isIgnored(_ action: sigaction) -> Bool {
-        // SIG_IGN is the address 1 (bits/signum-generic.h), and no function is there.
+        // SIG_IGN is the address 1 (bits/signum-generic.h), which is not a function's.
         unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
@@ -84,7 +84,7 @@ enum Interruption {
             sigemptyset(&set)
             sigaddset(&set, number)
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
-            // To this thread, which takes it at once, with the lock held: no new temporary file appears.
+            // Delivered to this thread at once. The lock is held, so no temporary file appears meanwhile.
             raise(number)
         }
     }

@@ -2,14 +2,14 @@ import StallReports
 import ArgumentParser
 import Glibc
 
-/// The tool: reads stall reports and says what they come to.
+/// The tool `stallwatch`.
 struct StallWatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stallwatch",
-        abstract: "Reads stall reports and says what stalled, where and why.",
+        abstract: "Shows what stalled, where and why, from stall reports.",
         discussion: """
-            Wherever reports are read, name report files, NDJSON files, directories (searched with all that is in them) or - for \
-            standard input.
+            Every command that reads reports takes report files, NDJSON files, directories (searched recursively), or - for \
+            standard input. A report that is given twice counts once.
 
             Examples:
               stallwatch top stalls                  which stalls cost most
@@ -18,9 +18,9 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
 
-            Exit status: 0 for success, 1 when `diff --fail-on` has found what it looks for, and those of sysexits.h: 64 wrong \
-            usage, 65 faulty reports, 66 no reports, 71 refused by the system, 73 a file cannot be made, 74 one cannot be \
-            read or written, 77 no permission.
+            Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change, and those of sysexits.h: 64 wrong \
+            usage, 65 faulty reports, 66 no reports, 71 refused by the system, 73 a file cannot be created, 74 a file cannot \
+            be read or written, 77 no permission.
 
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
@@ -30,24 +30,4 @@ struct StallWatchCommand: ParsableCommand {
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
         ]
     )
-}
-
-@main
-enum Program {
-    static func main() {
-        // A reader that goes away (`| head`) is an error of write(2), which is handled, and not the end of the process.
-        signal(SIGPIPE, SIG_IGN)
-        Interruption.prepare()
-        do {
-            var command = try StallWatchCommand.parseAsRoot()
-            try command.run()
-        } catch let failure as CommandFailure {
-            StandardError.write("Error: \(failure.sentence)\n")
-            exit(failure.status.rawValue)
-        } catch is ReaderGone {
-            exit(EXIT_SUCCESS)
-        } catch {
-            StallWatchCommand.exit(withError: error)
-        }
-    }
 }

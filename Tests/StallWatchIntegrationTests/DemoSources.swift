@@ -18,8 +18,8 @@ struct DemoSources {
             "Sources")
         for folder in ["stallwatch-demo", "CDemo"] {
             let directory = sources.appendingPathComponent(folder)
-            for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
-            where [".swift", ".c", ".cpp"].contains(where: { name.hasSuffix($0) }) {
+            let names = FileManager.default.enumerator(atPath: directory.path)?.compactMap { $0 as? String } ?? []
+            for name in names where [".swift", ".c", ".cpp"].contains(where: { name.hasSuffix($0) }) {
                 let file = directory.appendingPathComponent(name)
                 read(try String(contentsOf: file, encoding: .utf8), of: "\(folder)/\(name)")
             }

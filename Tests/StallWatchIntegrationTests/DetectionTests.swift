@@ -70,7 +70,10 @@ import Testing
         let directory = try TemporaryDirectory()
         let host = try TestHost(["stalls", directory.path, "2000", "1", "2500", "2500"])
         #expect(host.firstLine().hasPrefix("B "))
-        // From before the threshold on. What is left of the turn then is too short for a stall, by 1.5 s.
+        // A thread that is held before it sleeps has its whole sleep left afterwards, and that is a stall.
+        let isAsleep = eventually { readSmallFile("/proc/\(host.pid)/wchan").map { $0.contains("nanosleep") } ?? false }
+        try #require(isAsleep)
+        // From before the threshold on. The rest of the turn is too short for a stall, by 1.5 s.
         #expect(cunwind_test_hold(host.pid, 2400))
         let lines = host.finish()
         #expect(lines.suffix(2) == ["D 1", "S 0"])

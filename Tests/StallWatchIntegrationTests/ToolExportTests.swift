@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `stallwatch export` writes is read by programs that have nothing to do with StallWatch.
+/// Other programs read the output of `stallwatch export`.
 @Suite(.serialized) struct ToolExportTests {
     private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "perf"]
 
-    @Test func othersReadEachFormatAndFindTheSameTime() throws {
+    @Test func otherToolsReadEachFormat() throws {
         let directory = try TemporaryDirectory()
         let reports = directory.path + "/reports"
         try Tool.stallDemo(into: reports)
@@ -26,7 +26,7 @@ import Testing
         #expect(read.status == 0, "\(read.text)")
         #expect(read.text.split(separator: "\n").map(String.init) == Self.formats.map { "\($0): read" })
 
-        // The readers do find it when a file is wrong.
+        // The readers find a wrong file.
         let wrong = try Tool.reader(
             "read-profiles.py", [directory.path, String(microseconds[0] + 1), Tool.spinning, String(microseconds[1])]
         )
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: formats)
-    func standardOutputThatIsClosedOrFull(format: String) throws {
+    func closedOrFullStandardOutput(format: String) throws {
         let directory = try TemporaryDirectory()
         try ToolReports.write(300, to: directory.path + "/reports.ndjson")
         let command = "\"$TOOL\" export \(directory.path) --format \(format)"
@@ -45,13 +45,13 @@ import Testing
         #expect(full.text == "Error: standard output cannot be written: No space left on device\n")
     }
 
-    @Test func nothingToExportLeavesTheOlderFile() throws {
+    @Test func anEmptyExportKeepsTheOldFile() throws {
         let directory = try TemporaryDirectory()
         try ToolReports.write(3, to: directory.path + "/reports.ndjson")
         let file = directory.path + "/old"
         try "old".write(toFile: file, atomically: true, encoding: .utf8)
         let output = try Tool.shell(
-            "\"$TOOL\" export \(directory.path) --format perf --loop none -o \(file)")
+            "\"$TOOL\" export \(directory.path) --format perf --min 1d -o \(file)")
         #expect(output.status == 66)
         #expect(output.text == "Error: No report matches, so there is nothing to export.\n")
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "old")

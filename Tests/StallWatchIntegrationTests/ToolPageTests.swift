@@ -4,7 +4,7 @@ import Testing
 
 /// The page of `stallwatch html` in a real browser: headless Chromium, used by keyboard.
 @Suite(.serialized) struct ToolPageTests {
-    /// Makes the page, opens it, and returns what was measured.
+    /// Writes the page, opens it, and returns the measurements.
     private func open(_ reports: String, _ function: String, _ options: [String] = []) async throws -> Command.Output {
         let directory = try TemporaryDirectory()
         async let page = Tool.run(["html", reports, "-o", directory.path + "/page.html"])
@@ -38,7 +38,7 @@ import Testing
         #expect(figures[2] < 10_000)
     }
 
-    @Test func aPageThatIsNotMadeLeavesNothing() throws {
+    @Test func aFailedPageLeavesNoFile() throws {
         let directory = try TemporaryDirectory()
         try ToolReports.write(3, to: directory.path + "/reports.ndjson")
         let nothing = try Tool.shell("\"$TOOL\" html \(directory.path) --min 1d -o \(directory.path)/page.html")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// As many reports as wanted, a line each: 200 kinds of stalls, of which a few make most.
+/// Any number of reports, one per line: 200 kinds of stalls, a few of which are most frequent.
 enum ToolReports {
     /// A function that is on the stacks of every third kind.
     static let function = "Store.third()"

@@ -21,7 +21,7 @@ enum Tool {
         return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
     }
 
-    /// Has the demo stall real loops; their reports are in `directory` then.
+    /// Runs the demo, which stalls real loops and writes the reports to `directory`.
     static func stallDemo(into directory: String) throws {
         let scenarios = ["cpu-spin", "sleep", "lock", "timer", "source0"]
         try Command(
@@ -33,13 +33,13 @@ enum Tool {
     /// The function in which the scenario `cpu-spin` computes.
     static let spinning = "spinTheCPU(for:)"
 
-    /// What `top --json` says.
+    /// The output of `top --json`.
     struct Top: Decodable {
         let totalMilliseconds: Double
         let reports: Int
     }
 
-    /// What `tree --json` says.
+    /// The output of `tree --json`.
     struct Tree: Decodable {
         struct Node: Decodable {
             let parent: Int?

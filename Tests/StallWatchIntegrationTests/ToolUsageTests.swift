@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `tree`, `export` and `html` say of what is wrong with a command line, whole.
+/// The complete messages of `tree`, `export` and `html` for wrong command lines.
 @Suite struct ToolUsageTests {
-    /// The end of what is said of every wrong command line.
+    /// The end of every message.
     private static func usage(_ command: String, _ form: String = "[<options>] <path> ...") -> String {
         "Usage: stallwatch \(command) \(form)\n  See 'stallwatch \(command) --help' for more information.\n"
     }
@@ -12,12 +12,12 @@ import Testing
     private static let wrong: [(line: String, text: String, status: Int32)] = [
         (
             "tree x --minimum 101",
-            "Error: The value '101.0' of --minimum is no share: give 0 to 100 percent.\n" + usage("tree"), 64
+            "Error: --minimum is 101.0, but has to be between 0 and 100 percent.\n" + usage("tree"), 64
         ),
         (
             "tree x --minimum much",
             "Error: The value 'much' is invalid for '--minimum <percent>'\n"
-                + "Help:  --minimum <percent>  Leave out what has less than this share of all stalled time.\n"
+                + "Help:  --minimum <percent>  Leave out functions with less than this share of all stalled time.\n"
                 + usage("tree"), 64
         ),
         (
@@ -41,15 +41,15 @@ import Testing
         (
             "html x",
             "Error: Missing expected argument '--output <file>'\n"
-                + "Help:  --output <file>  The file to write; - for standard output.\n"
+                + "Help:  --output <file>  The file to write, or - for standard output.\n"
                 + usage("html", "[<options>] <path> ... --output <file>"), 64
         ),
-        ("html x -o ''", "Error: The output's path is empty: name a file.\n", 73),
-        ("html x -o /dev/full", "Error: /dev/full is not a regular file: name another one for the output.\n", 73),
+        ("html x -o ''", "Error: The output path is empty. Name a file.\n", 73),
+        ("html x -o /dev/full", "Error: /dev/full is not a regular file. Name another file for the output.\n", 73),
         ("tree /none", "Error: /none cannot be read: No such file or directory\n", 66),
     ]
 
-    @Test(arguments: wrong) func wrongCommandLines(line: String, text: String, status: Int32) throws {
+    @Test(arguments: wrong) func wrongCommandLinesAreExplained(line: String, text: String, status: Int32) throws {
         let output = try Tool.shell("\"$TOOL\" \(line)")
         #expect(output.text == text)
         #expect(output.status == status)

@@ -1,7 +1,7 @@
-// CStallWatch: how a loop in C or C++ (GLib, libuv, SDL, Qt, a game's own) tells StallWatch of its turns.
+// CStallWatch reports the turns of a loop in C or C++ (GLib, libuv, SDL, Qt, a game loop) to StallWatch.
 //
-// The Swift part of the program makes a `LoopProbe`, lets a monitor watch it and hands over its `handle`. The loop calls
-// stallwatch_begin_turn when it has left its wait and stallwatch_end_turn when it is about to wait again:
+// The Swift part of the program creates a `LoopProbe`, lets a monitor watch it and passes its `handle` to the loop. The
+// loop calls stallwatch_begin_turn when it has left its wait, and stallwatch_end_turn when it is about to wait again:
 //
 //     for (;;) {
 //         int count = poll(descriptors, descriptor_count, timeout);
@@ -10,8 +10,9 @@
 //         stallwatch_end_turn(handle);
 //     }
 //
-// Both functions are in the StallWatch library, which the program has to link. Both calls together cost two reads of the
-// clock and a few atomic stores, and one semaphore post for the first turn after all loops have waited.
+// The program has to link the StallWatch library, which defines both functions. A pair of calls costs two clock reads
+// and a few atomic stores. It posts a semaphore only to wake the watchdog: for the first turn after all loops have
+// waited, and when a stall ends.
 
 #ifndef CSTALLWATCH_H
 #define CSTALLWATCH_H
@@ -30,15 +31,15 @@ extern "C" {
 #define STALLWATCH_NULLABLE _Nullable
 #endif
 
-/// A turn begins: the loop has left its wait. A turn that has not been ended ends here.
+/// Begins a turn: the loop has left its wait. If the previous turn has not ended, it ends here.
 ///
-/// `handle` is what `LoopProbe.handle` gives, and the probe must exist for as long as the loop uses it; NULL does nothing.
-/// To be called on the loop's own thread. Async-signal-safe: no.
+/// `handle` is the value of `LoopProbe.handle`; NULL makes the call do nothing. The probe must exist for as long as the
+/// loop uses the handle. Call this on the loop's own thread only. Not async-signal-safe.
 void stallwatch_begin_turn(void *STALLWATCH_NULLABLE handle);
 
-/// The turn is over: the loop is about to wait. Does nothing if none has begun.
+/// Ends the turn: the loop is about to wait. Does nothing if no turn has begun.
 ///
-/// `handle` and thread: as above. Async-signal-safe: no.
+/// The rules for `handle` and the thread are those of stallwatch_begin_turn. Not async-signal-safe.
 void stallwatch_end_turn(void *STALLWATCH_NULLABLE handle);
 
 #ifdef __cplusplus

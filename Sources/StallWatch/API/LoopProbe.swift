@@ -2,7 +2,7 @@ import StallReports
 import LinuxSupport
 import Synchronization
 
-/// Tells a monitor of the turns of a loop that it cannot follow by itself: GLib, libuv, SDL, Qt, a game's own.
+/// Reports the turns of a loop that a monitor cannot observe by itself, such as GLib, libuv, SDL, Qt or a game loop.
 ///
 /// ```swift
 /// let probe = LoopProbe(label: "game")
@@ -15,28 +15,31 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Both calls together cost two reads of the clock and a few atomic stores: no lock, no allocation, no system call. For
-/// loops in C and C++ the same calls are in `CStallWatch.h`; ``handle`` is what they take.
+/// A pair of calls costs two clock reads and a few atomic stores. It takes no lock and allocates nothing. It makes a
+/// system call only to learn a new thread's id, or to wake the watchdog: for the first turn after all loops have
+/// waited, and when a stall ends. Loops in C and C++ call the functions of `CStallWatch.h` with the probe's ``handle``.
 public final class LoopProbe: Sendable {
-    /// The name that reports give the loop.
+    /// The loop's name in reports.
     public let label: String
-    /// What the calls go to: 0 while nobody watches.
+    /// The recorder that the calls go to, as an address; 0 while no monitor watches the probe.
     private let recorder = Atomic<UInt>(0)
-    /// Every one that a call of the loop may still be in.
+    /// Keeps alive every recorder that a call of the loop's thread may still use.
     private let kept = Mutex<[TurnRecorder]>([])
 
-    /// Makes a probe.
+    /// Creates a probe.
     ///
-    /// Until a monitor watches it, its calls do nothing.
+    /// Its calls do nothing until a monitor watches it.
+    ///
+    /// - Parameter label: The loop's name in reports.
     public init(label: String) {
         self.label = label
     }
 
-    /// A turn begins: the loop has left its wait.
+    /// Begins a turn when the loop has left its wait.
     ///
-    /// A turn that has not been ended ends here.
+    /// If the previous turn has not ended, it ends here.
     ///
-    /// To be called on the loop's own thread.
+    /// Call it on the loop's own thread only.
     public func beginTurn() {
         guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
         recorder._withUnsafeGuaranteedRef { recorder in
@@ -45,37 +48,41 @@ public final class LoopProbe: Sendable {
         }
     }
 
-    /// The turn is over: the loop is about to wait.
+    /// Ends the turn when the loop is about to wait.
     ///
-    /// Does nothing if none has begun.
+    /// Does nothing if no turn has begun. Call it on the loop's own thread only.
     public func endTurn() {
         guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
         recorder._withUnsafeGuaranteedRef { $0.endTurn(at: monotonicNow()) }
     }
 
-    /// What the functions in `CStallWatch.h` take.
+    /// The pointer that the functions of `CStallWatch.h` take.
     ///
-    /// Holds for as long as the probe exists.
+    /// It is valid for as long as the probe exists.
     public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
-    /// A monitor watches: from the next turn on it is told.
+    /// Sends the probe's turns to `recorder`, from the next turn on.
     ///
-    /// - Throws: ``StallWatchError/Code/alreadyWatched`` while another one does.
+    /// - Parameter recorder: The recorder of the monitor that now watches the probe.
+    /// - Throws: ``StallWatchError/Code/alreadyWatched`` while another monitor watches the probe.
     func attach(_ recorder: TurnRecorder) throws(StallWatchError) {
         let isFirst = kept.withLock { kept in
             guard exchange(0, for: Self.bits(recorder)) else { return false }
-            // One that has been told of a turn was found by a call of the loop's thread, which has left the earlier ones.
+            // A recorder that has a thread was used by a later call of the loop's thread, so that thread has left the
+            // earlier recorders.
             if let told = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<told) }
             kept.append(recorder)
             return true
         }
         guard isFirst else {
             throw StallWatchError(
-                .alreadyWatched, "another monitor watches the probe \(label): let it unwatch that, or stop it")
+                .alreadyWatched,
+                "another monitor watches the probe \(label): call that monitor's unwatch(_:) or stop() first"
+            )
         }
     }
 
-    /// The monitor watches no more.
+    /// Stops sending the probe's turns to `recorder`.
     func detach(_ recorder: TurnRecorder) {
         _ = exchange(Self.bits(recorder), for: 0)
     }
@@ -88,13 +95,15 @@ public final class LoopProbe: Sendable {
         UInt(bitPattern: Unmanaged.passUnretained(recorder).toOpaque())
     }
 
-    /// The recorder is in ``kept``, at least until the loop's thread has made a later call.
+    /// Converts an address back into a recorder.
+    ///
+    /// The reference is valid: ``kept`` retains the recorder at least until the loop's thread has made a later call.
     private static func recorder(_ bits: UInt) -> Unmanaged<TurnRecorder>? {
         UnsafeRawPointer(bitPattern: bits).map(Unmanaged.fromOpaque)
     }
 }
 
-/// Follows a loop through its probe, which does all the work.
+/// The source of a loop that reports its turns through a probe.
 final class ProbeSource: LoopSource {
     let kind = LoopKind.probe
     private let probe: LoopProbe
@@ -111,14 +120,14 @@ final class ProbeSource: LoopSource {
     }
 }
 
-/// `stallwatch_begin_turn` of `CStallWatch.h`.
+/// Implements `stallwatch_begin_turn` of `CStallWatch.h`.
 @_cdecl("stallwatch_begin_turn")
 public func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {
     guard let handle else { return }
     Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.beginTurn() }
 }
 
-/// `stallwatch_end_turn` of `CStallWatch.h`.
+/// Implements `stallwatch_end_turn` of `CStallWatch.h`.
 @_cdecl("stallwatch_end_turn")
 public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {
     guard let handle else { return }

@@ -1,31 +1,37 @@
 import StallReports
 public import Logging
 
-/// One of the places that a monitor's reports go to.
+/// A destination for a monitor's reports.
 ///
-/// Each sink has a thread of its own: one that is slow, fails or never comes back harms neither the monitor nor the
-/// other sinks. It misses the oldest of what waits for it once 64 reports do, which
-/// ``StallMonitor/Statistics/reportsLost`` counts. Nothing of a sink ever runs on a monitored thread.
+/// A sink receives a report when its stall is over, unless the stall is suppressed as a repeat or by the limit per
+/// minute. When the monitor starts, it also receives the reports that earlier processes left in the report directory.
 ///
-/// Sinks get a report when its stall is over, unless it is held back as a repeat; and at the start, the reports that an
-/// earlier process left in the directory.
+/// Each sink has a thread of its own and never runs on a monitored thread. A sink that is slow, fails or never returns
+/// harms neither the monitor nor the other sinks. If more than 64 reports wait for a sink, the oldest are dropped and
+/// counted in ``StallMonitor/Statistics/reportsLost``.
 public struct ReportSink: Sendable {
-    /// What is needed to make it; may check that it can work.
+    /// Describes the sink, or throws if the sink cannot work.
     let describe: SinkFactory
 
-    /// One JSON file a stall in the directory at `path`, from the threshold on; made where it is missing.
+    /// Returns a sink that writes one JSON file per stall into a directory.
     ///
-    /// A write that fails is tried again after 1 second, then 2, 4 … up to 5 minutes, and the log is told once.
+    /// The file exists from the threshold on and is updated while the stall lasts. After a failed write the sink
+    /// retries after 1 second, then 2, 4 … and at last every 5 minutes. It logs the first failure only.
+    ///
+    /// If the directory cannot be created or written to, ``StallMonitor/init(_:)`` throws.
     ///
     /// - Parameters:
-    ///   - path: The directory. Processes may share it.
-    ///   - quota: How much it may hold; past it, the oldest reports are removed, but never those of stalls that still last.
+    ///   - path: The directory. It is created if it does not exist. Several processes may share it.
+    ///   - quota: The directory's limits, at least 1 report and 1 MiB. Beyond them the oldest reports are removed, but
+    ///     never those of ongoing stalls.
     /// - Returns: The sink.
     public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportSink {
         ReportSink { counts, recovered throws(StallWatchError) in
             guard quota.reports >= 1, quota.bytes >= 1 << 20 else {
                 throw StallWatchError(
-                    .invalidConfiguration, "the quota of \(path) is too small: allow 1 report and 1 MiB at least"
+                    .invalidConfiguration,
+                    "the quota of \(path) is \(quota.reports) reports and \(quota.bytes) bytes: "
+                        + "allow at least 1 report and 1 MiB"
                 )
             }
             let directory = try ReportDirectory(path: path)
@@ -37,20 +43,23 @@ public struct ReportSink: Sendable {
         }
     }
 
-    /// One line of JSON a report, added to the file at `path`.
+    /// Returns a sink that appends one line of JSON per report to a file.
+    ///
+    /// If the file cannot be written, ``StallMonitor/init(_:)`` throws.
     ///
     /// - Parameters:
-    ///   - path: The file. Processes may share it.
-    ///   - maximumBytes: When the next line would make the file larger, it is moved to `path.1`, and that to `path.2` …
-    ///     1 MiB at least.
-    ///   - keep: How many moved files are kept: 0 to 1,000.
+    ///   - path: The file. It is created if it does not exist. Several processes may share it.
+    ///   - maximumBytes: The file's size limit in bytes, at least 1 MiB. If the next line would exceed it, the file is
+    ///     renamed to `path.1`, an older `path.1` to `path.2`, and so on.
+    ///   - keep: The number of renamed files to keep: 0 to 1,000.
     /// - Returns: The sink.
     public static func ndjson(path: String, maximumBytes: Int = 64 << 20, keep: Int = 3) -> ReportSink {
         ReportSink { _, _ throws(StallWatchError) in
             guard maximumBytes >= 1 << 20, (0...1_000).contains(keep) else {
                 throw StallWatchError(
                     .invalidConfiguration,
-                    "the limits of \(path) are out of range: allow 1 MiB at least, and keep 0 to 1,000 files"
+                    "the limits of \(path) are \(maximumBytes) bytes and \(keep) old files: "
+                        + "allow at least 1 MiB, and keep 0 to 1,000 files"
                 )
             }
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
@@ -61,23 +70,28 @@ public struct ReportSink: Sendable {
         }
     }
 
-    /// A closure of the app.
+    /// Returns a sink that calls `body` with each report.
     ///
-    /// It may block, throw (``StallMonitor/Statistics/failedWrites`` counts it) and stop the monitor.
+    /// - Parameter body: Receives each report. It may block, and it may stop the monitor. It may throw:
+    ///   ``StallMonitor/Statistics/failedWrites`` counts its errors.
+    /// - Returns: The sink.
     public static func closure(_ body: @escaping @Sendable (StallReport) throws -> Void) -> ReportSink {
         ReportSink { _, _ in
             SinkDescription(name: "stallwatch-app", interest: .finished) { ClosureSink(body) }
         }
     }
 
-    /// One line a stall in a log, at level info, with the facts as metadata.
+    /// Returns a sink that logs one line per stall at level info, with the facts as metadata.
+    ///
+    /// - Parameter logger: The log to write to.
+    /// - Returns: The sink.
     public static func log(_ logger: Logger) -> ReportSink {
         ReportSink { _, _ in
             SinkDescription(name: "stallwatch-log", interest: [.ended, .recovered, .notice]) { LogSink(logger) }
         }
     }
 
-    /// The app's hooks.
+    /// Returns a sink that calls the hooks of a configuration.
     static func hooks(_ hooks: HookSink.Hooks) -> ReportSink {
         ReportSink { _, _ in
             SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .suppressed, .escalated]) {

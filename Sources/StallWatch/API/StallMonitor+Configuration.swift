@@ -3,73 +3,78 @@ import LinuxSupport
 public import Logging
 
 extension StallMonitor {
-    /// What a monitor is to do.
+    /// The settings of a monitor.
     public struct Configuration: Sendable {
-        /// The shortest threshold: below it, the scheduler's own delays would be reported.
+        /// The shortest threshold: 5 ms.
+        ///
+        /// Below it, reports would show the scheduler's own delays.
         public static let minimumThreshold = Duration.milliseconds(5)
-        /// The longest threshold.
+        /// The longest threshold: 24 hours.
         public static let maximumThreshold = Duration.seconds(24 * 60 * 60)
 
-        /// How long a turn may take before it is a stall: 5 ms to 24 hours.
+        /// The duration from which a turn is a stall: 5 ms to 24 hours.
         ///
-        /// Apple's Xcode calls 250 ms a hang, and so does the default.
+        /// The default is 250 ms, which Apple's Xcode calls a hang.
         public var threshold: Duration
-        /// Where reports go.
+        /// The directory that receives the reports.
         public var reports: ReportDestination
-        /// What every report carries along, such as the app's version.
+        /// Values that every report includes, such as the app's version.
         ///
-        /// Do not put secrets here.
+        /// Put no secrets here: reports contain the values as they are.
         public var metadata: [String: String]
-        /// The log for one line a stall, at level info; `nil` for none.
+        /// The log that receives one line per stall at level info, or `nil` for none.
         public var logger: Logger?
-        /// Whether a report also has the stacks of the process's other threads, taken one after another right after the
-        /// first sample.
+        /// Whether each report includes the stacks of the process's other threads.
         ///
-        /// Each running thread is held for some ten microseconds. Off by default; a report of a deadlock has them anyway.
+        /// They are captured one after another, right after the first sample. Capturing holds each running thread for
+        /// some ten microseconds. The default is `false`. A report of a deadlock includes these stacks in any case.
         public var captureAllThreads: Bool
-        /// How addresses get their names and lines.
+        /// The settings for looking up function names and source lines.
         public var symbolication: Symbolication
-        /// What is not the app's own code, besides what systems and toolchains bring along.
+        /// The code that does not belong to the app, in addition to the system's and the toolchain's.
         public var inApp: InApp
-        /// How long a run loop may go without waiting, though each of its turns is short; `nil` for as long as it
-        /// likes.
+        /// The time that a run loop may go without waiting, although each of its turns is short: 5 ms to 24 hours.
+        ///
+        /// A loop that exceeds it is reported as saturated. The default is 10 seconds; `nil` turns this off.
         public var saturationThreshold: Duration?
-        /// What to do while a debugger is attached.
+        /// The treatment of stalls while a debugger is attached.
         public var whenDebugged: DebuggerRule
 
-        /// Further places that reports go to.
+        /// Additional sinks for the reports.
         public var sinks: [ReportSink]
-        /// Reports in any minute at most: 1 to 10,000.
+        /// The largest number of reports in any minute: 1 to 10,000.
         ///
-        /// What is over it is only counted (``Statistics/suppressed``), and so are repeats: of stalls that are the same
-        /// (``StallReport/fingerprint``) the 1st, 2nd, 4th, 8th … are reported.
+        /// Reports over this limit are counted in ``Statistics/suppressed``, not written. Repeated stalls, which have
+        /// the same ``StallReport/fingerprint``, are reported at occurrence 1, 2, 4, 8, …; the others are counted, too.
         public var maximumReportsPerMinute = 30
-        /// Whether a stall that is the same as earlier ones is always reported, within the limit a minute.
+        /// Whether every occurrence of a repeated stall is reported, within the limit per minute.
         ///
-        /// For tests that stall in the same place again and again and look at each report. Off by default: only the
-        /// 1st, 2nd, 4th, 8th … are.
+        /// Use it in tests that stall in the same place many times and inspect each report. The default is `false`:
+        /// only occurrences 1, 2, 4, 8, … are reported.
         public var reportsEveryRepeat = false
-        /// What is left of paths in reports.
+        /// The form in which reports contain file paths.
         public var pathStyle = PathStyle.full
-        /// Sees each report before any sink or hook does, and may change everything in it but what it is known by:
-        /// version, id, kind, state and beginning.
+        /// Edits each report before any sink or hook receives it.
         ///
-        /// Runs on the monitor's own thread: while it does, other reports wait.
+        /// It may change everything except the report's version, id, kind, state and start time. It runs on the
+        /// monitor's own thread and delays other reports until it returns.
         public var redact: (@Sendable (inout StallReport) -> Void)?
-        /// Called when a stall has been seen, reported or not.
+        /// Called when a stall begins, whether or not the stall is reported.
         ///
-        /// Runs on a thread of the monitor's own.
+        /// It runs on a thread that belongs to the monitor.
         public var onStallBegan: (@Sendable (StallReport) -> Void)?
-        /// Called when a stall is over, reported or not.
+        /// Called when a stall is over, whether or not the stall is reported.
         ///
-        /// Runs on a thread of the monitor's own.
+        /// It runs on a thread that belongs to the monitor.
         public var onStallEnded: (@Sendable (StallReport) -> Void)?
-        /// What happens when a stall lasts for many times the threshold; `nil` for nothing.
+        /// The action for a stall that lasts for many times its threshold, or `nil` for none.
         public var escalation: Escalation?
-        /// A file for the statistics as JSON, written when the monitor is stopped; `nil` for none.
+        /// The path of a JSON file that receives the statistics when the monitor stops, or `nil` for none.
         public var statisticsPath: String?
 
-        /// Makes a configuration; every value has a default, and those that are not parameters are set afterwards.
+        /// Creates a configuration.
+        ///
+        /// Every setting has a default. Settings without a parameter here can be changed afterwards.
         public init(
             threshold: Duration = .milliseconds(250),
             reports: ReportDestination = .directory("stalls"),
@@ -94,7 +99,7 @@ extension StallMonitor {
             self.whenDebugged = whenDebugged
         }
 
-        /// A threshold in nanoseconds, if it is in range.
+        /// Converts a threshold to nanoseconds, or throws if it is out of range.
         static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
             let value = LinuxSupport.nanoseconds(threshold)
             let range =
@@ -102,7 +107,7 @@ extension StallMonitor {
             guard range.contains(value) else {
                 throw StallWatchError(
                     .invalidConfiguration,
-                    "the threshold is \(threshold): give it a value from 5 milliseconds to 24 hours"
+                    "the threshold is \(threshold): give a value from 5 milliseconds to 24 hours"
                 )
             }
             return value
@@ -113,7 +118,7 @@ extension StallMonitor {
             return try Self.nanoseconds(saturationThreshold)
         }
 
-        /// What the watchdog goes by.
+        /// Returns the settings that the watchdog uses, or throws if one is out of range.
         func rules() throws(StallWatchError) -> WatchdogOptions {
             WatchdogOptions(
                 capturesAllThreads: captureAllThreads,
@@ -124,36 +129,39 @@ extension StallMonitor {
         }
     }
 
-    /// What to do about a stall while a debugger is attached to the loop's thread.
+    /// The treatment of a stall while a debugger is attached to the loop's thread.
     public enum DebuggerRule: Sendable {
-        /// Nothing: somebody is looking already.
+        /// Counts the turn in ``Statistics/suppressed`` and does not report it.
         case ignore
-        /// The same as without.
+        /// Reports the stall as usual.
         case report
     }
 
-    /// Where a monitor's reports go.
+    /// The place where a monitor stores its reports.
     public struct ReportDestination: Sendable, Equatable {
         let path: String?
         let quota: ReportQuota
 
-        /// One JSON file a stall in the directory at `path`, which is made if it is missing.
+        /// Returns a directory that receives one JSON file per stall.
+        ///
+        /// If the directory cannot be created or written to, ``StallMonitor/init(_:)`` throws.
         ///
         /// - Parameters:
-        ///   - path: The directory. Processes may share it.
-        ///   - quota: How much it may hold; past it, the oldest reports are removed.
+        ///   - path: The directory. It is created if it does not exist. Several processes may share it.
+        ///   - quota: The directory's limits, at least 1 report and 1 MiB. Beyond them the oldest reports are removed,
+        ///     but never those of ongoing stalls.
         /// - Returns: The destination.
         public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportDestination {
             ReportDestination(path: path, quota: quota)
         }
 
-        /// Nowhere: reports go to the other sinks only.
+        /// No directory: reports go to ``Configuration/sinks`` only.
         public static let none = ReportDestination(path: nil, quota: ReportQuota())
     }
 }
 
 extension StallMonitor.Configuration {
-    /// Every sink: the directory, the log, the hooks and those that were added.
+    /// All sinks: the directory, the log, the hooks and the additional ones.
     var allSinks: [ReportSink] {
         var all: [ReportSink] = []
         if let path = reports.path { all.append(.directory(path, quota: reports.quota)) }
@@ -164,12 +172,12 @@ extension StallMonitor.Configuration {
         return all + sinks
     }
 
-    /// The limit of reports per minute, if it is in range.
+    /// Returns the limit of reports per minute, or throws if it is out of range.
     func validReportsPerMinute() throws(StallWatchError) -> Int {
         guard (1...10_000).contains(maximumReportsPerMinute) else {
             throw StallWatchError(
                 .invalidConfiguration,
-                "the limit is \(maximumReportsPerMinute) reports a minute: give it a value from 1 to 10,000"
+                "the limit is \(maximumReportsPerMinute) reports per minute: give a value from 1 to 10,000"
             )
         }
         return maximumReportsPerMinute

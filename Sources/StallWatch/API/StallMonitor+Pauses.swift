@@ -1,29 +1,35 @@
 import LinuxSupport
 
 extension StallMonitor {
-    /// Runs `body` without being watched: while it runs no turn of any loop can become a stall, and afterwards the
-    /// turns that last are measured anew.
+    /// Runs `body` without watching any loop.
     ///
-    /// Nests. Costs two atomic operations.
+    /// No turn can become a stall while `body` runs. Turns that are still in progress afterwards are measured from the
+    /// end of the pause. Pauses nest. A pause costs two atomic operations.
+    ///
+    /// - Parameter body: The work that may take long.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error that `body` throws.
     public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         watchdog.pauses.begin()
         defer { watchdog.pauses.end(at: monotonicNow()) }
         return try body()
     }
 
-    /// Begins a stretch that is not watched, like ``paused(_:)``, where a closure does not fit.
+    /// Begins a pause, like ``paused(_:)``, for code that a closure does not fit.
     ///
-    /// It ends with ``IgnoreScope/end()``, or when the scope is dropped.
+    /// The pause ends with ``IgnoreScope/end()``, or when the scope is destroyed.
+    ///
+    /// - Returns: The scope of the pause.
     public func ignoreScope() -> IgnoreScope {
         watchdog.pauses.begin()
         return IgnoreScope(pauses: watchdog.pauses)
     }
 
-    /// A stretch in which nothing is watched.
+    /// A pause during which no loop is watched.
     public struct IgnoreScope: ~Copyable, Sendable {
         fileprivate let pauses: PauseState
 
-        /// Ends the stretch.
+        /// Ends the pause.
         public consuming func end() {}
 
         deinit {

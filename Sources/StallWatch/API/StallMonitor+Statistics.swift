@@ -3,29 +3,32 @@ import LinuxSupport
 internal import Foundation
 
 extension StallMonitor {
-    /// What a monitor has done so far, and how its loops are doing.
+    /// The counts of a monitor's work so far, and the state of its loops.
     public struct Statistics: Sendable, Equatable {
-        /// Stalls that are over, reported or not, and those that still lasted when the monitor was stopped.
+        /// The number of stalls that are over, reported or not, including those that were ongoing when the monitor
+        /// stopped.
         public internal(set) var stalls = 0
-        /// How often something over a threshold was not reported, by reason.
+        /// The number of suppressions by reason: a threshold was exceeded, but no report was made.
         ///
-        /// Repeats and what is over the rate limit are stalls all the same; what was held back for another reason was
-        /// none.
+        /// Repeats and stalls over the limit per minute are also counted in ``stalls``. Suppressions for another reason
+        /// are not, because they are no stalls.
         public internal(set) var suppressed = SuppressionCounts()
-        /// Reports that a slow reader of ``StallMonitor/reports`` has missed.
+        /// The number of reports that a slow reader of ``StallMonitor/reports`` missed.
         public internal(set) var reportsDropped = 0
-        /// Reports that a sink has missed because too many were waiting, or because the monitor was stopped before they
-        /// could be written.
+        /// The number of reports that a sink missed.
+        ///
+        /// A sink misses a report if more than 64 are waiting for it, or if the monitor stops before the sink can write
+        /// the report.
         public internal(set) var reportsLost = 0
-        /// Reports that were removed to stay inside a directory's quota.
+        /// The number of reports that were removed to keep a directory within its quota.
         public internal(set) var reportsRemoved = 0
-        /// Reports of stalls that were left by processes that are gone, found at the start.
+        /// The number of reports that earlier processes left unfinished, found when the monitor started.
         public internal(set) var reportsRecovered = 0
-        /// Attempts of a sink to take a report that failed.
+        /// The number of failed attempts of a sink to take a report.
         public internal(set) var failedWrites = 0
-        /// Why the last one of them failed.
+        /// The error of the last failed attempt.
         public internal(set) var lastWriteError: StallWatchError?
-        /// How the watched loops are doing.
+        /// The state of each watched loop, sorted by label.
         public internal(set) var loops: [LoopStatistics] = []
 
         init(_ counts: ReportCounts.Counts) {
@@ -40,25 +43,25 @@ extension StallMonitor {
         }
     }
 
-    /// How a watched loop is doing.
+    /// The state of a watched loop.
     public struct LoopStatistics: Sendable, Equatable, Encodable {
         /// The loop's label.
         public let label: String
-        /// For how long the loop has been watched, in seconds.
+        /// The time for which the loop has been watched, in seconds.
         public let watchedSeconds: Double
-        /// Turns that are over.
+        /// The number of turns that are over.
         public let turns: UInt64
-        /// The time that they took, in seconds.
+        /// The total duration of these turns, in seconds.
         public let busySeconds: Double
-        /// Stalls that are over.
+        /// The number of stalls that are over.
         public let stalls: Int
-        /// The time that they took, in seconds.
+        /// The total duration of these stalls, in seconds.
         public let stallSeconds: Double
-        /// Stalls in an hour, on average.
+        /// The average number of stalls per hour.
         public let stallsPerHour: Double
-        /// Seconds of stall in an hour, on average.
+        /// The average stalled time per hour, in seconds.
         public let stallSecondsPerHour: Double
-        /// How long the turns took.
+        /// The distribution of turn durations; buckets without turns are omitted.
         public let latency: [LatencyBucket]
 
         init(
@@ -83,8 +86,11 @@ extension StallMonitor {
             }
         }
 
-        /// The duration that the fraction `quantile` (0 to 1) of all turns stayed below, in microseconds and at most
-        /// 12.5 % too large; `nil` if there was no turn, or if it is over 4.8 hours.
+        /// Returns an upper bound of the duration of a fraction of all turns.
+        ///
+        /// - Parameter quantile: The fraction: 0 to 1. Values outside are clamped.
+        /// - Returns: The bound in microseconds, at most 12.5 % too large; `nil` if there was no turn, or if the bound
+        ///   is over 4.8 hours.
         public func latencyMicroseconds(quantile: Double) -> Double? {
             let rank = UInt64((min(max(quantile, 0), 1) * Double(turns)).rounded(.up))
             var seen: UInt64 = 0
@@ -95,12 +101,14 @@ extension StallMonitor {
         }
     }
 
-    /// Turns of about the same duration.
+    /// A group of turns of about the same duration.
     public struct LatencyBucket: Sendable, Equatable, Encodable {
-        /// All of them took less than this, and at least 8/9 of it, unless it is 1.024; `nil` in the bucket for what
-        /// took over 4.8 hours.
+        /// The bucket's upper bound in microseconds; `nil` in the bucket for turns over 4.8 hours.
+        ///
+        /// Every turn in the bucket took less than this, and at least 8/9 of it. In the bucket below 1.024 there is no
+        /// lower bound.
         public let belowMicroseconds: Double?
-        /// How many there were.
+        /// The number of turns in the bucket.
         public let turns: UInt64
     }
 }
@@ -111,7 +119,7 @@ extension StallMonitor.Statistics: Encodable {
             lastWriteError, loops
     }
 
-    /// Writes the error as its description.
+    /// Encodes the statistics, with the error as its description.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(stalls, forKey: .stalls)
@@ -125,11 +133,13 @@ extension StallMonitor.Statistics: Encodable {
         try container.encode(loops, forKey: .loops)
     }
 
-    /// The statistics as JSON: UTF-8, indented, keys sorted, a line feed at the end.
+    /// Returns the statistics as JSON.
+    ///
+    /// - Returns: UTF-8 text, indented, with sorted keys and a line feed at the end.
     public func jsonData() -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        // Counts, finite numbers and strings: none of them can fail.
+        // Encoding cannot fail: the values are counts, finite numbers and strings.
         guard let data = try? encoder.encode(self) else { return [] }
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }

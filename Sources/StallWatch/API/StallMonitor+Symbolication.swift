@@ -1,8 +1,8 @@
 public import StallSymbols
 
 extension StallMonitor {
-    /// How a monitor looks up names and lines.
+    /// The settings for looking up function names and source lines.
     public typealias Symbolication = SymbolicationSettings
-    /// Which code belongs to the app.
+    /// The rules that decide which code belongs to the app.
     public typealias InApp = InAppSettings
 }

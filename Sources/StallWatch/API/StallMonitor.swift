@@ -7,7 +7,7 @@ import Synchronization
     #error("StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these.")
 #endif
 
-/// Watches event loops, and reports each turn of one that takes too long, with the stack of its thread.
+/// Watches event loops and reports each turn that takes too long, with the stack of the loop's thread.
 ///
 /// ```swift
 /// let monitor = try StallMonitor(.init(threshold: .milliseconds(250), reports: .directory("stalls")))
@@ -15,11 +15,13 @@ import Synchronization
 /// try monitor.start()
 /// ```
 ///
-/// A monitored thread pays for two observers per turn: a few clock reads and atomic stores, with no lock, no allocation
-/// and no system call. Everything else happens on two threads of the monitor's own. A monitor is used once: made,
-/// started, stopped. All of its methods may be called on any thread.
+/// A run loop's thread pays for two observers per turn: a few clock reads and atomic stores, with no lock and no
+/// allocation. It makes a system call only to learn a new thread's id, or to wake the watchdog: for the first turn
+/// after all loops have waited, and when a stall ends. All other work runs on threads that belong to the monitor.
+///
+/// A monitor is used once: create it, start it, stop it. All of its methods may be called on any thread.
 public final class StallMonitor: Sendable {
-    /// The configuration that the monitor was made with.
+    /// The configuration of the monitor.
     public let configuration: Configuration
 
     private enum Phase {
@@ -31,13 +33,13 @@ public final class StallMonitor: Sendable {
         var phase = Phase.made
         var loops: [String: [LoopMonitor]] = [:]
         var identities: [String: ObjectIdentifier] = [:]
-        /// Since when each loop has been watched, in monotonic nanoseconds.
+        /// When the monitor began to watch each loop, in monotonic nanoseconds.
         var watchedSince: [String: UInt64] = [:]
-        /// When the monitor was started and stopped, in monotonic nanoseconds.
+        /// When the monitor started and stopped, in monotonic nanoseconds.
         var started: UInt64?
         var stopped: UInt64?
 
-        /// Stops following all loops; those that are not followed any more stay so.
+        /// Removes the sources of all loops, which is harmless for a source that is already removed.
         func removeSources() {
             for loop in loops.values.joined() { loop.source.remove() }
         }
@@ -46,12 +48,13 @@ public final class StallMonitor: Sendable {
     let watchdog: Watchdog
     private let reporter: Reporter
 
-    /// Makes a monitor that watches nothing yet.
+    /// Creates a monitor that does not watch any loop yet.
     ///
-    /// The report directory is made here, and it is tried whether files can be written there.
+    /// It creates the report directory and checks that it can write files there.
     ///
+    /// - Parameter configuration: The monitor's settings.
     /// - Throws: ``StallWatchError/Code/invalidConfiguration`` for a value out of its range, and
-    ///   ``StallWatchError/Code/unwritableReports`` when reports cannot be written.
+    ///   ``StallWatchError/Code/unwritableReports`` if reports cannot be written.
     public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
         self.configuration = configuration
         _ = try Configuration.nanoseconds(configuration.threshold)
@@ -76,24 +79,32 @@ public final class StallMonitor: Sendable {
         stop()
     }
 
-    /// Watches one more loop, from its next turn on.
+    /// Adds a loop to watch, from its next turn on.
     ///
-    /// May be called before ``start()`` and while the monitor runs.
+    /// It may be called before ``start()`` and while the monitor runs.
     ///
-    /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor watches the loop, or another one of the same label,
-    ///   or if another monitor watches the same ``LoopProbe``; ``StallWatchError/Code/invalidConfiguration`` for a threshold
-    ///   out of range; and ``StallWatchError/Code/stopped`` after ``stop()``.
+    /// - Parameter loop: The loop to watch.
+    /// - Throws: ``StallWatchError/Code/alreadyWatched`` if this monitor already watches the loop or another one with
+    ///   its label, or if another monitor watches the same ``LoopProbe``; ``StallWatchError/Code/invalidConfiguration``
+    ///   for a threshold out of range; ``StallWatchError/Code/stopped`` after ``stop()``; and
+    ///   ``StallWatchError/Code/systemFailure`` if the loop cannot be observed.
     public func watch(_ loop: WatchedLoop) throws(StallWatchError) {
         let threshold = try Configuration.nanoseconds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
-                throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to watch \(loop.label)")
+                throw StallWatchError(
+                    .stopped, "the monitor has been stopped: create a new one to watch \(loop.label)"
+                )
             }
             guard state.loops[loop.label] == nil else {
-                throw StallWatchError(.alreadyWatched, "a loop with the label \(loop.label) is watched already")
+                throw StallWatchError(
+                    .alreadyWatched, "the label \(loop.label) is already in use: give each loop a label of its own"
+                )
             }
             if let identity = loop.identity, let label = state.identities.first(where: { $0.value == identity })?.key {
-                throw StallWatchError(.alreadyWatched, "the loop \(loop.label) is watched already, as \(label)")
+                throw StallWatchError(
+                    .alreadyWatched, "the loop \(loop.label) is already watched, as \(label): watch it once"
+                )
             }
             let monitors = try loop.makeMonitors(threshold: threshold, alarm: watchdog.alarm)
             state.loops[loop.label] = monitors
@@ -103,45 +114,56 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Stops watching the loop with that label; a stall that lasts is left as it was last seen.
+    /// Stops watching the loop with the given label.
     ///
-    /// Does nothing if there is none.
+    /// If the loop is in a stall, the stall is reported as `abandoned`. If there is no such loop, the call does
+    /// nothing.
+    ///
+    /// - Parameter label: The loop's label.
     public func unwatch(_ label: String) {
         let monitors = state.withLock { state in
             state.identities[label] = nil
             return state.loops.removeValue(forKey: label)
         }
-        // The watchdog takes them off when it runs; a monitor that was never started has none.
+        // The watchdog removes the sources when it runs; a monitor that never started has no watchdog.
         for monitor in monitors ?? [] { monitor.source.remove() }
         watchdog.remove(label: label)
     }
 
-    /// Changes how long a turn of the loop with that label may take, from the watchdog's next look on.
+    /// Changes the threshold of the loop with the given label.
     ///
-    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` when the threshold is out of range, or no such loop is
-    ///   watched.
+    /// The new threshold applies from the watchdog's next poll on.
+    ///
+    /// - Parameters:
+    ///   - threshold: The duration from which a turn is a stall: 5 ms to 24 hours.
+    ///   - label: The loop's label.
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if the threshold is out of range or there is no such
+    ///   loop.
     public func setThreshold(_ threshold: Duration, of label: String) throws(StallWatchError) {
         let nanoseconds = try Configuration.nanoseconds(threshold)
         guard let monitors = state.withLock({ $0.loops[label] }) else {
-            throw StallWatchError(.invalidConfiguration, "no loop with the label \(label) is watched")
+            throw StallWatchError(
+                .invalidConfiguration, "no loop has the label \(label): watch it before you set its threshold"
+            )
         }
         for monitor in monitors { monitor.setThreshold(nanoseconds) }
         watchdog.alarm.ring()
     }
 
-    /// Starts the watchdog.
+    /// Starts the monitor's threads and begins to watch.
     ///
-    /// - Throws: ``StallWatchError/Code/alreadyStarted`` the second time, ``StallWatchError/Code/stopped`` after
-    ///   ``stop()``, and ``StallWatchError/Code/systemFailure`` when there is no memory or no thread to be had.
+    /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
+    ///   ``StallWatchError/Code/stopped`` after ``stop()``, and ``StallWatchError/Code/systemFailure`` if memory or a
+    ///   thread cannot be allocated.
     public func start() throws(StallWatchError) {
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
-            case .running: throw StallWatchError(.alreadyStarted, "the monitor has been started already")
+            case .running: throw StallWatchError(.alreadyStarted, "the monitor has already been started: start it once")
             case .stopped:
-                throw StallWatchError(.stopped, "the monitor has been stopped: make a new one to start again")
+                throw StallWatchError(.stopped, "the monitor has been stopped: create a new one to start again")
             case .made: break
             }
-            // Made here, so that what can fail fails in the caller's hands; used by the watchdog alone from then on.
+            // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
             let capture = try throwing(.systemFailure) { () throws(SystemError) in
                 ThreadCapture(engine: try CUnwindEngine())
             }
@@ -178,11 +200,11 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Stops watching, takes the observers off the loops and writes what is still to be written.
+    /// Stops watching, removes the observers from the loops and writes the reports that are still waiting.
     ///
-    /// Returns when that is done, unless it is called by the monitor's own code, such as a sink; a sink that does not
-    /// come back is left alone after 1 second, a disk after 5. A stall that still lasts is reported as `abandoned`.
-    /// Calling it again does nothing.
+    /// The call returns when this is done. It waits up to 5 seconds for file sinks and 1 second for others. On one of
+    /// the monitor's own threads, as in a sink, it does not wait for that thread. A stall that still lasts is reported
+    /// as `abandoned`. Further calls do nothing.
     public func stop() {
         let phase = state.withLock { state in
             defer { state.phase = .stopped }
@@ -195,7 +217,7 @@ public final class StallMonitor: Sendable {
         case .made:
             reporter.discard()
         case .running(let watchdogThread, let reporterThread):
-            // A sink may be what stops the monitor: nobody may wait for it.
+            // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
             watchdog.stop()
             for thread in [watchdogThread, reporterThread] {
@@ -203,21 +225,20 @@ public final class StallMonitor: Sendable {
             }
             writeStatistics()
         }
-        // The watchdog leaves what it has taken up, which is nothing where it has not run yet.
+        // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
         state.withLock { $0.removeSources() }
     }
 
-    /// Each stall's report once the stall is over, from now on.
+    /// A sequence of the reports of all stalls that end from now on.
     ///
-    /// The sequence ends when the monitor is stopped.
-    ///
-    /// Every access gives a sequence of its own. A reader that is slower than the stalls misses the oldest:
-    /// ``Statistics/reportsDropped`` counts them. Costs a monitored thread nothing.
+    /// Every access creates a sequence of its own, which ends when the monitor stops. A sequence buffers 64 reports. If
+    /// its reader is slower, the oldest are dropped and counted in ``Statistics/reportsDropped``. Reading costs the
+    /// monitored threads nothing.
     public var reports: AsyncStream<StallReport> { reporter.streams.stream() }
 
-    /// What the monitor has done so far, and how the loops are doing.
+    /// The counts of the monitor's work so far, and the state of its loops.
     ///
-    /// Costs a monitored thread nothing.
+    /// Reading them costs the monitored threads nothing.
     public var statistics: Statistics {
         let state = state.withLock { $0 }
         let end = state.stopped ?? monotonicNow()
@@ -236,7 +257,7 @@ public final class StallMonitor: Sendable {
         return statistics
     }
 
-    /// The statistics' last state, for whoever keeps them.
+    /// Writes the final statistics to the configured file.
     private func writeStatistics() {
         guard let path = configuration.statisticsPath else { return }
         do {

@@ -10,23 +10,23 @@ public import Foundation
 /// try monitor.watch(.queue(storage, label: "storage", threshold: .milliseconds(100)))
 /// ```
 public struct WatchedLoop: Sendable {
-    /// The name that reports give the loop.
+    /// The loop's name in reports.
     ///
-    /// One monitor watches one loop of a name.
+    /// Each loop of a monitor has a label of its own.
     public let label: String
-    /// How long a turn may take; `nil` for the monitor's own threshold.
+    /// The duration from which a turn is a stall; `nil` for the monitor's threshold.
     public let threshold: Duration?
-    /// Which object the loop is, if it is one, so that it is not watched twice under two names.
+    /// The identity of the loop's object, if it has one, so that no loop is watched twice under two labels.
     let identity: ObjectIdentifier?
     private let make: @Sendable (LoopMonitorFactory) throws(StallWatchError) -> [LoopMonitor]
 
-    /// What a loop's monitors are made of.
+    /// Creates the monitors of one loop.
     struct LoopMonitorFactory {
         let label: String
         let threshold: UInt64
         let alarm: WatchdogAlarm
 
-        /// A monitor with a recorder of its own.
+        /// Creates a monitor with a recorder of its own.
         func monitor(
             watchGaps: Bool = false, _ source: (TurnRecorder) throws(StallWatchError) -> any LoopSource
         ) throws(StallWatchError) -> LoopMonitor {
@@ -49,7 +49,7 @@ public struct WatchedLoop: Sendable {
 
     /// Starts following the loop.
     ///
-    /// Most have one monitor; `main` has one for each way in which it may be run.
+    /// Most loops have one monitor. ``main`` has two: one for the main run loop and one for the main queue.
     func makeMonitors(threshold: UInt64, alarm: WatchdogAlarm) throws(StallWatchError) -> [LoopMonitor] {
         try make(LoopMonitorFactory(label: label, threshold: threshold, alarm: alarm))
     }
@@ -58,8 +58,10 @@ public struct WatchedLoop: Sendable {
 // MARK: - Run loops
 
 extension WatchedLoop {
-    /// Whatever runs the main queue and the main actor in this program: the main run loop, or, in one that never runs it
-    /// (`dispatchMain()`, an async `@main`), the thread that holds the main dispatch queue at the time.
+    /// The loop that runs the main queue and the main actor in this program.
+    ///
+    /// That is the main run loop. In a program that never runs it (`dispatchMain()`, an async `@main`), it is the
+    /// thread that currently holds the main dispatch queue.
     public static let main = WatchedLoop(
         label: "main", threshold: nil, identity: ObjectIdentifier(RunLoop.main)
     ) { factory throws(StallWatchError) in
@@ -74,28 +76,30 @@ extension WatchedLoop {
 
     /// The main thread's run loop, `RunLoop.main`, in its common modes.
     ///
-    /// It is watched from the next time that it is entered or leaves its wait. Between two runs (`while !done {
-    /// RunLoop.main.run(mode:before:) }`) it is not.
+    /// Watching begins when the loop is next entered or next leaves its wait. The time between two runs (`while !done {
+    /// RunLoop.main.run(mode:before:) }`) is not watched.
     public static let mainRunLoop = WatchedLoop.runLoop(.main, label: "main")
 
-    /// Any run loop, also of a thread that does not run it yet.
+    /// Returns a run loop to watch, whether or not its thread runs it yet.
     ///
-    /// The monitored thread pays for two observers per turn, and one more when it enters the loop.
+    /// The monitored thread pays for two observers per turn, and for one more when it enters the loop.
     ///
     /// - Parameters:
-    ///   - runLoop: The loop. The monitor keeps it alive while it watches.
-    ///   - label: The name that reports give it.
-    ///   - modes: The modes to watch: those that are common to the loop, and any others by name. While the loop runs in a
-    ///     mode that is not watched, the turn that it was entered from goes on, but time that it waits does not count: a
-    ///     stall in there is told once it has lasted for two thresholds without a wait.
-    ///   - watchGaps: Whether the time between two runs of the loop counts as a turn, too.
-    ///   - threshold: How long a turn may take; `nil` for the monitor's own threshold.
+    ///   - runLoop: The loop. The monitor keeps it alive while it watches it.
+    ///   - label: The loop's name in reports.
+    ///   - modes: The modes to watch: the loop's common modes, and any others by name. A run in an unwatched mode
+    ///     belongs to the turn that entered it, but its waits do not count. A stall in such a run is reported once it
+    ///     has lasted for two thresholds without a wait.
+    ///   - watchGaps: Whether the time between two runs of the loop also counts as a turn.
+    ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func runLoop(
         _ runLoop: RunLoop, label: String, modes: [RunLoop.Mode] = [.common], watchGaps: Bool = false,
         threshold: Duration? = nil
     ) -> WatchedLoop {
         let names = modes.map(\.rawValue)
-        // Only its identity and its CFRunLoop are used, and that one may be observed from any thread (CFRunLoop.h).
+        // Safe: only the run loop's identity and its CFRunLoop are used. A CFRunLoop may be observed from any thread
+        // (CFRunLoop.h).
         nonisolated(unsafe) let runLoop = runLoop
         return WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(runLoop)) {
             factory throws(StallWatchError) in
@@ -110,10 +114,17 @@ extension WatchedLoop {
 // MARK: - Loops that are watched by heartbeat
 
 extension WatchedLoop {
-    /// A serial dispatch queue: a heartbeat is sent to it twice per threshold, and is late when it has not run within it.
+    /// Returns a serial dispatch queue to watch by heartbeats.
     ///
-    /// A report's duration counts from the heartbeat; ``StallReport/startUncertaintyMilliseconds`` says by how much the
-    /// stall may be older.
+    /// The watchdog sends the queue an item twice per threshold. The queue stalls if the item has not run within the
+    /// threshold. A report's duration counts from the time that the item was sent. The stall may be older by up to
+    /// ``StallReport/startUncertaintyMilliseconds``.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue.
+    ///   - label: The queue's name in reports.
+    ///   - threshold: The longest time until an item runs; `nil` for the monitor's threshold.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func queue(_ queue: DispatchQueue, label: String, threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(queue)) {
             factory throws(StallWatchError) in
@@ -121,7 +132,15 @@ extension WatchedLoop {
         }
     }
 
-    /// One of the system's global queues: late when no thread of the pool takes up new work in time.
+    /// Returns a global dispatch queue to watch by heartbeats, like ``queue(_:label:threshold:)``.
+    ///
+    /// It stalls if no thread of the pool starts new work within the threshold.
+    ///
+    /// - Parameters:
+    ///   - quality: The quality of service of the global queue.
+    ///   - label: The queue's name in reports.
+    ///   - threshold: The longest time until new work starts; `nil` for the monitor's threshold.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func globalQueue(
         _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: Duration? = nil
     ) -> WatchedLoop {
@@ -130,14 +149,28 @@ extension WatchedLoop {
         }
     }
 
-    /// The pool of threads that runs Swift's tasks: late when a new task does not start in time.
+    /// Returns the thread pool of Swift's tasks, to watch by heartbeats, like ``queue(_:label:threshold:)``.
+    ///
+    /// It stalls if a new task does not start within the threshold.
+    ///
+    /// - Parameters:
+    ///   - label: The pool's name in reports.
+    ///   - threshold: The longest time until a new task starts; `nil` for the monitor's threshold.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func cooperativePool(label: String = "tasks", threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: nil) { factory throws(StallWatchError) in
             [try factory.monitor { _ in .cooperativePool() }]
         }
     }
 
-    /// A loop that tells of its turns by itself, to one monitor at a time.
+    /// Returns a loop that reports its turns through a probe.
+    ///
+    /// One monitor at a time can watch a probe.
+    ///
+    /// - Parameters:
+    ///   - probe: The probe. Its label is the loop's name in reports.
+    ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
+    /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func probe(_ probe: LoopProbe, threshold: Duration? = nil) -> WatchedLoop {
         WatchedLoop(label: probe.label, threshold: threshold, identity: ObjectIdentifier(probe)) {
             factory throws(StallWatchError) in

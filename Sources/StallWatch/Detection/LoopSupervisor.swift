@@ -2,21 +2,23 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// The watchdog's work for one loop: what its looks decide, carried out.
+/// Polls one loop on the watchdog and carries out the decisions of its detectors.
 struct LoopSupervisor {
     let loop: LoopMonitor
     private var detector: StallDetector
     private var saturation: SaturationDetector?
     private var stallRecord: StallRecord?
     private var saturationRecord: StallRecord?
-    /// When the stall escalates; `nil` when it has, or never does.
+    /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
     private var escalation: UInt64?
-    /// The turn that has been counted as held back, so that no turn is counted twice.
+    /// The turn that was last counted as suppressed, so that no turn is counted twice.
     private var heldBackTurn: UInt64 = 0
-    /// The turn in which the loop was found, by the last look, in a run that nobody observes, and how often its thread had
-    /// waited by then; `nil` if that look found it waiting, and so cannot tell that it waited no longer.
+    /// The turn that the last poll found in a run without observers, and its thread's number of waits at that time.
+    ///
+    /// The number is `nil` if that poll found the loop waiting: then no number can prove that the loop has not waited
+    /// since.
     private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
-    /// The turn that was measured anew because it may have waited: nobody knows until when.
+    /// The turn that was measured anew because it may have waited for an unknown time.
     private var uncertainTurn: UInt64?
     private var diagnostician: StallDiagnostician
     private unowned let context: WatchdogContext
@@ -26,31 +28,34 @@ struct LoopSupervisor {
         self.context = context
         detector = StallDetector(threshold: loop.threshold)
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
-        // Only a loop that says when it waits can be told from one that never does.
+        // Saturation can only be detected if the loop reports its waits.
         saturation =
             loop.source.reportsWaits ? context.saturationThreshold.map(SaturationDetector.init) : nil
     }
 
-    /// When the turn that lasts now began.
+    /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
 
-    /// Whether the last look found the loop in a turn that is too long.
+    /// Whether the last poll found the loop in a stall.
     var isInStall: Bool { detector.stall != nil }
 
-    /// Whether nothing can happen to the loop that it would not wake the watchdog for: it waits, its stall has used up
-    /// its samples and will ring at its end, or its thread is gone.
+    /// Whether the loop wakes the watchdog before anything can happen.
+    ///
+    /// That is so if the loop waits, if its stall has used up its samples and will ring at its end, or if its thread
+    /// has ended.
     var mayPark: Bool {
         let began = turnBegan
         return began == nil || began == detector.stall?.turnBegan || began == detector.abandoned
     }
 
-    /// Polls the loop and carries out what the detectors decide.
+    /// Polls the loop and carries out the decisions of the detectors.
     ///
     /// - Parameters:
     ///   - time: The time, in monotonic nanoseconds.
-    ///   - countingFrom: What a turn did before this moment does not count.
-    ///   - reason: Why it does not.
-    /// - Returns: When to poll again; `.max` if the loop wakes the watchdog before anything can happen.
+    ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
+    ///   - reason: Why earlier time does not count.
+    /// - Returns: When to poll again, in monotonic nanoseconds; `.max` if the loop wakes the watchdog before anything
+    ///   can happen.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
         let poll = loop.poll(at: time)
         let turn = poll.turn
@@ -64,7 +69,7 @@ struct LoopSupervisor {
             case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
             }
         }
-        // A process that was stopped is counted once by the watchdog, however many turns that concerns.
+        // The watchdog counts a stopped process once, however many turns it concerns. A pause is counted for each turn.
         if reason == .paused, detector.stall == nil, let began = turn.began, began < countingFrom,
             time &- began >= loop.threshold
         {
@@ -72,7 +77,7 @@ struct LoopSupervisor {
         }
         if detector.stall == nil, let began = turn.began, case .thread(let thread) = poll.target {
             let reading = diagnostician.inspect(thread, turn: began, threshold: loop.threshold, now: time)
-            // The sample of a stall is not to wait for the stalled thread.
+            // The watchdog must not compete with the stalled thread for a CPU when it takes the first sample.
             if context.mayShareProcessor, let processor = reading?.processor {
                 context.capturer.leave(processor: processor)
             }
@@ -81,7 +86,7 @@ struct LoopSupervisor {
         return min(decision.nextPoll ?? .max, poll.nextHeartbeat ?? .max, escalate(poll.target, at: time) ?? .max)
     }
 
-    /// The monitor stops: nobody will see the end of what still lasts.
+    /// Stops following the loop, and reports a stall or saturation that still lasts as abandoned.
     mutating func leave(at time: UInt64) {
         loop.source.remove()
         if let stall = detector.stall {
@@ -125,11 +130,11 @@ extension LoopSupervisor {
         add(first, to: stall, of: target, isOver: isOver)
     }
 
-    /// Whether the loop may have waited for its own events since the turn counts.
+    /// Returns whether the loop may have waited for its own events since the turn's age counts.
     ///
-    /// That is so in a run in a mode without observers, unless the thread has not waited for anything: who computes, or
-    /// is blocked once and for all, goes on at the same number of waits a threshold later. It is also so after such a run,
-    /// which may have waited until a moment ago.
+    /// In a run without observers it may have, unless the thread's number of waits has not changed since the last poll,
+    /// a threshold ago. The number does not change if the thread computes, or is blocked all the time. The loop may
+    /// also have waited just after such a run, which may have ended a moment ago.
     private mutating func mayHaveWaited(
         _ stall: StallDetector.Stall, _ poll: LoopPoll, _ sample: StallRecord.Sample, waits: UInt64?
     ) -> Bool {
@@ -137,12 +142,12 @@ extension LoopSupervisor {
         let isInRun = stack.map { poll.showsUnobservedRun($0.frames.lazy.map(\.address)) } ?? false
         guard isInRun || unobservedRun?.turnBegan == stall.turnBegan else { return false }
         if let waits, waits == unobservedRun?.waits { return false }
-        // Counted after the capture: to be stopped for it is a wait, too.
+        // Read after the capture, because being stopped for it counts as a wait.
         unobservedRun = isInRun ? (stall.turnBegan, self.waits(of: poll.target)) : nil
         return true
     }
 
-    /// The same of a turn that has ended since it was looked at: the stack is that of something else.
+    /// Returns the same for a turn that ended during the poll, when the stack shows something else.
     private func hadWaited(_ stall: StallDetector.Stall, waits: UInt64?) -> Bool {
         guard let unobservedRun, unobservedRun.turnBegan == stall.turnBegan else { return false }
         return waits == nil || waits != unobservedRun.waits
@@ -166,16 +171,16 @@ extension LoopSupervisor {
         guard var record = stallRecord else { return }
         var sample = sample
         if sample.isThreadGone, record.samples.isEmpty {
-            // Nobody runs the loop any more, so nobody waits for it.
+            // No thread runs the loop any more, so no turn is delayed.
             loop.recorder.clearStalled()
             stallRecord = nil
             detector.abandon()
             return suppress(stall.turnBegan, .threadEnded)
         }
-        // A queue may have been handed on to another thread.
+        // The queue may have moved to another thread.
         let isThreadGone = sample.isThreadGone && loop.target == target
         sample.isValid = !isOver && !isThreadGone && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
-        // For a thread that is gone nobody waits: no reason to do anything about it.
+        // A thread that has ended delays no turn, so there is nothing to escalate.
         if escalates { record.isEscalated = !sample.isThreadGone }
         record.samples.append(sample)
         if isThreadGone {
@@ -192,7 +197,7 @@ extension LoopSupervisor {
         }
         record.duration = max(record.duration, context.now() &- stall.start)
         record.captureMethods = context.capturer.methods
-        // In a deadlock all of the process matters, and nobody will come back to be asked again.
+        // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
         if isDeadlock || context.capturesAllThreads && record.samples.count == 1 {
             record.captureOtherThreads(than: target, with: context)
@@ -206,7 +211,7 @@ extension LoopSupervisor {
         loop.recorder.clearStalled()
         guard var record = stallRecord else { return }
         record.state = .ended
-        // It was seen to be over the threshold: that is the least that can be true.
+        // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
         record.duration = max(end &- min(stall.start, end), record.threshold)
         record.suppressed = context.suppressed.current
         if let thread = record.loop.thread?.id {
@@ -217,13 +222,17 @@ extension LoopSupervisor {
         context.submit(record)
     }
 
-    /// Lets a stall escalate when it is time, with a sample of that moment.
+    /// Escalates the stall when it is due, with a sample of that moment.
     ///
-    /// Returns when that will be.
+    /// - Parameters:
+    ///   - target: The threads to sample.
+    ///   - time: The time, in monotonic nanoseconds.
+    /// - Returns: When the escalation is due, in monotonic nanoseconds; `nil` if none is.
     private mutating func escalate(_ target: CaptureTarget, at time: UInt64) -> UInt64? {
         guard let stall = detector.stall, stallRecord != nil, let due = escalation else { return nil }
         guard time >= due else { return due }
-        // Whoever is this late itself was stopped, and so was the loop: it gets one more threshold to come back.
+        // A watchdog that is over a threshold late was stopped, and so was the loop. Give the loop one more threshold
+        // to recover.
         guard time &- due <= loop.threshold else {
             escalation = time &+ loop.threshold
             return escalation

@@ -1,17 +1,17 @@
-/// Decides, for one loop, whether it has not waited for too long though its turns are short.
+/// Decides when a loop is saturated: it has not waited for too long, although its turns are short.
 ///
-/// A pure value, like ``StallDetector``. Ends when the loop waits again, or is left.
+/// A pure value, like ``StallDetector``. A saturation ends when the loop waits again or exits.
 struct SaturationDetector {
-    /// How long a loop may go without waiting, in nanoseconds.
+    /// The time that a loop may go without waiting, in nanoseconds.
     let threshold: UInt64
 
-    /// A loop that does not come to wait.
+    /// A period in which a loop does not wait.
     struct Saturation: Equatable {
-        /// When it last left a wait, in monotonic nanoseconds.
+        /// When the loop last left a wait, in monotonic nanoseconds.
         var since: UInt64
         /// The number of the first turn.
         var firstTurn: UInt64
-        /// The number of the turn that was seen last.
+        /// The number of the last turn that a poll has seen.
         var lastTurn: UInt64
         var nesting: Int
     }
@@ -22,7 +22,7 @@ struct SaturationDetector {
     }
 
     private(set) var current: Saturation?
-    /// The wait that the loop had left, and its turn, when that was first seen.
+    /// The wait that the loop had left, and the number of its turn, when a poll first saw them.
     private var window: (leftWait: UInt64, turn: UInt64)?
     private var lastNumber: UInt64 = 0
 
@@ -30,9 +30,14 @@ struct SaturationDetector {
         self.threshold = threshold
     }
 
-    /// Decides what a look at the loop at `now` means.
+    /// Decides on the loop's state at `now`.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop's state.
+    ///   - now: The time, in monotonic nanoseconds.
+    /// - Returns: The beginning or the end of a saturation, or `nil`.
     mutating func decide(_ loop: TurnSnapshot, at now: UInt64) -> Action? {
-        // Between two turns of a fed loop no turn is on, but their number has grown.
+        // Between two turns of a busy loop no turn is in progress, but the number of turns has grown.
         let isFed = loop.leftWait != 0 && !loop.isGap && (loop.began != nil || loop.number > lastNumber)
         lastNumber = loop.number
         if var saturation = current {

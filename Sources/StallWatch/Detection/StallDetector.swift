@@ -1,28 +1,28 @@
-/// Decides, for one loop, when a turn has become a stall, when to sample it and when to look again.
+/// Decides when a turn of a loop becomes a stall, when to sample it and when to poll the loop again.
 ///
-/// A pure value: it is told what the loop does and what time it is, and knows no clock, no thread and no loop.
+/// A pure value: the caller passes the loop's state and the time. It uses no clock, no thread and no loop.
 ///
-/// How often it has to look, with a threshold T: while turns are short, once per T. Each look is due T after the beginning
-/// of a turn that the look before it saw, or, between turns, T after that look. So two looks are at least T − L apart,
-/// where L is the longest turn. For one loop, a look, the next and the one after that span more than T, because the last
-/// is due to a turn that began after the first: two per T at most.
+/// While turns are short, it polls once per threshold T, and at most twice. Each poll is due T after the beginning of
+/// the turn that the previous poll saw, or, between turns, T after that poll. Two polls are therefore at least T − L
+/// apart, where L is the longest turn. Of three polls in a row, the last is due T after the beginning of a turn that
+/// began after the first. The three therefore span more than T: two polls per T at most.
 ///
-/// No watchdog that is never late can do with less. Let turns of T/2 follow one another. Whenever it looks, a turn is
-/// on, which may be one that lasts for ever: so it has to look again when that turn would reach T. By then another turn is
-/// on, T/2 old, of which the same is true. Only the loop could tell it not to look, at the price of a system call a turn.
+/// No watchdog that is never late can poll less. Suppose that turns of T/2 follow one another. Every poll finds a turn
+/// that may last forever, so the next poll is due when that turn would reach T. By then another turn is in progress,
+/// T/2 old, and the same applies to it. Only the loop could cancel a poll, at the price of a system call per turn.
 struct StallDetector {
-    /// How long a turn may take, in nanoseconds.
+    /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64
     let schedule: SampleSchedule
 
     private(set) var stall: Stall?
-    /// The number of the turn that the last look saw.
+    /// The number of the turn that the last poll saw.
     private var lastTurn: UInt64 = 0
-    /// Whether that turn was on.
+    /// Whether that turn was in progress.
     private var lastTurnWasOn = false
-    /// The turn whose age counts from later than its beginning, and from when.
+    /// The turn whose age counts from a moment after its beginning, and that moment.
     private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
-    /// When the turn began that is not looked at any more.
+    /// When the abandoned turn began; it is not inspected any more.
     private(set) var abandoned: UInt64?
 
     init(threshold: UInt64, schedule: SampleSchedule = .standard) {
@@ -34,15 +34,15 @@ struct StallDetector {
     struct Stall: Equatable {
         /// When the turn began, in monotonic nanoseconds.
         ///
-        /// Also the turn's identity.
+        /// It also identifies the turn.
         var turnBegan: UInt64
-        /// From when its age counts: the turn's beginning, unless it had to be measured anew.
+        /// When the turn's age begins to count: at its beginning, unless it was measured anew.
         var start: UInt64
         /// The turn's number.
         var turn: UInt64
-        /// Runs of the loop inside a callout of the same loop; 0 is the outermost.
+        /// The number of runs of the same loop around the current one; 0 in the outermost run.
         var nesting: Int
-        /// The number of the mode that the innermost run is in; 0 if that mode was not named.
+        /// The number of the innermost run's mode; 0 if the mode has no name.
         var mode: UInt8 = 0
         /// Whether the turn is the time between two runs of the loop.
         var isGap = false
@@ -51,46 +51,52 @@ struct StallDetector {
         var nextSample: UInt64?
     }
 
-    /// What has to be done now.
+    /// An action for the supervisor to carry out.
     enum Action: Equatable {
-        /// A stall: report it, with a first sample.
+        /// Reports a new stall, with a first sample.
         case begin(Stall)
-        /// The stall goes on and another sample is due.
+        /// Samples the stall again.
         case sample(Stall)
-        /// The stalled turn is over, or another has begun.
+        /// Ends the stall: its turn is over, or another has begun.
         case end(Stall)
     }
 
-    /// What a look led to.
+    /// The result of a poll.
     struct Decision: Equatable {
-        /// Done in this order.
+        /// The actions, in the order to carry them out.
         ///
-        /// A turn that ends and one that is already over the threshold make two.
+        /// There are two if one stalled turn ends and the next one is already over the threshold.
         var actions: [Action] = []
-        /// When to look again, in monotonic nanoseconds; `nil` when nothing can happen before the loop begins a turn
-        /// (or ends the stalled one), both of which wake the watchdog.
+        /// When to poll again, in monotonic nanoseconds.
+        ///
+        /// It is `nil` if nothing can happen before the loop begins a turn or ends the stalled one. Both wake the
+        /// watchdog.
         var nextPoll: UInt64?
     }
 
-    /// The stall is not one after all: its turn counts from `now` on.
+    /// Drops the stall: the age of its turn counts from `now` on.
     mutating func measureAnew(from now: UInt64) {
         guard let stall else { return }
         measuredAnew = (turnBegan: stall.turnBegan, from: now)
         self.stall = nil
     }
 
-    /// The stall's thread is gone: its turn will never end, and is not looked at any more.
+    /// Drops the stall because its thread has ended: its turn will never end, and is not inspected any more.
     mutating func abandon() {
         abandoned = stall?.turnBegan
         stall = nil
     }
 
-    /// Decides what a look at the loop at `now` means.
+    /// Decides on the loop's state at `now`.
     ///
-    /// - Parameter countingFrom: What a turn did before this moment does not count.
+    /// - Parameters:
+    ///   - loop: The loop's state.
+    ///   - now: The time, in monotonic nanoseconds.
+    ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
+    /// - Returns: The actions to carry out, and when to poll again.
     mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0) -> Decision {
         var decision = Decision()
-        // A stall is also over when a nested run in a mode without observers has begun to wait for its own events.
+        // A stall also ends when a nested run in a mode without observers begins to wait for its own events.
         if let stall, loop.began != stall.turnBegan || loop.isWaitingUnobserved {
             decision.actions.append(.end(stall))
             self.stall = nil
@@ -110,14 +116,14 @@ struct StallDetector {
         }
 
         guard let began = loop.began else {
-            // A loop that has turned since the last look is busy, and likely to turn again at once. A turn that begins
-            // after this look is not late before the threshold has passed from here, so one look then is soon enough,
-            // and the loop need not wake the watchdog for every turn.
+            // A loop that has turned since the last poll is busy, and likely to turn again at once. A turn that begins
+            // after this poll reaches the threshold T from now at the earliest. One poll at that time is enough, and
+            // the loop need not wake the watchdog for every turn.
             decision.nextPoll = loop.number != lastTurn || lastTurnWasOn ? now &+ threshold : nil
             return decision
         }
         if loop.isWaitingUnobserved {
-            // A nested run in a mode without observers: what it waits for are its own events.
+            // A nested run in a mode without observers waits for its own events, not for the turn.
             measuredAnew = (turnBegan: began, from: now)
         }
         if began == abandoned { return decision }
@@ -136,10 +142,10 @@ struct StallDetector {
         return decision
     }
 
-    /// Counts a sample and says when the next one is due.
+    /// Counts a sample and schedules the next one.
     ///
-    /// That is told from the moment of this one. So a look that came late (the whole process was stopped) is not followed
-    /// by a burst of samples whose time has passed.
+    /// The schedule continues from this sample's time. If a poll comes late because the process was stopped, no burst
+    /// of overdue samples follows.
     private mutating func take(sampleOf stall: inout Stall, at now: UInt64) {
         stall.samples += 1
         stall.nextSample = schedule.next(after: stall.samples, age: now &- stall.start).map { stall.start &+ $0 }

@@ -4,10 +4,10 @@ import LinuxSupport
 import Glibc
 
 extension StallRecord {
-    /// Threads that are captured beside the loop's at most.
+    /// The largest number of threads that are captured besides the loop's.
     static let maximumOtherThreads = 256
 
-    /// Captures the threads of the process that are not `target`, nor the monitor's own.
+    /// Captures the threads of the process, except `target` and the monitor's own.
     mutating func captureOtherThreads(than target: CaptureTarget, with services: WatchdogContext) {
         var excluded = services.ownThreads
         if case .thread(let thread) = target { excluded.insert(thread) }

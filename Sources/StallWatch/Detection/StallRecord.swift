@@ -2,27 +2,27 @@ import StackCapture
 import StallReports
 import LinuxSupport
 
-/// The raw facts of one stall, as the watchdog hands them on: addresses without names, nanoseconds.
+/// The raw facts of one stall, as the watchdog submits them: addresses without names, times in nanoseconds.
 struct StallRecord: Sendable {
-    /// One stack taken while the stall lasted, or why there is none.
+    /// A stack taken during the stall, or the reason why there is none.
     struct Sample: Sendable {
-        /// How old the turn was, in nanoseconds.
+        /// The age of the turn, in nanoseconds.
         var age: UInt64
-        /// Whether the same turn was running before and after.
+        /// Whether the same turn was in progress before and after the capture.
         var isValid: Bool
         var stack: Result<CapturedStack, CaptureError>
-        /// The threads of the process, if the loop is a pool: its workers are among them.
+        /// The threads of the process if the loop is a pool, whose workers are among them.
         var workers: [OtherThread] = []
-        /// The images that were mapped then.
+        /// The images that were mapped at that time.
         var images = ImageList()
 
-        /// Whether there is no stack because there is no thread any more.
+        /// Whether there is no stack because the thread has ended.
         var isThreadGone: Bool {
             if case .failure(let error) = stack { error.isThreadGone } else { false }
         }
     }
 
-    /// The stack of a thread that is not the loop's.
+    /// The stack of a thread other than the loop's.
     struct OtherThread: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureError>
@@ -30,12 +30,16 @@ struct StallRecord: Sendable {
         var activity: Cause.Kind?
     }
 
-    /// What is too long. The raw values are the words of the report's `kind`.
+    /// The kind of a stall.
+    ///
+    /// The raw values are the words of `kind` in reports.
     enum Kind: String, Sendable {
         case stall, saturation, starvation
     }
 
-    /// Whether it still lasts. The raw values are the words of the report's `state`.
+    /// The state of a stall.
+    ///
+    /// The raw values are the words of `state` in reports.
     enum State: String, Sendable {
         case ongoing, ended, abandoned
     }
@@ -50,44 +54,44 @@ struct StallRecord: Sendable {
         var thread: ThreadIdentity?
     }
 
-    /// A UUID, version 7.
+    /// The report's id: a UUID, version 7.
     let id: String
     let kind: Kind
     let loop: Loop
-    /// The threshold of the loop, in nanoseconds.
+    /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
-    /// When the turn began.
+    /// When the turn's age begins to count, by the wall clock.
     let startedAt: Timestamp
-    /// How late the watchdog looked, in nanoseconds.
+    /// The lateness of the watchdog's first poll, in nanoseconds.
     let watchdogLate: UInt64
     var state: State
-    /// How long the stall took, or has taken until now, in nanoseconds.
+    /// The duration of the stall so far, in nanoseconds.
     var duration: UInt64
     var samples: [Sample] = []
-    /// The other threads of the process at the first sample, if they were asked for, or when a deadlock was seen.
+    /// The other threads at the first sample, if the configuration asks for them, or when a deadlock was found.
     var otherThreads: [OtherThread] = []
-    /// Threads that were left out, because there are more than are captured.
+    /// The number of threads that were not captured because there are too many.
     var omittedThreads = 0
-    /// Turns that passed meanwhile, if they did.
+    /// The number of turns during a saturation.
     var turns: UInt64?
     /// Whether the stall is the time between two runs of the loop.
     var isGap = false
-    /// By how much the stall may have begun earlier, in nanoseconds, where no observer tells of it.
+    /// The time by which the stall may have begun earlier, in nanoseconds; `nil` if observers saw it begin.
     var startUncertainty: UInt64?
-    /// What had been held back when the record was last brought up to date.
+    /// The suppressions so far, at the last update of the record.
     var suppressed = SuppressionCounts()
-    /// The images that `otherThreads` refers to.
+    /// The images of `otherThreads`.
     var otherImages = ImageList()
-    /// Why, if one thread runs the loop.
+    /// The cause, if one thread runs the loop.
     var cause: Cause?
-    /// How threads can be captured here.
+    /// The capture methods that are available.
     var captureMethods: [CapturedStack.Method] = []
-    /// Whether it has lasted for as long as the app does not want to wait.
+    /// Whether the stall has escalated.
     var isEscalated = false
 }
 
 extension StallRecord {
-    /// A stall that has just been seen.
+    /// Creates the record of a new stall.
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start
         let kind: Kind = poll.target == .pool ? .starvation : .stall
@@ -99,7 +103,7 @@ extension StallRecord {
         startUncertainty = poll.startUncertainty
     }
 
-    /// A saturation that has just been seen.
+    /// Creates the record of a new saturation.
     init(
         _ saturation: SaturationDetector.Saturation, of loop: LoopMonitor, _ poll: LoopPoll, threshold: UInt64,
         at now: UInt64

@@ -3,18 +3,18 @@ import StallReports
 import LinuxSupport
 import Synchronization
 
-/// The one thread that looks after every watched loop of a monitor.
+/// The thread that polls all watched loops of a monitor.
 ///
-/// It sleeps until the earliest moment at which a turn could be late, takes samples of stalls, and leaves everything
-/// slow to the reporter. While every loop waits it is parked and never wakes up.
+/// It sleeps until the earliest moment at which a turn could reach its threshold, and takes samples of stalls. It
+/// leaves all slow work to the reporter. While every loop waits, it is parked and never wakes up.
 final class Watchdog: Sendable {
     private struct Shared {
         var loops: [LoopMonitor] = []
-        /// Grows when a loop comes or goes.
+        /// Increases when a loop is added or removed.
         var version = 0
         var isStopping = false
     }
-    /// How old the reading may be that tells what was stolen since, in nanoseconds: it costs too much for each look.
+    /// The largest age of the CPU steal reading, in nanoseconds: a new reading per poll would cost too much.
     private static let stealAge: UInt64 = 1_000_000_000
 
     private let shared = Mutex(Shared())
@@ -34,7 +34,7 @@ final class Watchdog: Sendable {
         self.submit = submit
     }
 
-    /// Looks after more loops.
+    /// Adds loops to poll.
     func add(_ loops: [LoopMonitor]) {
         shared.withLock { shared in
             shared.loops += loops
@@ -43,7 +43,7 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Looks after the loops of that label no more.
+    /// Stops polling the loops with the given label.
     func remove(label: String) {
         shared.withLock { shared in
             shared.loops.removeAll { $0.label == label }
@@ -52,13 +52,13 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Lets ``run(capturing:)`` return.
+    /// Makes ``run(capturing:)`` return.
     func stop() {
         shared.withLock { $0.isStopping = true }
         alarm.ring()
     }
 
-    /// The thread's work, until ``stop()``.
+    /// Runs the watchdog on the calling thread until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
         let capturer = TimedCapturer(capturer, now: now)
         let services = WatchdogContext(
@@ -118,7 +118,7 @@ final class Watchdog: Sendable {
         for index in watches.indices { watches[index].leave(at: now()) }
     }
 
-    /// Takes up the loops that are new, and leaves those that are gone.
+    /// Begins to supervise new loops, and leaves the loops that were removed.
     private func follow(_ loops: [LoopMonitor], _ watches: inout [LoopSupervisor], _ services: WatchdogContext) {
         for index in watches.indices where !loops.contains(where: { $0 === watches[index].loop }) {
             watches[index].leave(at: now())
@@ -129,7 +129,7 @@ final class Watchdog: Sendable {
         }
     }
 
-    /// Whether no loop is in a turn, and nobody wants anything of the watchdog.
+    /// Whether no loop is in a turn, and neither a loop nor ``stop()`` waits for the watchdog.
     private func mayPark(_ watches: [LoopSupervisor], _ version: Int) -> Bool {
         shared.withLock { !$0.isStopping && $0.version == version } && watches.allSatisfy(\.mayPark)
     }

@@ -1,19 +1,20 @@
 import LinuxSupport
 
-/// The clocks by which the watchdog knows whether it was late itself: one `pread` a reading, and two vdso calls.
+/// The clocks that show whether the watchdog itself was late; a reading costs one `pread` and two vDSO calls.
 ///
-/// Made and used on the watchdog's thread, whose own file it keeps open.
+/// It is created and used on the watchdog's thread, because it keeps that thread's own file open.
 final class WatchdogClocks {
     private let schedstat = OpenFile("/proc/thread-self/schedstat")
-    /// Three numbers of 20 digits at most (proc(5)).
+    /// Three numbers of at most 20 digits (proc(5)).
     private var buffer = [UInt8](repeating: 0, count: 64)
 
-    /// The clocks now.
+    /// Reads the clocks.
     ///
-    /// Where the kernel keeps no such times (CONFIG_SCHED_INFO), the thread has never had, or waited for, a CPU.
+    /// If the kernel does not record these times (CONFIG_SCHED_INFO), the thread appears never to have run or waited.
     ///
-    /// - Parameter capturing: How long captures have taken so far, in nanoseconds. Their time on a CPU counts twice, which
-    ///   is next to nothing: a capture that takes long waits.
+    /// - Parameter capturing: The total time of captures so far, in nanoseconds. Their CPU time counts twice, which
+    ///   hardly matters: a long capture spends its time waiting.
+    /// - Returns: The clocks now.
     func read(capturing: UInt64) -> GapDetector.Reading {
         var occupied = capturing
         if let count = schedstat?.read(into: &buffer), count > 0 {

@@ -4,9 +4,9 @@ import LinuxSupport
 internal import CLinux
 import Synchronization
 
-/// What the watchdog's work for its loops has in common.
+/// The state that the supervisors of all loops share.
 ///
-/// Used on the watchdog's thread only, but for the counts.
+/// Only the watchdog's thread uses it, except for the counts.
 final class WatchdogContext {
     let capturer: any StackCapturing
     let now: @Sendable () -> UInt64
@@ -14,17 +14,17 @@ final class WatchdogContext {
     let suppressed: SuppressionCounter
     let capturesAllThreads: Bool
     let ignoresDebugged: Bool
-    /// How long a loop may go without waiting, in nanoseconds; `nil` for as long as it likes.
+    /// The time that a loop may go without waiting, in nanoseconds; `nil` for no limit.
     let saturationThreshold: UInt64?
-    /// After how many thresholds a stall escalates; `nil` for never.
+    /// The number of thresholds after which a stall escalates; `nil` for never.
     let escalationMultiple: Int?
-    /// The monitor's own threads, which are in no report.
+    /// The monitor's own threads, which no report includes.
     let ownThreads: Set<Int32>
-    /// Threads as a diagnosis sees them.
+    /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
-    /// Whether the watchdog may be on the processor of a loop's thread: a loop has just woken it, or has just stalled.
+    /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
     ///
-    /// Only then it looks for another: to move is a context switch, as much as a wake-up.
+    /// Only then does it move to another CPU: a move costs a context switch, as much as a wake-up.
     var mayShareProcessor = true
 
     init(
@@ -43,16 +43,16 @@ final class WatchdogContext {
         threads = ProcessThreads(capturer: capturer)
     }
 
-    /// Takes the stack, or the stacks, that explain what lasts now.
+    /// Takes the stack or stacks that explain the current turn.
     ///
-    /// Whether it is valid is for the caller to say.
+    /// The sample is not valid until the caller says so.
     func sample(_ target: CaptureTarget, age: UInt64) -> StallRecord.Sample {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
         switch target {
         case .thread(let thread): sample.stack = capture(thread)
         case .unknown: sample.stack = .failure(CaptureError(description: "the loop's thread is not known yet"))
         case .pool:
-            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its workers"))
+            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its worker stacks"))
             sample.workers = captureAll(than: ownThreads).threads
             for index in sample.workers.indices {
                 sample.workers[index].activity = threads.activity(of: sample.workers[index].thread.id)
@@ -62,7 +62,7 @@ final class WatchdogContext {
         return sample
     }
 
-    /// Captures every thread of the process but `excluded`, one after another; what goes over the limit is counted.
+    /// Captures every thread of the process except `excluded`, one after another, and counts those over the limit.
     func captureAll(than excluded: Set<Int32>) -> (threads: [StallRecord.OtherThread], omitted: Int) {
         let others = ThreadIdentity.all().filter { !excluded.contains($0) }
         let threads = others.prefix(StallRecord.maximumOtherThreads).map { thread in
@@ -80,16 +80,16 @@ final class WatchdogContext {
     }
 }
 
-/// The parts of a configuration that the watchdog goes by.
+/// The settings of a configuration that the watchdog uses.
 struct WatchdogOptions: Sendable, Equatable {
     var capturesAllThreads = false
     var ignoresDebugged = true
     var saturationThreshold: UInt64?
-    /// After how many thresholds a stall escalates; `nil` for never.
+    /// The number of thresholds after which a stall escalates; `nil` for never.
     var escalationMultiple: Int?
 }
 
-/// Counts what is held back; written by the watchdog, read by anybody.
+/// Counts suppressions by reason; the watchdog writes, and any thread may read.
 final class SuppressionCounter: Sendable {
     private let counts = Mutex(SuppressionCounts())
 
@@ -101,17 +101,18 @@ final class SuppressionCounter: Sendable {
     }
 }
 
-/// Whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
+/// Returns whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
 func isTraced(_ thread: Int32) -> Bool {
     (statusNumber(of: thread, "TracerPid:") ?? 0) != 0
 }
 
-/// How often the thread has waited for something (`voluntary_ctxt_switches` in /proc/…/status, proc(5)).
+/// Returns the thread's number of waits (`voluntary_ctxt_switches` in /proc/…/status, proc(5)); `nil` if it is unknown.
 func voluntarySwitches(of thread: Int32) -> UInt64? {
     statusNumber(of: thread, "voluntary_ctxt_switches:")
 }
 
-/// The number in the line of /proc/…/status that begins with `prefix`; `nil` if there is none, or no such thread.
+/// Returns the number in the line of /proc/…/status that begins with `prefix`; `nil` if there is no such line or
+/// thread.
 private func statusNumber(of thread: Int32, _ prefix: StaticString) -> UInt64? {
     guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
         status.skip(pastLinePrefix: prefix)

@@ -59,8 +59,15 @@ enum CauseRules {
         let handling = min(kernel, evidence.majorFaults * maximumCPUPerMajorFault)
         let (winner, part) = mostSeen(in: evidence, kind(of:))
         let isForPages = winner == nil || winner?.kind == .paging
-        let waiting = isForPages ? UInt64(Double(split.blocked) * (winner == nil ? 1 : part)) : 0
-        let pages = handling + min(waiting, evidence.majorFaults * waitPerMajorFault)
+        let mostWaiting = evidence.majorFaults * waitPerMajorFault
+        var waiting: UInt64 = 0
+        if winner?.kind == .paging {
+            waiting = min(UInt64(Double(split.blocked) * part), mostWaiting)
+        } else if winner == nil, mostWaiting >= split.blocked {
+            // No sample met a wait: the faults explain all of the waiting or none of it.
+            waiting = split.blocked
+        }
+        let pages = handling + waiting
         let share = Double(pages) / Double(max(split.duration, 1))
         guard share >= 0.5, pages > split.onCPU - handling else { return nil }
         return CauseConclusion(

@@ -4,7 +4,7 @@ import StallReports
     public import CoreMetrics
 
     extension ReportSink {
-        /// Every stall in swift-metrics, reported or not.
+        /// Returns a sink that counts every stall in swift-metrics, reported or not.
         ///
         /// | metric | type | dimensions |
         /// | --- | --- | --- |
@@ -13,13 +13,14 @@ import StallReports
         /// | `stallwatch.watchdog.lateness` | timer | |
         /// | `stallwatch.held_back` | counter | `reason`: `repeated` or `rateLimit` |
         ///
-        /// A stall counts when it is over, or when the next process finds it abandoned: once. Each metric is made when
-        /// it is first needed, and then kept: there are as many as watched loops, times the few kinds and causes.
+        /// A stall is counted once: when it is over, or when the next process finds its report abandoned. Each metric
+        /// is created on first use and then kept. The number of metrics is the number of watched loops, times the few
+        /// kinds and causes.
         ///
-        /// `cause` is one of the words of ``StallReport/CauseKind``, and `unknown` for a stall without a cause, such as a
-        /// saturation, and for words of a later version: no value comes from outside.
+        /// `cause` is a raw value of ``StallReport/CauseKind``. It is `unknown` for a stall without a cause, such as a
+        /// saturation, and for causes of a later version, so no value comes from outside.
         ///
-        /// - Parameter factory: Where metrics are made; `nil` for the one that the app has bootstrapped.
+        /// - Parameter factory: The factory of the metrics; `nil` for the one that the app has bootstrapped.
         /// - Returns: The sink.
         public static func metrics(factory: (any MetricsFactory)? = nil) -> ReportSink {
             ReportSink { _, _ in
@@ -30,7 +31,7 @@ import StallReports
         }
     }
 
-    /// Counts stalls in swift-metrics.
+    /// The sink that counts stalls in swift-metrics.
     final class MetricsSink: Sink {
         private struct Labels: Hashable {
             var kind: String

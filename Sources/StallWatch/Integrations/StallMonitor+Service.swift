@@ -5,25 +5,24 @@ import LinuxSupport
     public import ServiceLifecycle
 
     extension StallMonitor: Service {
-        /// Starts the monitor, unless it has been started, and runs until the service group shuts down gracefully or
-        /// the task is cancelled.
+        /// Runs the monitor until the service group shuts down gracefully or the task is cancelled.
         ///
-        /// Then the monitor is stopped: a stall that still lasts is reported as `abandoned`, and every sink gets what
-        /// waits for it.
+        /// It starts the monitor unless the monitor is already running. At the end it stops the monitor: a stall that
+        /// still lasts is reported as `abandoned`, and every sink receives the reports that wait for it.
         ///
-        /// - Throws: What ``start()`` throws.
+        /// - Throws: The errors of ``start()``, except ``StallWatchError/Code/alreadyStarted``.
         public func run() async throws {
             do {
                 try start()
             } catch  where error.code == .alreadyStarted {
-                // Whoever wants to see the stalls of the app's own start has started it before the group.
+                // The app started the monitor before the group, to see the stalls of its own start.
             }
-            // Cancelled or shut down: both ask for the same.
+            // Cancellation and graceful shutdown both end the wait.
             try? await gracefulShutdown()
             await stopOnThread()
         }
 
-        /// Stops the monitor without keeping a thread of Swift's pool waiting meanwhile.
+        /// Stops the monitor on a thread of its own, so that no thread of Swift's pool is blocked.
         private func stopOnThread() async {
             await withCheckedContinuation { continuation in
                 do throws(SystemError) {

@@ -5,12 +5,18 @@ import StallReports
     import Synchronization
 
     extension WatchedLoop {
-        /// An event loop of SwiftNIO: a heartbeat is sent to it twice per threshold, and is late when it has not run
-        /// within it.
+        /// Returns an event loop of SwiftNIO to watch by heartbeats.
         ///
-        /// A report's duration counts from the heartbeat; ``StallReport/startUncertaintyMilliseconds`` says by how much the
-        /// stall may be older. A loop that is shut down is watched no longer. Each heartbeat costs the loop one empty
-        /// task.
+        /// The watchdog sends the loop a task twice per threshold. The loop stalls if the task has not run within the
+        /// threshold. A report's duration counts from the time that the task was sent. The stall may be older by up to
+        /// ``StallReport/startUncertaintyMilliseconds``. Watching ends when the loop shuts down. Each heartbeat costs
+        /// the loop one empty task.
+        ///
+        /// - Parameters:
+        ///   - loop: The event loop.
+        ///   - label: The loop's name in reports.
+        ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
+        /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
         public static func eventLoop(_ loop: any EventLoop, label: String, threshold: Duration? = nil) -> WatchedLoop {
             WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(loop)) {
                 factory throws(StallWatchError) in
@@ -18,9 +24,16 @@ import StallReports
             }
         }
 
-        /// Every event loop that the group has now, each by heartbeats of its own: see ``eventLoop(_:label:threshold:)``.
+        /// Returns the current event loops of a group, each watched by heartbeats like
+        /// ``eventLoop(_:label:threshold:)``.
         ///
         /// A report names the thread of the loop that stalled.
+        ///
+        /// - Parameters:
+        ///   - group: The group. Event loops that it adds later are not watched.
+        ///   - label: The name of all these loops in reports.
+        ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
+        /// - Returns: The loops, for ``StallMonitor/watch(_:)``.
         public static func eventLoops(
             of group: any EventLoopGroup, label: String, threshold: Duration? = nil
         ) -> WatchedLoop {
@@ -34,10 +47,10 @@ import StallReports
     }
 
     extension LoopSource where Self == HeartbeatSource {
-        /// An event loop of SwiftNIO.
+        /// Returns a source for an event loop of SwiftNIO.
         static func eventLoop(_ loop: any EventLoop) -> HeartbeatSource {
             let end = EventLoopEnd()
-            // Fails only for a loop that has ended already, of which NIO then complains.
+            // Scheduling fails only if the loop has already shut down; sending it a task would then be an error.
             let callback = try? loop.scheduleCallback(at: .distantFuture, handler: end)
             return HeartbeatSource(
                 kind: .eventLoop, unless: { callback == nil || end.hasCome }, whenRemoved: { callback?.cancel() }
@@ -45,16 +58,16 @@ import StallReports
         }
     }
 
-    /// Notices that an event loop is shut down: a callback that is never due is cancelled then.
+    /// Notices that an event loop shuts down, by a callback that is never due and is cancelled at that time.
     ///
-    /// There is no way to ask. A task that is sent to a loop that is closed is an error that NIO prints, or ends the
-    /// process for (`SelectableEventLoop._schedule0`).
+    /// NIO has no function that tells whether a loop is closed. A task sent to a closed loop is an error that NIO
+    /// prints, or that ends the process (`SelectableEventLoop._schedule0`).
     private final class EventLoopEnd: NIOScheduledCallbackHandler, Sendable {
         private let flag = Atomic<Bool>(false)
 
         var hasCome: Bool { flag.load(ordering: .acquiring) }
 
-        /// Never called: it is due in 292 years.
+        /// Never called: the callback is due in 292 years.
         func handleScheduledCallback(eventLoop: some EventLoop) {}
 
         func didCancelScheduledCallback(eventLoop: some EventLoop) {

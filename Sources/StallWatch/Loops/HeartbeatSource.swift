@@ -4,10 +4,10 @@ internal import CLinux
 import Dispatch
 import Synchronization
 
-/// Follows a loop that cannot be observed: one tiny item is sent to it, and what it takes until that has run is its turn.
+/// Follows a loop that cannot be observed, by sending it heartbeats: the time until a small item has run is one turn.
 ///
-/// Items are sent twice per threshold and never while one is pending, so a loop that is stuck is sent one and no more. It
-/// counts only from the first item that has run: before that, nobody is known to serve the loop.
+/// The watchdog sends an item twice per threshold, but never while one is pending, so a stuck loop has one pending item
+/// at most. Turns count only after the first item has run: until then the loop may not be running at all.
 final class HeartbeatSource: LoopSource {
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -18,14 +18,17 @@ final class HeartbeatSource: LoopSource {
     private let isPending = Atomic<Bool>(false)
     private let lastSent = Atomic<UInt64>(0)
     private let lastRan = Atomic<UInt64>(0)
-    /// When the item had run that came before the last one sent: by then at least, the loop was in order.
+    /// When the item before the last one ran; the loop was healthy until then at least.
     private let ranBefore = Atomic<UInt64>(0)
 
+    /// Creates a source.
+    ///
     /// - Parameters:
-    ///   - owner: The thread that runs the loop now, if that can be known.
-    ///   - isUnneeded: Whether the loop is followed better in another way, or has ended.
-    ///   - whenRemoved: Called when the loop is followed no more.
-    ///   - send: Submits an item to the loop. Called on the watchdog; must not wait.
+    ///   - kind: The kind of loop.
+    ///   - owner: Returns the thread that runs the loop now, if it can be known.
+    ///   - isUnneeded: Returns whether the loop has ended, or is observed in a better way.
+    ///   - whenRemoved: Runs when the source stops following the loop.
+    ///   - send: Submits an item to the loop. It runs on the watchdog and must not wait.
     init(
         kind: LoopKind, owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
@@ -42,8 +45,8 @@ final class HeartbeatSource: LoopSource {
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
         let interval = threshold / 2
         if isUnneeded() { return nil }
-        // While one is pending its turn's age says when to look, and after that its end wakes the watchdog. Before the first
-        // has run there is no turn, so look again.
+        // While an item is pending, the age of its turn decides when to poll again; its end then wakes the watchdog.
+        // Before the first item has run there is no turn, so poll again.
         if isPending.load(ordering: .acquiring) {
             return lastRan.load(ordering: .relaxed) == 0 ? now &+ interval : nil
         }
@@ -70,7 +73,7 @@ final class HeartbeatSource: LoopSource {
         default:
             switch owner() {
             case .thread(let thread): .thread(thread)
-            // Not the thread that ran it last: that one may be doing something else, or be gone.
+            // Not the thread that ran the queue last: it may be doing other work, or have ended.
             case .nobody: .unknown
             case .unknown: recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
             }
@@ -80,14 +83,14 @@ final class HeartbeatSource: LoopSource {
     func remove() { whenRemoved() }
 
     func startUncertainty(of began: UInt64) -> UInt64? {
-        // Not when the last one ran: a late watchdog may look at a turn that is over.
+        // Not `lastRan`: a late watchdog may poll a turn that is already over.
         let healthy = ranBefore.load(ordering: .relaxed)
         return began > healthy ? began - healthy : 0
     }
 }
 
 extension LoopSource where Self == HeartbeatSource {
-    /// A serial dispatch queue.
+    /// Returns a source for a serial dispatch queue.
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let lock = QueueOwner(queue)
         return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }) { item in
@@ -98,7 +101,7 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// The main dispatch queue, as long as nobody runs the main run loop.
+    /// Returns a source for the main dispatch queue, in use until the main run loop runs.
     static func mainQueue(unless isRunLoopUsed: @escaping @Sendable () -> Bool) -> HeartbeatSource {
         let lock = QueueOwner(.main)
         return HeartbeatSource(kind: .mainQueue, owner: { lock.answer() }, unless: isRunLoopUsed) { item in
@@ -109,12 +112,12 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// A global queue of libdispatch.
+    /// Returns a source for a global queue of libdispatch.
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
         HeartbeatSource(kind: .globalQueue) { DispatchQueue.global(qos: quality).async(execute: $0) }
     }
 
-    /// The pool that runs Swift's tasks.
+    /// Returns a source for the thread pool of Swift's tasks.
     static func cooperativePool() -> HeartbeatSource {
         HeartbeatSource(kind: .cooperativePool) { item in
             Task.detached { item() }

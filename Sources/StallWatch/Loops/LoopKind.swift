@@ -1,6 +1,6 @@
-/// What kind of loop is watched.
+/// The kind of a watched loop.
 ///
-/// The raw values are the words of the report's `loop.kind`.
+/// The raw values are the words of `loop.kind` in reports.
 enum LoopKind: String, Sendable {
     case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, probe
 }

@@ -1,13 +1,19 @@
 import Synchronization
 
-/// One watched loop: its turns, its source and its threshold.
+/// A watched loop: its turns, its source and its threshold.
 final class LoopMonitor: Sendable {
     let label: String
     let recorder: TurnRecorder
     let source: any LoopSource
     private let currentThreshold: Atomic<UInt64>
 
-    /// - Parameter threshold: How long a turn may take, in nanoseconds.
+    /// Creates a monitor of one loop.
+    ///
+    /// - Parameters:
+    ///   - label: The loop's name in reports.
+    ///   - threshold: The duration from which a turn is a stall, in nanoseconds.
+    ///   - recorder: The loop's turns.
+    ///   - source: The source that follows the loop.
     init(label: String, threshold: UInt64, recorder: TurnRecorder, source: any LoopSource) {
         self.label = label
         self.recorder = recorder
@@ -15,15 +21,15 @@ final class LoopMonitor: Sendable {
         currentThreshold = Atomic(threshold)
     }
 
-    /// How long a turn may take, in nanoseconds.
+    /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64 { currentThreshold.load(ordering: .relaxed) }
 
-    /// Changes how long a turn may take, in nanoseconds.
+    /// Changes the threshold, in nanoseconds.
     func setThreshold(_ threshold: UInt64) {
         currentThreshold.store(threshold, ordering: .relaxed)
     }
 
-    /// Sends a heartbeat if one is due, and reads what the loop does at `now`.
+    /// Sends a heartbeat if one is due, and reads the loop's state at `now`.
     func poll(at now: UInt64) -> LoopPoll {
         let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now)
         var turn = recorder.snapshot()
@@ -35,6 +41,6 @@ final class LoopMonitor: Sendable {
         )
     }
 
-    /// The threads whose stacks explain a stall that lasts now.
+    /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget { source.target(of: recorder) }
 }

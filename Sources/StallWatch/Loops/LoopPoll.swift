@@ -1,21 +1,22 @@
-/// What the watchdog learns of a loop each time that it polls it.
+/// The state of a loop, as the watchdog reads it in one poll.
 struct LoopPoll {
-    /// The turn that is on, or the last one.
+    /// The current turn, or the last one between turns.
     var turn: TurnSnapshot
-    /// The threads whose stacks explain a stall that lasts now.
+    /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget
     /// The name of the mode that the loop runs in; `nil` if it has none or the app did not name it.
     var mode: String?
-    /// By how much the turn may have begun earlier, in nanoseconds; `nil` for a loop that reports its own turns.
+    /// The time by which the turn may have begun earlier, in nanoseconds; `nil` for a loop that reports its own turns.
     var startUncertainty: UInt64?
-    /// The code that has one frame on the stack for each run of the loop; empty if it is not known.
+    /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
     var runFunction: Range<UInt64>
     /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
     var nextHeartbeat: UInt64?
 
-    /// Whether a stack shows more runs of the loop than observers have seen being entered.
+    /// Returns whether a stack shows more runs of the loop than the observers have seen begin.
     ///
     /// - Parameter addresses: The stack's addresses.
+    /// - Returns: `true` if the stack has more frames of ``runFunction`` than the turn has observed runs.
     func showsUnobservedRun(_ addresses: some Sequence<UInt64>) -> Bool {
         var runs = 0
         for address in addresses where runFunction.contains(address) { runs += 1 }
@@ -25,10 +26,10 @@ struct LoopPoll {
 
 /// The threads whose stacks explain a stall.
 enum CaptureTarget: Sendable, Equatable {
-    /// The one thread that runs the loop.
+    /// The thread that runs the loop.
     case thread(Int32)
-    /// Every worker of a pool.
+    /// All threads of a pool.
     case pool
-    /// No thread has been seen yet.
+    /// No thread, because none has run the loop yet.
     case unknown
 }

@@ -1,8 +1,8 @@
-/// How one kind of loop is followed.
+/// The way in which a kind of loop is followed.
 ///
-/// The recorder holds the loop's turns; the source knows everything else about the loop.
+/// The recorder holds the loop's turns; the source holds everything else about the loop.
 protocol LoopSource: AnyObject, Sendable {
-    /// What kind of loop it is.
+    /// The kind of the loop.
     var kind: LoopKind { get }
 
     /// Whether the loop reports its waits.
@@ -10,29 +10,30 @@ protocol LoopSource: AnyObject, Sendable {
     /// Saturation can only be detected if it does.
     var reportsWaits: Bool { get }
 
-    /// The code that has one frame on the stack for each run of the loop; empty if it is not known.
+    /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
     var runFunction: Range<UInt64> { get }
 
-    /// The threads whose stacks explain a stall that lasts now.
+    /// Returns the threads whose stacks explain a stall that is in progress now.
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
-    /// By how much the turn that began at `began` may have begun earlier, in nanoseconds; `nil` for a loop that reports
-    /// its own turns.
+    /// Returns the time by which the turn that began at `began` may have begun earlier, in nanoseconds.
+    ///
+    /// The result is `nil` for a loop that reports its own turns.
     func startUncertainty(of began: UInt64) -> UInt64?
 
-    /// Whether the loop waits although no observer has seen it go to wait.
+    /// Returns whether the loop waits although no observer has seen the wait begin.
     func isWaitingUnobserved() -> Bool
 
-    /// The name of the mode that the app gave the number `index`.
+    /// Returns the name of the mode to which the app gave the number `index`.
     func modeName(_ index: UInt8) -> String?
 
-    /// Sends the loop a heartbeat if one is due at `now`.
+    /// Sends the loop a heartbeat if one is due.
     ///
     /// - Parameters:
     ///   - recorder: The loop's turns.
-    ///   - threshold: How long a turn may take, in nanoseconds.
+    ///   - threshold: The loop's threshold, in nanoseconds.
     ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: When the next one is due, or `nil` for a loop that reports its own turns.
+    /// - Returns: When the next heartbeat is due, in monotonic nanoseconds, or `nil` while none is planned.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64?
 
     /// Stops following the loop.

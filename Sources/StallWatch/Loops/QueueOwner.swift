@@ -3,12 +3,12 @@ import LinuxSupport
 import Dispatch
 import Synchronization
 
-/// Tells which thread runs a serial dispatch queue at the moment.
+/// Finds the thread that currently runs a serial dispatch queue.
 ///
-/// libdispatch keeps the owner's kernel id in the low 30 bits of the queue's state word, `dq_state` (queue_internal.h and
-/// lock.h: DLOCK_OWNER_MASK), 56 bytes into the C object on 64-bit Linux. A `DispatchQueue` is a Swift object there, whose
-/// only property is the C object's address. Both are private layouts, so they are checked on the queue itself: an item that
-/// runs on it must find its own thread there. Until then, and if not, the answer is `unknown`.
+/// libdispatch keeps the owner's kernel thread id in the low 30 bits of the queue's state word, `dq_state`
+/// (queue_internal.h, and DLOCK_OWNER_MASK in lock.h), 56 bytes into the C object on 64-bit Linux. A `DispatchQueue` is a
+/// Swift object there, and its only property is the C object's address. Both layouts are private. Therefore an item that
+/// runs on the queue checks that its own thread is there. Until that check succeeds, the answer is `unknown`.
 final class QueueOwner: Sendable {
     static let stateOffset: UInt64 = 56
     /// Behind the type and the reference count of a Swift object.
@@ -23,29 +23,29 @@ final class QueueOwner: Sendable {
         self.queue = queue
     }
 
-    /// To be called by an item that runs on the queue.
+    /// Checks the layout, in an item that runs on the queue.
     func check() {
         guard !isConfirmed.load(ordering: .relaxed) else { return }
         isConfirmed.store(owner() == UInt64(clinux_gettid()), ordering: .relaxed)
     }
 
-    /// Who runs a queue.
+    /// The owner of a queue.
     enum Answer: Equatable {
         case thread(Int32)
-        /// No thread does: the queue has nothing to do, is suspended, or waits for its target.
+        /// No thread: the queue is empty or suspended, or waits for its target queue.
         case nobody
-        /// It cannot be known.
+        /// The owner cannot be determined.
         case unknown
     }
 
-    /// Who runs the queue now.
+    /// Returns the thread that runs the queue now.
     func answer() -> Answer {
         guard isConfirmed.load(ordering: .relaxed), let thread = Int32(exactly: owner()) else { return .unknown }
         return thread == 0 ? .nobody : .thread(thread)
     }
 
     private func owner() -> UInt64 {
-        // The queue is alive, since it is retained here; that its layout is the expected one is not known.
+        // `self` retains the queue, but its layout may be another one: every word is read through the kernel.
         let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
         guard let wrapped = memory.word(at: object + Self.wrappedOffset),
             let state = memory.word(at: wrapped &+ Self.stateOffset)

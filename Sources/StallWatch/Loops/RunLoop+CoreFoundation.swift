@@ -3,25 +3,26 @@ internal import CoreFoundation
 internal import Foundation
 
 extension RunLoop {
-    /// The CFRunLoop behind a RunLoop, on any thread.
+    /// Returns the CFRunLoop of this run loop, on any thread.
     ///
-    /// Foundation for Linux has no public way from one to the other (`getCFRunLoop` is internal there). The main thread's
-    /// and the calling thread's are to be had by name; of another thread's, reflection shows the stored reference, which is
-    /// believed only if it is a CFRunLoop.
+    /// Foundation for Linux has no public function for this (`getCFRunLoop` is internal). CoreFoundation gives the main
+    /// thread's and the calling thread's CFRunLoop. For other threads, reflection finds the stored reference, and its
+    /// type ID must be that of a CFRunLoop.
     ///
-    /// - Throws: ``StallWatchError/Code/systemFailure`` when reflection shows nothing, as in a program that is built
-    ///   without reflection metadata.
+    /// - Returns: The CFRunLoop.
+    /// - Throws: ``StallWatchError/Code/systemFailure`` if reflection finds no such reference, as in a program that is
+    ///   built without reflection metadata.
     func coreFoundationRunLoop() throws(StallWatchError) -> CFRunLoop {
         if self === RunLoop.main, let main = CFRunLoopGetMain() { return main }
         if self === RunLoop.current, let current = CFRunLoopGetCurrent() { return current }
         let stored = Mirror(reflecting: self).descendant("_cfRunLoopStorage")
         if let object = stored.map({ $0 as AnyObject }), CFGetTypeID(object) == CFRunLoopGetTypeID() {
-            // The type ID has just said what it is. Not a downcast: on Linux, Swift does not know the class behind a type
-            // of CoreFoundation, and a debug build's check of the downcast ends the program.
+            // Safe: the type ID has just been checked. This is no downcast, because Swift on Linux does not know the
+            // classes of CoreFoundation's types, and the check of a downcast ends a debug build.
             return Unmanaged<CFRunLoop>.fromOpaque(Unmanaged.passUnretained(object).toOpaque()).takeUnretainedValue()
         }
         throw StallWatchError(
-            .systemFailure, "this run loop cannot be reached from another thread: watch it from its own thread"
+            .systemFailure, "the run loop cannot be accessed from another thread: call watch(_:) on its own thread"
         )
     }
 }

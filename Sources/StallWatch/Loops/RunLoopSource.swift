@@ -4,13 +4,13 @@ internal import CLinux
 internal import CoreFoundation
 import Glibc
 
-/// The two observers that turn a CFRunLoop's activities into turns.
+/// Observes a CFRunLoop and turns its activities into turns.
 ///
-/// *Begin* comes before every other observer and *end* after every other one, so that the work of the app's own
-/// observers counts as part of the turn.
+/// The *begin* observer runs before every other observer and the *end* observer after every other one. The work of the
+/// app's own observers is therefore part of the turn.
 ///
-/// `@unchecked Sendable`: CFRunLoopAddObserver and CFRunLoopRemoveObserver take the run loop's own lock and may be called
-/// on any thread; nothing that is stored changes after init.
+/// `@unchecked Sendable`: CFRunLoopAddObserver and CFRunLoopRemoveObserver take the run loop's own lock and may be
+/// called on any thread. No stored property changes after init.
 final class RunLoopSource: LoopSource, @unchecked Sendable {
     let kind = LoopKind.runLoop
     let reportsWaits = true
@@ -20,13 +20,17 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private var turnObservers: [CFRunLoopObserver] = []
     private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []
 
-    /// Makes the observers and adds them to `runLoop`.
+    /// Creates the observers and adds them to `runLoop`.
     ///
-    /// - Parameter modes: Names of modes; `kCFRunLoopCommonModes` stands for all that are common now or later. Reports can
-    ///   name the default mode and those given here, 255 at most.
+    /// - Parameters:
+    ///   - runLoop: The loop to observe.
+    ///   - modes: The names of the modes to observe; `kCFRunLoopCommonModes` means all present and future common modes.
+    ///     Reports can name the default mode and the modes given here, 255 at most.
+    ///   - recorder: The loop's turns. The observers retain it.
+    /// - Throws: ``StallWatchError/Code/systemFailure`` if an observer cannot be allocated.
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
-        // Found now: the watchdog must never wait for the dynamic linker.
+        // Initialize it here: the watchdog must never wait for the dynamic linker.
         _ = Self.runFunction
         turnModes = modes.map(Self.mode)
         let common = kCFRunLoopCommonModes.map(Self.name)
@@ -59,17 +63,17 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
             for observer in turnObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
         }
         for (observer, mode) in modeObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
-        // A run that is on already was entered unseen, and may last for as long as the program.
+        // No observer saw the entry of a run that is already in progress, and that run may last as long as the program.
         if let mode = CFRunLoopCopyCurrentMode(runLoop), let index = namedModes.firstIndex(of: Self.name(mode)) {
             recorder.adoptMode(UInt8(index + 1))
         }
     }
 
-    /// Takes the observers off the run loop.
+    /// Removes the observers from the run loop.
     ///
-    /// They are removed, never invalidated: CFRunLoopObserverInvalidate gives the context back at once, even while the
-    /// loop's thread is about to call out with it (`__CFRunLoopDoObservers` reads the context without retaining it, but
-    /// keeps the observer retained). A removed observer gives its context back when the last reference goes.
+    /// They are removed and never invalidated. CFRunLoopObserverInvalidate releases the context at once, even if the
+    /// loop's thread is about to call out with it: `__CFRunLoopDoObservers` retains the observer, but not its context.
+    /// A removed observer releases its context with its last reference.
     func remove() {
         for mode in turnModes {
             for observer in turnObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
@@ -77,16 +81,16 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         for (observer, mode) in modeObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
     }
 
-    /// Whether the loop waits in some mode, watched or not.
+    /// Returns whether the loop waits in any mode, observed or not.
     ///
     /// CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
 
     var runFunction: Range<UInt64> { Self.runFunction }
 
-    /// `CFRunLoopRunSpecific`, which has one frame on the stack for each run of the thread's run loop.
+    /// The address range of `CFRunLoopRunSpecific`, which has one frame on the stack per run of the loop.
     ///
-    /// Empty in a program that does not export it, such as a static one.
+    /// It is empty in a program that does not export the function, such as a static one.
     private static let runFunction: Range<UInt64> = {
         guard let function = dlsym(nil, "CFRunLoopRunSpecific") else { return 0..<0 }
         let start = UInt64(UInt(bitPattern: function))
@@ -97,14 +101,14 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
     }
 
-    /// Says, when a run is entered, which mode it is in.
+    /// Creates an observer that reports the mode of a run when the run begins.
     ///
-    /// A loop does not tell its observers, and asking it (CFRunLoopCopyCurrentMode) takes its lock; an observer that is
-    /// in one mode only knows.
+    /// The loop does not pass the mode to its observers, and CFRunLoopCopyCurrentMode takes the loop's lock. An
+    /// observer that is in one mode only knows its mode.
     private static func modeObserver(
         _ index: UInt8, _ recorder: TurnRecorder
     ) throws(StallWatchError) -> CFRunLoopObserver {
-        // Second in order: after the begin observer, which makes room for the mode.
+        // Runs second, after the begin observer, which makes room for the mode.
         let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.entry.rawValue, true, .min + 1) {
             _, _ in recorder.noteMode(index)
         }
@@ -112,7 +116,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         return observer
     }
 
-    private static let outOfMemory = StallWatchError(.systemFailure, "the run loop cannot be observed: memory is out")
+    private static let outOfMemory = StallWatchError(.systemFailure, "the run loop cannot be observed: out of memory")
 
     private static func observer(
         _ activities: CFRunLoopActivity, order: CFIndex, _ recorder: TurnRecorder,
@@ -137,17 +141,17 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         return observer
     }
 
-    /// The recorder behind an observer's context, which retains it for as long as the observer exists.
+    /// Returns the recorder of an observer's context, which retains it for as long as the observer exists.
     private static func recorder(_ info: UnsafeMutableRawPointer?) -> TurnRecorder? {
         info.map { Unmanaged<TurnRecorder>.fromOpaque($0).takeUnretainedValue() }
     }
 
     private static func mode(_ name: String) -> CFRunLoopMode {
-        // CFRunLoop.c compares these two by their addresses.
+        // CFRunLoop.c compares these two modes by address.
         for known in [kCFRunLoopCommonModes, kCFRunLoopDefaultMode].compactMap({ $0 }) where Self.name(known) == name {
             return known
         }
-        // A CFString made from characters: what a Foundation string bridges to is not one on Linux.
+        // Made from characters: on Linux a bridged Foundation string is not a CFString.
         return CFStringCreateWithCString(nil, name, CFStringBuiltInEncodings.UTF8.rawValue)
     }
 

@@ -1,21 +1,22 @@
 import LinuxSupport
 import Synchronization
 
-/// How long turns took: counts in buckets that grow with the duration, so that memory is constant and the error is too.
+/// A histogram of turn durations, with constant memory and a constant relative error.
 ///
-/// Eight buckets for every power of two: a duration is known to within 12.5 %. Below 1 µs all share one bucket, and
-/// above 4.8 hours all share another. One thread at a time writes, the loop's, so a count goes up by a load and a
-/// store, with no lock and no locked instruction; any thread may read.
+/// Each power of two has eight buckets, so a duration is known to within 12.5 %. All durations below 1 µs share one
+/// bucket, and all from 4.8 hours on share another. Only the loop's thread writes, so a count goes up by a load and a
+/// store, with no lock and no locked instruction. Any thread may read.
 ///
-/// `@unchecked Sendable`: the atomics are made before the object is shared and given back when nobody refers to it.
+/// `@unchecked Sendable`: the atomics are initialized before the object is shared, and deallocated after its last
+/// reference is gone.
 final class TurnHistogram: @unchecked Sendable {
-    /// Sub-buckets of a power of two, as a number of bits.
+    /// The number of bits that select a bucket within a power of two.
     private static let precision = 3
-    /// Durations below 2^10 ns, about 1 µs, are not told apart.
+    /// Durations below 2^10 ns, about 1 µs, share one bucket.
     private static let lowestPower = 10
-    /// Neither are those from 2^44 ns, about 4.8 hours.
+    /// Durations from 2^44 ns on, about 4.8 hours, share one bucket.
     private static let highestPower = 44
-    /// The first bucket is for what is below the range, the last for what is above.
+    /// The number of buckets; the first is for durations below the range, the last for those above it.
     static let bucketCount = (highestPower - lowestPower) << precision + 2
 
     private let buckets: UnsafeMutablePointer<Atomic<UInt64>>
@@ -33,17 +34,17 @@ final class TurnHistogram: @unchecked Sendable {
 
     /// Counts a turn of `nanoseconds`.
     ///
-    /// On the loop's thread only.
+    /// Only the loop's thread calls this.
     func record(_ nanoseconds: UInt64) {
-        // In range: `bucket` gives a number below `bucketCount` for every duration.
+        // In bounds: `bucket(of:)` returns a number below `bucketCount` for every duration.
         let bucket = buckets + Self.bucket(of: nanoseconds)
         bucket.pointee.store(bucket.pointee.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
         busy.store(busy.load(ordering: .relaxed) &+ nanoseconds, ordering: .relaxed)
     }
 
-    /// The counts now, and the time that all turns took.
+    /// Returns the counts and the total duration now.
     ///
-    /// Turns that end meanwhile may be in one and not in the other.
+    /// A turn that ends during the call may be in one of them only.
     func snapshot() -> Snapshot {
         let busyNanoseconds = busy.load(ordering: .relaxed)
         return Snapshot(
@@ -52,14 +53,14 @@ final class TurnHistogram: @unchecked Sendable {
         )
     }
 
-    /// A histogram's counts at one moment.
+    /// The counts of a histogram at one moment.
     struct Snapshot {
-        /// Turns by bucket.
+        /// The number of turns in each bucket.
         var counts: [UInt64]
-        /// The time that all of them took.
+        /// The total duration of these turns, in nanoseconds.
         var busyNanoseconds: UInt64
 
-        /// All turns of several histograms.
+        /// Adds up the turns of several histograms.
         init(sumOf parts: [Snapshot]) {
             self.init(counts: Array(repeating: 0, count: bucketCount), busyNanoseconds: 0)
             for part in parts {
@@ -74,7 +75,7 @@ final class TurnHistogram: @unchecked Sendable {
         }
     }
 
-    /// The bucket that a duration falls into.
+    /// Returns the bucket of a duration.
     static func bucket(of nanoseconds: UInt64) -> Int {
         guard nanoseconds >= 1 << lowestPower else { return 0 }
         let power = UInt64.bitWidth - 1 - nanoseconds.leadingZeroBitCount
@@ -83,7 +84,7 @@ final class TurnHistogram: @unchecked Sendable {
         return (power - lowestPower) << precision + within + 1
     }
 
-    /// The first duration above a bucket, in nanoseconds; `nil` for the last bucket, which has no end.
+    /// Returns the first duration above a bucket, in nanoseconds; `nil` for the last bucket, which has no upper bound.
     static func upperBound(of bucket: Int) -> UInt64? {
         guard bucket < bucketCount - 1 else { return nil }
         let power = bucket >> precision + lowestPower

@@ -3,24 +3,24 @@ import Glibc
 import LinuxSupport
 import Synchronization
 
-/// The small block of atomics that a monitored loop writes and the watchdog reads.
+/// The atomics of one loop: the loop writes them, and the watchdog reads them.
 ///
 /// Only the loop's own thread calls ``enter(at:)`` … ``exit(at:)``; any thread may take a ``snapshot()``. Nothing here
-/// locks or allocates. The only system call is the semaphore post that wakes a parked watchdog, or tells it that a
-/// stalled turn is over.
+/// locks or allocates. The only system calls are gettid(2) for a new thread, and the semaphore post that wakes a parked
+/// watchdog or reports the end of a stall.
 ///
-/// A turn runs from the moment the loop leaves its wait until it waits again or exits. A loop that is always fed never
-/// waits, so its passes are told apart where one pass's sources begin right after another's.
+/// A turn lasts from the end of a wait until the loop waits again or exits. A loop that always has events never waits.
+/// For such a loop, a turn ends where the next pass reaches its sources.
 final class TurnRecorder: Sendable {
-    /// When the current turn began; 0 between turns.
+    /// When the current turn began, in monotonic nanoseconds; 0 between turns.
     ///
-    /// Also the turn's identity: two turns never begin at the same time.
+    /// It also identifies the turn: two turns never begin at the same time.
     private let began = Atomic<UInt64>(0)
-    /// How many turns have begun.
+    /// The number of turns that have begun.
     private let turn = Atomic<UInt64>(0)
     /// When the last turn ended.
     private let ended = Atomic<UInt64>(0)
-    /// Runs of the loop on the thread's stack: 0 outside, 1 in the outermost, more in nested ones.
+    /// The number of runs of the loop on the thread's stack: 0 outside, 1 in the outermost run, more in nested runs.
     private let depth = Atomic<Int>(0)
     /// Whether this turn has already reached its sources.
     ///
@@ -28,39 +28,44 @@ final class TurnRecorder: Sendable {
     private let reachedSources = Atomic<Bool>(false)
     /// The turn whose end the watchdog waits for; 0 for none.
     private let stalled = Atomic<UInt64>(0)
-    /// When that turn ended; 0 while it lasts.
+    /// When the marked turn ended; 0 while it lasts.
     private let stalledEnd = Atomic<UInt64>(0)
-    /// When the loop last left a wait, or was entered from outside; 0 while it waits.
+    /// When the loop last left a wait, or entered its outermost run; 0 while it waits.
     private let leftWait = Atomic<UInt64>(0)
     /// The ``leftWait`` of the saturation whose end the watchdog waits for; 0 for none.
     private let saturated = Atomic<UInt64>(0)
-    /// When that saturation ended; 0 while it lasts.
+    /// When the marked saturation ended; 0 while it lasts.
     private let saturatedEnd = Atomic<UInt64>(0)
-    /// The kernel id of the thread that runs the loop; 0 while it has not been seen.
+    /// The kernel id of the thread that runs the loop; 0 before the first turn.
     private let thread = Atomic<Int32>(0)
-    /// That thread's pthread_t, which it can compare without a system call.
+    /// The pthread_t of that thread, which the loop compares without a system call.
     private let threadHandle = Atomic<UInt>(0)
-    /// The modes of the loop's runs, innermost in the lowest byte; 0 is a mode that was not named.
+    /// The mode numbers of the loop's runs, one byte each, with the innermost run in the lowest byte; 0 is a mode
+    /// without a name.
     private let modes = Atomic<UInt64>(0)
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
-    /// `RunLoop.run()` leaves and enters its loop again for every source that it handles.
+    /// The longest gap between two runs that does not count as a wait, in nanoseconds.
     ///
-    /// A loop that comes back within this time, in nanoseconds, has not waited; what it does in a longer gap is not
-    /// known, and counts as a wait.
+    /// `RunLoop.run()` leaves and enters its loop for every source that it handles. What the thread does in a longer
+    /// gap is unknown, so a longer gap counts as a wait.
     static let longestReentry: UInt64 = 1_000_000
 
-    /// How long the turns took that are over.
+    /// The durations of the turns that are over.
     let histogram = TurnHistogram()
 
-    /// How long the loop has waited.
+    /// The loop's total waiting time.
     let waits = WaitClock()
 
     private let alarm: WatchdogAlarm
     private let watchGaps: Bool
 
-    /// - Parameter watchGaps: Whether the time between two runs of the loop counts as a turn.
+    /// Creates a recorder.
+    ///
+    /// - Parameters:
+    ///   - alarm: The alarm that wakes the watchdog.
+    ///   - watchGaps: Whether the time between two runs of the loop counts as a turn.
     init(alarm: WatchdogAlarm, watchGaps: Bool = false) {
         self.alarm = alarm
         self.watchGaps = watchGaps
@@ -70,7 +75,7 @@ final class TurnRecorder: Sendable {
 // MARK: - On the loop's thread
 
 extension TurnRecorder {
-    /// The loop is entered: by the app, or by a callout of an outer run of the same loop.
+    /// Notes that a run begins, made by the app or by a callout of an outer run of the same loop.
     func enter(at now: UInt64) {
         let runs = depth.load(ordering: .relaxed)
         depth.store(runs + 1, ordering: .relaxed)
@@ -85,24 +90,24 @@ extension TurnRecorder {
         beginTurn(at: now)
     }
 
-    /// The run that has just been entered is in the mode that the app gave the number `index`, 1 … 255.
+    /// Notes that the run that has just begun is in the mode with the number `index`: 1 to 255.
     func noteMode(_ index: UInt8) {
         modes.store(modes.load(ordering: .relaxed) & ~0xff | UInt64(index), ordering: .relaxed)
     }
 
-    /// The loop runs, in a mode that the app gave the number `index`, and was entered before it was followed.
+    /// Notes the mode of a run that began before the loop was observed.
     ///
-    /// May be called on any thread: what the loop itself tells in the meantime counts.
+    /// Any thread may call this. A mode that the loop itself has noted meanwhile takes precedence.
     func adoptMode(_ index: UInt8) {
         _ = modes.compareExchange(expected: 0, desired: UInt64(index), ordering: .relaxed)
     }
 
-    /// The loop is in a run, which may have been entered before it was followed.
+    /// Notes that the loop is in a run, which may have begun before the loop was observed.
     private func noteRun() {
         if depth.load(ordering: .relaxed) == 0 { depth.store(1, ordering: .relaxed) }
     }
 
-    /// The loop has left its wait.
+    /// Notes that the loop has left its wait.
     func leaveWait(at now: UInt64) {
         noteRun()
         waits.end(at: now)
@@ -111,9 +116,9 @@ extension TurnRecorder {
         beginTurn(at: now)
     }
 
-    /// The loop comes to its sources.
+    /// Notes that the loop has reached its sources.
     ///
-    /// The second time in one turn means that it did not wait: a new turn.
+    /// If it reaches them twice in one turn, it has not waited, so a new turn begins.
     func reachSources(now: () -> UInt64) {
         noteRun()
         guard reachedSources.load(ordering: .relaxed) else {
@@ -123,7 +128,7 @@ extension TurnRecorder {
         reachedSources.store(true, ordering: .relaxed)
     }
 
-    /// The loop is about to wait.
+    /// Notes that the loop is about to wait.
     func enterWait(at now: UInt64) {
         noteRun()
         let left = leftWait.load(ordering: .relaxed)
@@ -133,7 +138,7 @@ extension TurnRecorder {
         endSaturation(left, at: now)
     }
 
-    /// The loop, which had left its wait at `left`, waits, or does what counts as a wait.
+    /// Ends the marked saturation, if the loop left its wait at `left` and now waits.
     private func endSaturation(_ left: UInt64, at now: UInt64) {
         guard left != 0, saturated.load(ordering: .relaxed) == left else { return }
         saturated.store(0, ordering: .relaxed)
@@ -141,9 +146,9 @@ extension TurnRecorder {
         alarm.ring()
     }
 
-    /// The loop is left.
+    /// Notes that a run ends.
     ///
-    /// If that was a nested run, the callout that made it goes on, as a turn measured anew.
+    /// After a nested run, the callout that made it goes on as a new turn.
     func exit(at now: UInt64) {
         let outer = max(depth.load(ordering: .relaxed) - 1, 0)
         depth.store(outer, ordering: .relaxed)
@@ -159,7 +164,7 @@ extension TurnRecorder {
         }
     }
 
-    /// A turn of a loop without observers begins.
+    /// Begins a turn.
     func beginTurn(at now: UInt64) {
         endTurn(at: now)
         reachedSources.store(false, ordering: .relaxed)
@@ -169,17 +174,19 @@ extension TurnRecorder {
         alarm.wakeIfParked()
     }
 
-    /// That turn ends.
+    /// Ends the turn.
     ///
-    /// Ending a turn that has not begun does nothing.
+    /// Does nothing if no turn has begun.
     func endTurn(at now: UInt64) {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }
-        // After the end of an earlier turn that was told (`stalledTurnEnd`), and before the turn is seen to be over.
+        // The order matters: store this after the `stalledEnd` of an earlier turn (see `stalledTurnEnd`), and before
+        // `began` is cleared.
         ended.store(now, ordering: .releasing)
         histogram.record(now &- current)
         began.store(0, ordering: .releasing)
-        // With the one in `markStalled`: either this sees the mark, or the watchdog sees that the turn is over.
+        // Pairs with the fence in `markStalled`: either this thread sees the mark, or the watchdog sees that the turn
+        // is over.
         alarm.fence.light()
         guard stalled.load(ordering: .relaxed) == current else { return }
         stalledEnd.store(now, ordering: .sequentiallyConsistent)
@@ -188,9 +195,9 @@ extension TurnRecorder {
 }
 
 extension TurnRecorder {
-    /// Remembers which thread runs the loop.
+    /// Notes the thread that runs the loop.
     ///
-    /// One comparison; a system call only when the thread is another one than before.
+    /// It costs one comparison, and a system call only if the thread has changed.
     func noteThread() {
         let handle = UInt(pthread_self())
         guard threadHandle.load(ordering: .relaxed) != handle else { return }
@@ -202,11 +209,12 @@ extension TurnRecorder {
 // MARK: - On the watchdog
 
 extension TurnRecorder {
-    /// What the loop is doing now.
+    /// Returns the loop's current state.
     func snapshot() -> TurnSnapshot {
         var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0, leftWait: 0)
-        // A turn's beginning is its identity: if it is unchanged afterwards, all three values belong to it. A loop that
-        // keeps turning in the middle of three loads is healthy, and its last answer is good enough.
+        // `began` identifies the turn: if it has not changed after the other loads, all values belong to that turn. A
+        // loop whose turns keep changing during three loads is healthy, so after 8 attempts the last values are good
+        // enough.
         for _ in 0..<8 {
             let began = began.load(ordering: .sequentiallyConsistent)
             snapshot = TurnSnapshot(
@@ -222,18 +230,20 @@ extension TurnRecorder {
         return snapshot
     }
 
-    /// The thread that ran the loop last; `nil` before its first turn.
+    /// The thread that ran the loop last; `nil` before the first turn.
     var lastThread: Int32? {
         let thread = thread.load(ordering: .acquiring)
         return thread == 0 ? nil : thread
     }
 
-    /// Asks to be told when the turn that began at `began` ends.
+    /// Marks the turn that began at `began`, so that its end wakes the watchdog.
     ///
-    /// If it is already over, its end is kept and the alarm rings at once: the loop has passed the mark and will not ring.
+    /// If the turn is already over, the loop will not see the mark. In that case this stores the turn's end and rings
+    /// the alarm.
     ///
-    /// - Returns: The turn's end, if it is over. Where it ended before the mark was there, and others after it, this is the
-    ///   end of the last of them: late by what has passed since the look that found the turn.
+    /// - Parameter began: When the turn began, in monotonic nanoseconds.
+    /// - Returns: The turn's end if it is over, otherwise `nil`. If other turns have ended since, it is the end of the
+    ///   last of them, which is too late by at most the time since the poll.
     @discardableResult
     func markStalled(_ began: UInt64) -> UInt64? {
         stalledEnd.store(0, ordering: .sequentiallyConsistent)
@@ -245,33 +255,34 @@ extension TurnRecorder {
         return told.exchanged ? end : told.original
     }
 
-    /// When the marked turn ended, or `nil` while it lasts.
+    /// Returns when the marked turn ended, or `nil` while it lasts.
     func stalledTurnEnd(_ began: UInt64) -> UInt64? {
         guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }
-        // In this order: the loop ends another turn only after it has told the end of the marked one.
+        // The order of the loads matters: the loop stores the end of the marked turn before it ends another turn.
         let last = ended.load(ordering: .sequentiallyConsistent)
         let told = stalledEnd.load(ordering: .sequentiallyConsistent)
-        // Not told: the turn ended before the mark was there, or the loop is between ending it and telling.
+        // If `stalledEnd` is 0, the turn ended before it was marked, or the loop is between ending it and storing its
+        // end.
         return told != 0 ? told : last
     }
 
-    /// Asks to be told when the loop, which left its wait at `left`, waits again.
+    /// Marks the saturation that began at `left`, so that its end wakes the watchdog.
     func markSaturated(_ left: UInt64) {
         saturatedEnd.store(0, ordering: .relaxed)
         saturated.store(left, ordering: .sequentiallyConsistent)
         alarm.fence.heavy()
     }
 
-    /// When the marked saturation ended, as far as that can be known.
+    /// When the marked saturation ended, in monotonic nanoseconds; `nil` while it lasts.
     var saturationEnd: UInt64? {
         let told = saturatedEnd.load(ordering: .acquiring)
         if told != 0 { return told }
-        // A loop that has been left, and not entered again, does not wait: it ended.
+        // A loop that has exited and not entered again does not wait, so its saturation ended with its last turn.
         let isLeft = depth.load(ordering: .relaxed) == 0 && began.load(ordering: .relaxed) == 0
         return isLeft ? ended.load(ordering: .relaxed) : nil
     }
 
-    /// The stall's end has been seen.
+    /// Removes the mark, once the watchdog has seen the stall's end.
     func clearStalled() {
         stalled.store(0, ordering: .sequentiallyConsistent)
     }

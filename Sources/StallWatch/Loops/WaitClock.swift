@@ -1,24 +1,24 @@
 import Synchronization
 
-/// How long a loop has waited for its events, all in all.
+/// The total time that a loop has waited for its events.
 ///
-/// What its thread did between two looks, it did in the time that is left: that tells what an idle loop's late turn cost
-/// from what the turns before it did. The loop's thread calls ``begin(at:)`` and ``end(at:)``, which are two loads and
-/// stores each; any thread may ask. Times are in nanoseconds of the monotonic clock.
+/// What the thread did between two polls, it did in the remaining time. This separates the cost of an idle loop's late
+/// turn from that of the turns before it. Only the loop's thread calls ``begin(at:)`` and ``end(at:)``, which cost two
+/// loads and stores each. Any thread may call ``total(at:)``. Times are in monotonic nanoseconds.
 final class WaitClock: Sendable {
-    /// The waits that are over.
+    /// The total duration of the waits that are over.
     private let past = Atomic<UInt64>(0)
-    /// When the wait that lasts began; 0 between waits.
+    /// When the current wait began; 0 between waits.
     private let began = Atomic<UInt64>(0)
 
-    /// The loop is about to wait.
+    /// Notes that the loop is about to wait.
     func begin(at now: UInt64) {
         began.store(now, ordering: .releasing)
     }
 
-    /// The loop has left its wait.
+    /// Notes that the loop has left its wait.
     ///
-    /// Ending a wait that has not been seen to begin does nothing.
+    /// Does nothing if no wait has begun.
     func end(at now: UInt64) {
         let began = began.load(ordering: .relaxed)
         guard began != 0 else { return }
@@ -26,11 +26,11 @@ final class WaitClock: Sendable {
         self.began.store(0, ordering: .releasing)
     }
 
-    /// How long the loop had waited by `time`.
+    /// Returns how long the loop had waited by `time`, in nanoseconds.
     ///
-    /// A wait that ends while this is asked may not be counted: too little is the safe side.
+    /// A wait that ends during the call may not be counted. A total that is too small is the safe side.
     func total(at time: UInt64) -> UInt64 {
-        // In this order: in the other, a wait that ends between the two loads would count twice.
+        // The order of the loads matters: reversed, a wait that ends between them would count twice.
         let past = past.load(ordering: .acquiring)
         let began = began.load(ordering: .acquiring)
         return past &+ (began != 0 && began < time ? time &- began : 0)

@@ -1,20 +1,20 @@
 import LinuxSupport
 import Synchronization
 
-/// How monitored loops and other threads wake the watchdog.
+/// Lets monitored loops and other threads wake the watchdog.
 ///
-/// While loops turn, the watchdog sleeps until a deadline and nobody wakes it. While they all wait it is *parked*: asleep
-/// without a deadline, with a flag up that says so. The first loop that begins a turn takes the flag down and posts the
-/// semaphore; every other turn only reads the flag.
+/// While loops turn, the watchdog sleeps until a deadline, and no loop wakes it. While all loops wait, the watchdog is
+/// *parked*: it sleeps without a deadline, and a flag says so. The first loop that begins a turn clears the flag and
+/// posts the semaphore. Every other turn only reads the flag.
 final class WatchdogAlarm: Sendable {
     private let semaphore = Semaphore()
     private let parked = Atomic<Bool>(false)
-    /// Between what a loop tells and what it asks for, and the same on the watchdog.
+    /// Orders a loop's stores before its later loads, and the watchdog's likewise.
     let fence = AsymmetricFence()
 
     /// Wakes the watchdog if it is parked.
     ///
-    /// Otherwise one atomic load and no system call.
+    /// Otherwise it costs one atomic load and no system call.
     func wakeIfParked() {
         fence.light()
         guard parked.load(ordering: .relaxed),
@@ -23,23 +23,26 @@ final class WatchdogAlarm: Sendable {
         semaphore.post()
     }
 
-    /// Wakes the watchdog wherever it sleeps.
+    /// Wakes the watchdog from any sleep.
     func ring() {
         semaphore.post()
     }
 
-    /// Sleeps until `deadline` (monotonic nanoseconds) or until it is rung.
+    /// Sleeps until a deadline or until the alarm rings.
     ///
-    /// - Returns: Whether it was rung.
+    /// - Parameter deadline: The deadline, in monotonic nanoseconds.
+    /// - Returns: Whether the alarm rang.
     @discardableResult
     func sleep(until deadline: UInt64) -> Bool {
         semaphore.wait(until: deadline)
     }
 
-    /// Sleeps until it is woken, unless `mayPark` says no once the flag is up.
+    /// Sleeps until the alarm rings, unless `mayPark` returns `false` once the flag is set.
     ///
-    /// `mayPark` looks at every loop again. A turn that begins before that look is seen by it; one that begins after it
-    /// sees the flag. The fences leave no third case.
+    /// `mayPark` inspects every loop again. It sees every turn that begins before this inspection. A turn that begins
+    /// later sees the flag. The fences exclude a third case.
+    ///
+    /// - Parameter mayPark: Returns whether no loop is in a turn.
     func park(if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()

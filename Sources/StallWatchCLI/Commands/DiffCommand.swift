@@ -1,16 +1,16 @@
 import ArgumentParser
 
-/// What got worse, better, new or gone from one set of reports to another.
+/// Compares two sets of reports.
 struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff",
-        abstract: "Compare two sets of reports: what is new, worse, better, gone.",
+        abstract: "Compare two sets of reports: which stalls are new, worse, better, gone.",
         discussion: """
-            Groups of stalls are compared by the time that is lost to them per hour of monitored time. That is taken from --base-time \
-            and --new-time, else from statistics files in the directories, else from the reports' processes, from their \
-            start to the end of their last stall. A group is worse when it loses more time than before by more than \
-            --tolerance, and either its stalls take longer or there are more of them than chance explains (two standard \
-            deviations).
+            Compares groups of equal stalls by the time they cost per hour of monitored time. The monitored time comes from \
+            --base-time and --new-time, else from statistics files in the directories, else from the processes in the reports, \
+            from each start to the end of the last stall. A group is worse when it costs more than --tolerance more \
+            than before, and either its stalls take longer or there are more of them than chance explains (two standard \
+            deviations). A side without reports is one without stalls.
 
             Examples:
               stallwatch diff last-week this-week
@@ -19,53 +19,55 @@ struct DiffCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: ArgumentHelp("The reports to compare with: a file, a directory or -.", valueName: "base"))
+    @Argument(help: ArgumentHelp("The older reports: a file, a directory or -.", valueName: "base"))
     var base: String
 
-    @Argument(help: ArgumentHelp("The reports to judge.", valueName: "new"))
+    @Argument(help: ArgumentHelp("The newer reports.", valueName: "new"))
     var new: String
 
     @OptionGroup(title: "Which reports") var filters: FilterOptions
 
     @Option(
         help: ArgumentHelp(
-            "Exit with status 1 if there is one of these: new, worse, better, gone.", valueName: "words"),
+            "Exit with status 1 if a group has one of these changes: new, worse, better, gone.", valueName: "words"),
         transform: FailOn.init(parsing:)
     )
     var failOn: FailOn?
 
     @Option(
         help: ArgumentHelp(
-            "By how much a rate may grow and still be the same. Default: \(Tolerance.standard).", valueName: "percent"),
+            "The growth of a rate that still counts as the same. Default: \(Tolerance.standard).", valueName: "percent"),
         transform: Tolerance.init(parsing:)
     )
     var tolerance = Tolerance.standard
 
     @Option(
-        help: ArgumentHelp("For how long the base was monitored, such as 36h.", valueName: "duration"),
+        help: ArgumentHelp("How long the base was monitored, such as 36h.", valueName: "duration"),
         transform: DurationArgument.init(parsing:)
     )
     var baseTime: DurationArgument?
 
     @Option(
-        help: ArgumentHelp("For how long the new one was monitored.", valueName: "duration"),
+        help: ArgumentHelp("How long the new side was monitored.", valueName: "duration"),
         transform: DurationArgument.init(parsing:)
     )
     var newTime: DurationArgument?
 
-    @Flag(help: "Show groups that are the same, too.")
+    @Flag(help: "Show unchanged groups too.")
     var all = false
 
-    @Flag(help: "Fail when a report is faulty (exit status 65) instead of passing it over.")
+    @Flag(help: "Fail when a report is faulty (exit status 65) instead of skipping it.")
     var strict = false
+
+    @OptionGroup var terminalOptions: TerminalOptions
 
     @Flag(help: "Print JSON.")
     var json = false
 
     func validate() throws {
-        if base == "-", new == "-" { throw ValidationError("Standard input can be one of the two only.") }
+        if base == "-", new == "-" { throw ValidationError("Only one of the two can be standard input.") }
         for time in [baseTime, newTime] where time?.milliseconds == 0 {
-            throw ValidationError("A monitored time of nothing gives no rates.")
+            throw ValidationError("A monitored time of 0 gives no rates.")
         }
     }
 
@@ -77,33 +79,33 @@ struct DiffCommand: ParsableCommand {
             if json {
                 try StandardOutput.write(JSONOutput.bytes(ComparisonReport(comparison)))
             } else {
-                try StandardOutput.write(comparison.text(for: .standardOutput, showsSame: all))
+                try StandardOutput.write(comparison.text(for: terminalOptions.terminal, showsSame: all))
             }
         } catch is ReaderGone {
-            // The verdict is in the exit status all the same.
+            // The exit status still has the result.
         }
-        let found = (failOn?.verdicts ?? []).map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
+        let found = (failOn?.kinds ?? []).map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
         guard !found.isEmpty else { return }
         StandardError.write("Failed: \(found.map { "\($0.1) \($0.0.rawValue)" }.joined(separator: ", ")).\n")
         throw ExitCode.failure
     }
 
-    /// What `--fail-on` lists.
+    /// The value of `--fail-on`.
     struct FailOn: Sendable, Equatable {
-        let verdicts: [GroupChange.Kind]
+        let kinds: [GroupChange.Kind]
 
         init(parsing text: String) throws {
-            verdicts = try text.split(separator: ",", omittingEmptySubsequences: false).map { word in
-                guard let verdict = GroupChange.Kind(rawValue: String(word)), verdict != .same else {
+            kinds = try text.split(separator: ",", omittingEmptySubsequences: false).map { word in
+                guard let kind = GroupChange.Kind(rawValue: String(word)), kind != .same else {
                     throw ValidationError(
-                        "'\(text)' has '\(word)' in it: give new, worse, better or gone, with commas between.")
+                        "'\(word)' is not a kind of change. Give new, worse, better or gone, separated by commas.")
                 }
-                return verdict
+                return kind
             }
         }
     }
 
-    /// A part in percent.
+    /// A share in percent.
     struct Tolerance: Sendable, Equatable, CustomStringConvertible {
         let share: Double
 
@@ -114,7 +116,7 @@ struct DiffCommand: ParsableCommand {
         init(parsing text: String) throws {
             let digits = text.hasSuffix("%") ? text.dropLast() : text[...]
             guard let percent = Double(digits), percent.isFinite, percent >= 0 else {
-                throw ValidationError("'\(text)' is no part: give percents, such as 25%.")
+                throw ValidationError("'\(text)' is not a percentage. Give one such as 25%.")
             }
             share = percent / 100
         }

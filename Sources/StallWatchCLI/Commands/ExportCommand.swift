@@ -1,17 +1,17 @@
 import ArgumentParser
 
-/// Stalled time for other tools.
+/// Writes stacks in the formats of other tools.
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Write all stacks for another tool, weighted by stalled time.",
         discussion: """
             Formats:
-              collapsed    for flamegraph.pl, inferno, gprof2dot: a line a stack
+              collapsed    for flamegraph.pl, inferno, gprof2dot: a line per stack
               speedscope   for speedscope.app: a profile for each loop
-              pprof        for pprof: labels tell process, loop, kind and cause
+              pprof        for pprof: labels have process, loop, kind and cause
               firefox      for profiler.firefox.com: a thread for each loop
-              perf         for what reads the output of perf script
+              perf         for readers of perf script's output
 
             Examples:
               stallwatch export stalls --format speedscope -o stalls.speedscope.json
@@ -27,7 +27,7 @@ struct ExportCommand: ParsableCommand {
 
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("The file to write; - for standard output, which is the default.", valueName: "file"))
+        help: ArgumentHelp("The file to write, or - for standard output (default).", valueName: "file"))
     var output = "-"
 
     func run() throws {

@@ -1,13 +1,13 @@
 import ArgumentParser
 
-/// A page to look at.
+/// Writes an HTML page.
 struct HTMLCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "html",
         abstract: "Write a page with the timeline, the groups, a flame graph and every stall.",
         discussion: """
-            The page is one file that loads nothing else: it can be mailed, attached to a ticket and opened years later. It shows \
-            what the reports say, names of functions and files among it. In the page, ? tells the keys.
+            The page is one file that loads nothing else: it can be mailed, attached to a ticket and opened years later. It contains \
+            the reports' data, including names of functions and files. In the page, ? shows the keys.
 
             Examples:
               stallwatch html stalls -o stalls.html
@@ -17,7 +17,7 @@ struct HTMLCommand: ParsableCommand {
 
     @OptionGroup var selection: ReportSelection
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write; - for standard output.", valueName: "file"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write, or - for standard output.", valueName: "file"))
     var output: String
 
     func run() throws {

@@ -1,14 +1,14 @@
 import StallReports
 import ArgumentParser
 
-/// One report, or a few, as a person wants to read them.
+/// Shows one report, or a few, as text.
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract: "Show a report: what stalled, why, who holds the lock, and the stacks.",
         discussion: """
-            Of several reports the newest is shown. Frames of the app's own code are marked with >; those that only pass a call \
-            on are folded. The lines of the source are shown where its file is there.
+            Shows the newest of several reports. Frames of the app's own code are marked with >; runtime frames, which only pass a call \
+            on, are folded. Source lines are shown if the source file is found.
 
             Examples:
               stallwatch show stalls
@@ -18,37 +18,39 @@ struct ShowCommand: ParsableCommand {
             """
     )
 
-    /// Which of several are shown first.
+    /// The order in which reports are shown.
     enum Order: String, CaseIterable, ExpressibleByArgument {
         case newest, longest
     }
 
     @OptionGroup var selection: ReportSelection
 
-    @Option(help: ArgumentHelp("How the report's id begins or ends.", valueName: "digits"))
+    @Option(help: ArgumentHelp("The first or last digits of the report's id.", valueName: "digits"))
     var id: String?
 
-    @Option(help: ArgumentHelp("Which come first: newest or longest.", valueName: "order"))
+    @Option(help: ArgumentHelp("Which reports come first: newest or longest.", valueName: "order"))
     var by = Order.newest
 
-    // Unconditional, so that -1 is a value with something wrong and not an unknown option.
+    // Unconditional, so that -1 is an invalid value and not an unknown option.
     @Option(parsing: .unconditional, help: ArgumentHelp("Show this many reports.", valueName: "count"))
     var limit = 1
 
     @Flag(help: "Show all frames.")
     var allFrames = false
 
-    @Flag(help: "Show the other threads' stacks, if the report has them.")
+    @Flag(help: "Show the stacks of other threads, if the report has them.")
     var threads = false
 
-    @Flag(inversion: .prefixedNo, help: "Show the lines of the source.")
+    @Flag(inversion: .prefixedNo, help: "Show source lines.")
     var source = true
+
+    @OptionGroup var terminalOptions: TerminalOptions
 
     @Flag(help: "Print the reports themselves, as JSON.")
     var json = false
 
     func validate() throws {
-        if limit < 1 { throw ValidationError("The value '\(limit)' of --limit is not positive.") }
+        if limit < 1 { throw ValidationError("--limit is \(limit), but has to be at least 1.") }
     }
 
     func run() throws {
@@ -66,7 +68,7 @@ struct ShowCommand: ParsableCommand {
                 continue
             }
             let view = ReportView(
-                report: report, origin: choice.origin, terminal: .standardOutput, showsAllFrames: allFrames,
+                report: report, origin: choice.origin, terminal: terminalOptions.terminal, showsAllFrames: allFrames,
                 showsThreads: threads, showsSource: source
             )
             try StandardOutput.write((index > 0 ? "\n\n" : "") + view.text)
@@ -84,18 +86,17 @@ struct ShowCommand: ParsableCommand {
         var bytes: [UInt8]
     }
 
-    /// The first ones by the order asked for, and how many there are; no more are held in memory than are shown.
+    /// The first reports in the requested order, and the number of all.
+    ///
+    /// Only the shown ones are held in memory.
     private func choose() throws -> (chosen: [Choice], count: Int) {
         let reports = try selection.read()
-        let filter = reports.filter
         var chosen: [Choice] = []
         var count = 0
-        try reports.forEachDocument { bytes throws(UnreadableReport) in
-            (bytes, try ReportSummary(json: bytes, functions: filter.needsFunctions))
-        } body: { read, origin in
-            let (bytes, summary) = read
-            guard filter.matches(summary), id.map({ summary.id.hasPrefix($0) || summary.id.hasSuffix($0) }) ?? true
-            else { return }
+        try reports.forEachMatch { bytes, _ throws(UnreadableReport) in
+            bytes
+        } body: { summary, bytes, origin in
+            guard id.map({ summary.id.hasPrefix($0) || summary.id.hasSuffix($0) }) ?? true else { return }
             count += 1
             let place = chosen.firstIndex { precedes(summary, $0.summary) } ?? chosen.count
             guard place < limit else { return }

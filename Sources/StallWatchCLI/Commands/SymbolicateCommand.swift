@@ -4,15 +4,15 @@ import LinuxSupport
 import ArgumentParser
 import Glibc
 
-/// Names and lines after the fact.
+/// Adds names and lines to reports.
 struct SymbolicateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "symbolicate",
-        abstract: "Fill in functions, files and lines from debug files, later and elsewhere.",
+        abstract: "Fill in functions, files and lines from debug files.",
         discussion: """
-            Debug files are found by build ID, so they may be on another machine and the program stripped. Reports go to standard \
-            output, one a line if there are several, unless --output or --in-place says otherwise. Images whose names or \
-            lines could not be found are listed, with the reason. Nothing is asked of the network without --debuginfod.
+            Finds debug files by build ID, so the program may be stripped and from another machine. Reports go to standard \
+            output, one per line if there are several, unless --output or --in-place is given. Images without names or lines \
+            are listed with the reason. Uses the network only with --debuginfod.
 
             Examples:
               stallwatch symbolicate stalls --in-place
@@ -26,7 +26,7 @@ struct SymbolicateCommand: ParsableCommand {
     @Option(
         parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
-            "A directory with debug files or unstripped programs, laid out as /usr/lib/debug is or not. May be given several times.",
+            "A directory with debug files or unstripped programs, in the layout of /usr/lib/debug or any other. Can be repeated.",
             valueName: "dir")
     )
     var debugPath: [String] = []
@@ -34,44 +34,47 @@ struct SymbolicateCommand: ParsableCommand {
     @Option(
         parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
-            "A debuginfod server to ask for what no directory has. May be given several times.", valueName: "url")
+            "A debuginfod server for files that no directory has. Can be repeated.", valueName: "url")
     )
     var debuginfod: [String] = []
 
     @Option(
-        help: ArgumentHelp("How long one report may take, servers included. Default: 60s.", valueName: "duration"),
+        help: ArgumentHelp("The time limit for one report, including servers. Default: 60s.", valueName: "duration"),
         transform: DurationArgument.init(parsing:)
     )
     var timeLimit = DurationArgument(milliseconds: 60_000)
 
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("Write the reports to this directory; made if it is missing.", valueName: "dir"))
+        help: ArgumentHelp("Write the reports to this directory; created if missing.", valueName: "dir"))
     var output: String?
 
     @Flag(help: "Replace the reports' files.")
     var inPlace = false
 
+    @OptionGroup var terminalOptions: TerminalOptions
+
     @Flag(help: "Print the list of images as JSON. Needs --output or --in-place.")
     var json = false
 
     func validate() throws {
-        if output != nil, inPlace { throw ValidationError("--output and --in-place exclude each other.") }
-        if output?.isEmpty == true { throw ValidationError("The value '' of --output is empty: name a directory.") }
+        if output != nil, inPlace { throw ValidationError("Give either --output or --in-place, not both.") }
+        if output?.isEmpty == true { throw ValidationError("--output is empty: name a directory.") }
         if json, output == nil, !inPlace {
-            throw ValidationError("Standard output has the reports: --json needs --output or --in-place.")
+            throw ValidationError("--json needs --output or --in-place, because the reports go to standard output.")
         }
-        if timeLimit.milliseconds == 0 { throw ValidationError("The time limit is nothing: nothing can be found.") }
+        if timeLimit.milliseconds == 0 { throw ValidationError("--time-limit has to be longer than 0.") }
         for url in debuginfod where !url.hasPrefix("http://") && !url.hasPrefix("https://") {
-            throw ValidationError("'\(url)' is no server: give its address, such as https://debuginfod.debian.net.")
+            throw ValidationError(
+                "--debuginfod: '\(url)' is not a URL. Give one such as https://debuginfod.debian.net.")
         }
         for path in debugPath where FileStatus(path: path)?.isDirectory != true {
-            throw ValidationError("'\(path)' of --debug-path is no directory.")
+            throw ValidationError("--debug-path: '\(path)' is not a directory.")
         }
     }
 
     func run() throws {
-        // The library's client takes the servers from there (debuginfod-find(1)).
+        // The library's client reads the servers from there (debuginfod-find(1)).
         if !debuginfod.isEmpty { setenv("DEBUGINFOD_URLS", debuginfod.joined(separator: " "), 1) }
         let symbolication = OfflineSymbolication(
             StallReport.DebugSources(
@@ -83,7 +86,7 @@ struct SymbolicateCommand: ParsableCommand {
         if inPlace, let file = reports.files.files.first(where: { $0.kind != .report }) {
             throw CommandFailure(
                 .cannotCreate,
-                "\(ReportOrigin(path: file.path)) is not a file of one report: use --output instead of --in-place."
+                "\(ReportOrigin(path: file.path)) may hold several reports: use --output instead of --in-place."
             )
         }
         if let output, mkdir(output, 0o700) != 0, errno != EEXIST {
@@ -106,19 +109,19 @@ struct SymbolicateCommand: ParsableCommand {
         if json {
             try StandardOutput.write(JSONOutput.bytes(missing))
         } else if output != nil || inPlace {
-            try StandardOutput.write(missing.text(for: .standardOutput))
+            try StandardOutput.write(missing.text(for: terminalOptions.terminal))
         } else {
             StandardError.write(missing.text(for: Terminal()))
         }
     }
 
     private func write(_ report: StallReport, to path: String) throws {
-        // For their owner only, as the monitor makes them: reports tell of paths and functions.
+        // For the owner only, as the monitor does: reports contain paths and function names.
         try OutputFile(path: path, permissions: 0o600).write(report.jsonData())
     }
 }
 
-/// Prints reports: a single one as the library writes it, several as one a line.
+/// Prints reports: a single one indented, several one per line.
 private struct PrintedReports {
     private var first: StallReport?
     private var count = 0

@@ -1,8 +1,8 @@
-/// Two sets of reports beside each other.
+/// Two sets of reports, compared group by group.
 struct Comparison {
     let base: ReportSet
     let new: ReportSet
-    /// What is bad first, and of each the largest change first.
+    /// Sorted: bad changes first, and within a kind the largest change first.
     let changes: [GroupChange]
 
     init(base: ReportSet, new: ReportSet, tolerance: Double) {
@@ -16,119 +16,75 @@ struct Comparison {
                 newHours: new.time.hours, tolerance: tolerance
             )
         }.sorted { left, right in
-            guard left.verdict == right.verdict else {
-                return (order.firstIndex(of: left.verdict) ?? 0) < (order.firstIndex(of: right.verdict) ?? 0)
+            guard left.kind == right.kind else {
+                return (order.firstIndex(of: left.kind) ?? 0) < (order.firstIndex(of: right.kind) ?? 0)
             }
             if left.weight != right.weight { return left.weight > right.weight }
             return (left.group.fingerprint ?? "") < (right.group.fingerprint ?? "")
         }
     }
 
-    func count(of verdict: GroupChange.Kind) -> Int { changes.count { $0.verdict == verdict } }
+    func count(of kind: GroupChange.Kind) -> Int { changes.count { $0.kind == kind } }
 
-    /// The comparison for people.
+    /// The text.
     func text(for terminal: Terminal, showsSame: Bool) -> String {
         var table = TextTable([
-            .init("change"), .init("stalls/h", .right), .init("stalled/h", .right), .init("median", .right, dropped: 2),
-            .init("cause"), .init("culprit", isFlexible: true, style: .bold),
-            .init("fingerprint", dropped: 1, style: .faint),
+            .init("change"), .init("stalls", .right, dropped: 2), .init("stalls/h", .right), .init("stalled/h", .right),
+            .init("median", .right, dropped: 1),
+            .init("cause"), .init("culprit", isFlexible: true, minimumWidth: 20, style: .bold),
+            .init("fingerprint", dropped: 3, style: .faint),
         ])
-        for change in changes where showsSame || change.verdict != .same {
-            table.add([
-                change.verdict.rawValue,
-                Self.pair(change, \.countPerHour) { $0.fixed(2) },
-                Self.pair(change, \.millisecondsPerHour) { $0.duration },
-                Self.pair(change, \.medianMilliseconds) { $0.duration },
-                change.group.cause, change.group.culprit?.function ?? "-", change.group.fingerprint ?? "-",
-            ])
+        for change in changes where showsSame || change.kind != .same {
+            table.add(
+                [
+                    change.kind.rawValue, Self.pair(change, \.count) { String($0) },
+                    Self.pair(change, \.countPerHour) { $0.fixed(2) },
+                    Self.pair(change, \.millisecondsPerHour) { $0.duration },
+                    Self.pair(change, \.medianMilliseconds) { $0.duration },
+                    change.group.cause, change.group.culprit?.function ?? "-",
+                    change.group.fingerprint.map { String($0.prefix(8)) } ?? "-",
+                ], style: Self.style(of: change.kind))
         }
         let counts = GroupChange.Kind.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
         let shown = table.rows.isEmpty ? "" : table.text(for: terminal) + "\n"
-        return "\(shown)\(counts).\nMonitored: \(Self.words(base.time)) before, \(Self.words(new.time)) now.\n"
+        let counted = [base, new].map { StallWatchCLI.counted($0.groups.count, "stall", "stalls") }
+        var text = "\(shown)\(counts).\n"
+        text +=
+            "Before: \(counted[0]), monitored \(Self.words(base)). Now: \(counted[1]), monitored \(Self.words(new)).\n"
+        if max(base.groups.count, new.groups.count) < Self.enoughStalls {
+            text += "Too little to compare: with fewer than \(Self.enoughStalls) stalls, changes may be chance.\n"
+        }
+        return text
     }
 
-    private static func pair(
-        _ change: GroupChange, _ value: (GroupChange.Side) -> Double, _ words: (Double) -> String
+    /// With fewer stalls on both sides, a count has to triple to be more than chance.
+    private static let enoughStalls = 10
+
+    private static func style(of kind: GroupChange.Kind) -> Terminal.Style? {
+        switch kind {
+        case .new, .worse: .red
+        case .better, .gone: .green
+        case .same: nil
+        }
+    }
+
+    private static func pair<Value>(
+        _ change: GroupChange, _ value: (GroupChange.Side) -> Value, _ words: (Value) -> String
     ) -> String {
-        switch change.verdict {
+        switch change.kind {
         case .new: words(value(change.new))
         case .gone: words(value(change.base))
         default: "\(words(value(change.base))) → \(words(value(change.new)))"
         }
     }
 
-    private static func words(_ time: MonitoredTime) -> String {
-        let duration = (time.hours * 3_600_000).duration
-        switch time.source {
+    private static func words(_ set: ReportSet) -> String {
+        let duration = (set.time.hours * 3_600_000).duration
+        switch set.time.source {
+        case .reports where set.groups.reports == 0: return "for an unknown time"
         case .given: return duration
         case .statistics: return "\(duration) by the statistics"
         case .reports: return "at least \(duration) by the reports"
         }
-    }
-}
-
-/// What `diff --json` prints.
-struct ComparisonReport: Encodable {
-    let base: Side
-    let new: Side
-    let counts: [String: Int]
-    let changes: [Change]
-
-    struct Side: Encodable {
-        let hours: Double
-        let hoursFrom: MonitoredTime.Source
-        let reports: Int
-        let count: Int
-        let totalMilliseconds: Double
-    }
-
-    struct Change: Encodable {
-        let change: GroupChange.Kind
-        let fingerprint: String?
-        let cause: String
-        let culprit: String?
-        let base: Numbers
-        let new: Numbers
-    }
-
-    struct Numbers: Encodable {
-        let count: Int
-        let countPerHour: Double
-        let totalMilliseconds: Double
-        let millisecondsPerHour: Double
-        let medianMilliseconds: Double
-    }
-
-    init(_ comparison: Comparison) {
-        base = Side(comparison.base)
-        new = Side(comparison.new)
-        counts = Dictionary(
-            uniqueKeysWithValues: GroupChange.Kind.allCases.map { ($0.rawValue, comparison.count(of: $0)) }
-        )
-        changes = comparison.changes.map { change in
-            Change(
-                change: change.verdict, fingerprint: change.group.fingerprint, cause: change.group.cause,
-                culprit: change.group.culprit?.function, base: Numbers(change.base), new: Numbers(change.new)
-            )
-        }
-    }
-}
-
-extension ComparisonReport.Side {
-    fileprivate init(_ set: ReportSet) {
-        self.init(
-            hours: set.time.hours, hoursFrom: set.time.source, reports: set.groups.reports, count: set.groups.count,
-            totalMilliseconds: set.groups.totalMilliseconds.toMicroseconds
-        )
-    }
-}
-
-extension ComparisonReport.Numbers {
-    fileprivate init(_ side: GroupChange.Side) {
-        self.init(
-            count: side.count, countPerHour: side.countPerHour,
-            totalMilliseconds: side.totalMilliseconds.toMicroseconds,
-            millisecondsPerHour: side.millisecondsPerHour, medianMilliseconds: side.medianMilliseconds
-        )
     }
 }

@@ -1,10 +1,10 @@
-/// How a group of stalls changed from one set of reports to another, by hours of monitored time.
+/// The change of a group of stalls between two sets of reports, per hour of monitored time.
 struct GroupChange: Sendable {
     enum Kind: String, CaseIterable, Encodable, Sendable {
         case new, worse, same, better, gone
     }
 
-    /// What there was of the group.
+    /// The group's numbers on one side.
     struct Side: Sendable, Equatable {
         var count = 0
         var totalMilliseconds = 0.0
@@ -18,34 +18,34 @@ struct GroupChange: Sendable {
     let group: StallGroup
     let base: Side
     let new: Side
-    let verdict: Kind
+    let kind: Kind
 
     /// - Parameters:
     ///   - base: The group before; `nil` if there was none.
     ///   - new: The group now; `nil` if there is none. Not both are `nil`.
-    ///   - tolerance: By which part a rate may differ and still be the same.
+    ///   - tolerance: The share by which a rate may differ and still count as the same.
     init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
         guard let group = new ?? base else { return nil }
         self.group = group
         self.base = Side(base, hours: baseHours)
         self.new = Side(new, hours: newHours)
         if base == nil {
-            verdict = .new
+            kind = .new
         } else if new == nil {
-            verdict = .gone
+            kind = .gone
         } else if Self.isMore(self.new, than: self.base, tolerance: tolerance) {
-            verdict = .worse
+            kind = .worse
         } else if Self.isMore(self.base, than: self.new, tolerance: tolerance) {
-            verdict = .better
+            kind = .better
         } else {
-            verdict = .same
+            kind = .same
         }
     }
 
-    /// Whether more time an hour is lost, and not by chance.
+    /// Whether `left` loses more time per hour than `right`, beyond chance.
     ///
-    /// Either each stall takes longer, or they come more often by more than two standard deviations of what independent
-    /// events do: a count varies by its square root.
+    /// Either each stall takes longer, or there are more stalls by over two standard deviations. The count of independent
+    /// events varies by its square root.
     static func isMore(_ left: Side, than right: Side, tolerance: Double) -> Bool {
         let factor = 1 + tolerance
         guard left.millisecondsPerHour > right.millisecondsPerHour * factor else { return false }
@@ -56,7 +56,7 @@ struct GroupChange: Sendable {
         return Double(left.count) - expected > 2 * deviation
     }
 
-    /// How much the time lost in an hour differs: for sorting.
+    /// The difference in time lost per hour, for sorting.
     var weight: Double { abs(new.millisecondsPerHour - base.millisecondsPerHour) }
 }
 

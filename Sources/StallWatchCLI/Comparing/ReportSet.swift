@@ -1,4 +1,4 @@
-/// One side of a comparison: a path's reports in groups, and how long they were watched for.
+/// One side of a comparison: the reports in groups, and the monitored time.
 struct ReportSet {
     private(set) var groups = StallGroups()
     let time: MonitoredTime
@@ -19,8 +19,8 @@ struct ReportSet {
                 spans.add(report)
                 groups.add(report, origin)
             }
-        } catch let failure as CommandFailure where failure.status == .noInput && statistics.files > 0 {
-            // A program that was watched and never stalled.
+        } catch let failure as CommandFailure where failure.status == .noInput && groups.reports == 0 {
+            // A side without reports is a program that never stalled.
         }
         self.groups = groups
         if let hours {

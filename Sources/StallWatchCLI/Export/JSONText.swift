@@ -1,7 +1,7 @@
-/// JSON, written piece by piece.
+/// A JSON writer.
 ///
-/// Foundation's encoder makes an object of every number first: for a profile with millions of them that takes tens of
-/// seconds.
+/// Foundation's encoder makes an object of every number first, which takes tens of seconds for the millions of numbers in a
+/// profile.
 struct JSONText {
     private(set) var bytes: [UInt8] = []
 

@@ -1,12 +1,12 @@
 import StallReports
 
-/// Stalls with the same fingerprint.
+/// Stalls that have the same key: a fingerprint, or another value that groups them.
 struct StallGroup: Sendable, Equatable {
-    /// `nil` for reports that have none.
-    let fingerprint: String?
+    /// `nil` for reports without one.
+    let key: String?
     /// Reports.
     private(set) var reports = 0
-    /// Stalls that came between the reports and were only counted.
+    /// Repeats that were counted and not reported.
     private(set) var repeats = 0
     /// The reports' durations, in milliseconds, in the order they were added.
     private(set) var durations: [Double] = []
@@ -16,6 +16,8 @@ struct StallGroup: Sendable, Equatable {
     private(set) var longest: Longest?
     private var culprits = Tally<ReportSummary.Culprit>()
     private var causes = Tally<String>()
+    private var callers = Tally<String>()
+    private var fingerprints: Set<String?> = []
     private var loops = Tally<String>()
 
     /// The report with the longest stall.
@@ -25,9 +27,11 @@ struct StallGroup: Sendable, Equatable {
         var milliseconds: Double
     }
 
-    init(fingerprint: String?) { self.fingerprint = fingerprint }
+    init(key: String?) { self.key = key }
 
-    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin) {
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
+        fingerprints.insert(report.fingerprint)
+        if let caller { callers.add(caller, report.durationMilliseconds) }
         reports += 1
         repeats = repeats.addingReportingOverflow(report.repeats).partialValue
         let milliseconds = report.durationMilliseconds
@@ -42,43 +46,32 @@ struct StallGroup: Sendable, Equatable {
         loops.add(report.loop, milliseconds)
     }
 
-    /// Stalls: the reported ones and those that were only counted.
+    /// Stalls: reported ones and repeats.
     var count: Int { reports.addingReportingOverflow(repeats).partialValue }
-    /// How long the reported ones took together.
+    /// The sum of the reported durations.
     var totalMilliseconds: Double { durations.reduce(0, +) }
-    /// How long the longest one took.
+    /// The longest reported duration.
     var maximumMilliseconds: Double { longest?.milliseconds ?? 0 }
-    /// What most of the time went to.
+    /// The cause of most of the time.
     var cause: String { causes.heaviest { $0 < $1 } ?? StallReport.CauseKind.unknown.rawValue }
-    /// The function that most of the time is blamed on.
+    /// The culprit of most of the time.
     var culprit: ReportSummary.Culprit? {
         culprits.heaviest { ($0.function, $0.file ?? "", $0.line ?? 0) < ($1.function, $1.file ?? "", $1.line ?? 0) }
     }
+    /// The fingerprint, if all stalls have the same.
+    var fingerprint: String? { fingerprints.count == 1 ? fingerprints.first ?? nil : nil }
+    /// The caller of the culprit, if it was looked up.
+    var caller: String? { callers.heaviest { $0 < $1 } }
     /// The label of the loop that most of the time was lost on.
     var loop: String { loops.heaviest { $0 < $1 } ?? "" }
-    /// How many loops it happened on.
+    /// The number of loops it happened on.
     var loopCount: Int { loops.count }
 
-    /// The shortest duration that the fraction `quantile` of the reported stalls does not go over (nearest rank).
+    /// The nearest-rank quantile of the reported durations.
     func milliseconds(quantile: Double) -> Double {
         guard !durations.isEmpty else { return 0 }
         let sorted = durations.sorted()
         let rank = Int((quantile * Double(sorted.count)).rounded(.up))
         return sorted[min(max(rank, 1), sorted.count) - 1]
-    }
-}
-
-/// Adds up weights by value.
-struct Tally<Value: Hashable & Sendable>: Sendable, Equatable {
-    private var weights: [Value: Double] = [:]
-
-    mutating func add(_ value: Value, _ weight: Double) { weights[value, default: 0] += weight }
-
-    /// How many values there are.
-    var count: Int { weights.count }
-
-    /// The value with the largest weight; of equal ones the first by `order`, so that no run differs from another.
-    func heaviest(by order: (Value, Value) -> Bool) -> Value? {
-        weights.max { $0.value != $1.value ? $0.value < $1.value : order($1.key, $0.key) }?.key
     }
 }

@@ -1,25 +1,29 @@
 import StallReports
 
-/// Reports grouped by fingerprint.
+/// Reports in groups.
 struct StallGroups: Sendable {
     private var groups: [String?: StallGroup] = [:]
 
-    init() {}
+    private let grouping: Grouping
 
-    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin) {
-        groups[report.fingerprint, default: StallGroup(fingerprint: report.fingerprint)].add(report, origin)
+    init(by grouping: Grouping = .fingerprint) { self.grouping = grouping }
+
+    /// - Parameter caller: The caller of the report's culprit, if it was looked up.
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
+        let key = grouping.key(report, caller)
+        groups[key, default: StallGroup(key: key)].add(report, origin, caller: caller)
     }
 
     /// The groups in no order.
     var all: [StallGroup] { Array(groups.values) }
 
-    subscript(fingerprint: String?) -> StallGroup? { groups[fingerprint] }
+    subscript(key: String?) -> StallGroup? { groups[key] }
 
     /// Reports over all groups.
     var reports: Int { groups.values.reduce(0) { $0 + $1.reports } }
-    /// Stalls over all groups, with those that were only counted.
+    /// Stalls over all groups, including repeats.
     var count: Int { groups.values.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } }
-    /// How long the reported stalls took together.
+    /// The sum of the reported durations.
     var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
 
     /// The groups, worst first.
@@ -30,11 +34,26 @@ struct StallGroups: Sendable {
             if $0.group.totalMilliseconds != $1.group.totalMilliseconds {
                 return $0.group.totalMilliseconds > $1.group.totalMilliseconds
             }
-            return ($0.group.fingerprint ?? "") < ($1.group.fingerprint ?? "")
+            return ($0.group.key ?? "") < ($1.group.key ?? "")
         }.map(\.group)
     }
 
-    /// By what groups are sorted.
+    /// The value that equal stalls share.
+    enum Grouping: String, CaseIterable, Sendable {
+        case fingerprint, culprit, cause, loop, caller
+
+        fileprivate func key(_ report: ReportSummary, _ caller: String?) -> String? {
+            switch self {
+            case .fingerprint: report.fingerprint
+            case .culprit: report.culprit?.function
+            case .cause: report.cause?.rawValue
+            case .loop: report.loop
+            case .caller: caller
+            }
+        }
+    }
+
+    /// The column that groups are sorted by.
     enum Order: String, CaseIterable, Sendable {
         case total, count, p50, p95, max, last
 

@@ -1,6 +1,6 @@
 /// The page as one file: its markup, its style, its scripts and its data.
 ///
-/// It loads nothing else. The sources are in `Page/`, and are compiled into the tool.
+/// It loads nothing else. The sources in `Page/` are compiled into the tool.
 enum Page {
     /// The scripts, in the order in which they build on each other.
     private static var scripts: [[UInt8]] {
@@ -21,7 +21,7 @@ enum Page {
         while let percent = text.firstIndex(of: "%") {
             html += text[..<percent].utf8
             text = text[percent...]
-            // What is put in is not looked through again: a function may be called %JS%.
+            // Inserted text is not scanned again: a function may be named %JS%.
             if let (mark, contents) = parts.first(where: { text.hasPrefix($0.key) }) {
                 html += contents
                 text = text.dropFirst(mark.count)

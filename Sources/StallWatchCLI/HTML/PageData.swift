@@ -1,8 +1,8 @@
 import StallReports
 
-/// What the page knows of the stalls: columns of numbers, with each text, function and stack in it once.
+/// The page's data: columns of numbers, with each text, function and stack stored once.
 ///
-/// 20,000 reports have the same few hundred stacks again and again; as they are, they would take half a gigabyte.
+/// 20,000 reports share a few hundred stacks; as JSON reports they would take half a gigabyte.
 struct PageData {
     private var table = StackTable()
     private var strings: [String] = []
@@ -45,10 +45,10 @@ struct PageData {
         var sharesEnd: Int
     }
 
-    /// How many reports there are.
+    /// The number of reports.
     var count: Int { rows.count }
 
-    /// Takes in a report.
+    /// Adds a report.
     mutating func add(_ report: StallReport) {
         shares += table.add(report)
         if let lock = report.cause?.lock { locks.append((rows.count, describe(lock, of: report))) }
@@ -85,7 +85,7 @@ struct PageData {
         return loops.count - 1
     }
 
-    /// A lock is rare and has a shape of its own, so it is not in columns.
+    /// Locks are rare and structured, so they are not in columns.
     private mutating func describe(_ lock: StallReport.Lock, of report: StallReport) -> JSONText.Value {
         let owners = lock.owners.map { owner in
             let isStack = owner.stack.map(report.stacks.indices.contains) ?? false

@@ -1,4 +1,4 @@
-/// Where a result goes that is a file of its own: a file, or standard output.
+/// The destination of a result: a file or standard output.
 enum Destination {
     case file(OutputFile)
     case standardOutput
@@ -6,14 +6,15 @@ enum Destination {
     /// - Parameters:
     ///   - path: `-` for standard output.
     ///   - isBinary: Whether a terminal could not show it.
-    /// - Throws: A ``CommandFailure`` for a path that cannot be a file: before anything is read.
+    /// - Throws: A ``CommandFailure`` for a path that cannot be a file, before anything is read.
     init(_ path: String, isBinary: Bool) throws {
         guard path == "-" else {
             self = .file(try OutputFile(path: path))
             return
         }
         guard !isBinary || !Terminal.standardOutput.isTerminal else {
-            throw CommandFailure(.cannotCreate, "This format is not for a terminal: name a file with --output.")
+            throw CommandFailure(
+                .cannotCreate, "This format is binary. Name a file with --output instead of writing to the terminal.")
         }
         self = .standardOutput
     }

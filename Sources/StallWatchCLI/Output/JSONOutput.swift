@@ -1,6 +1,6 @@
 import Foundation
 
-/// What `--json` prints.
+/// The encoder for `--json`.
 enum JSONOutput {
     /// UTF-8, keys sorted, a line feed at the end.
     ///

@@ -1,43 +1,42 @@
 import LinuxSupport
 import Glibc
 
-/// A file that appears as a whole or not at all.
+/// A file that is written as a whole or not at all.
 ///
-/// What is written goes to a temporary file beside it, which takes its name at the end, and is removed when the process
-/// is told to end before that.
+/// Writes go to a temporary file next to it, which is renamed at the end. A signal that ends the process removes it.
 struct OutputFile {
     /// The path as it was given.
     let path: String
-    /// The file itself: what symbolic links lead to, not they, is replaced.
+    /// The file to replace, with symbolic links resolved.
     private let target: String
-    /// Those of the file that is replaced; `nil` for a new one.
+    /// The permissions of the replaced file; `nil` for a new one.
     private let oldPermissions: mode_t?
     private let newPermissions: mode_t
 
     /// - Parameters:
     ///   - path: Not empty.
-    ///   - permissions: A new file's, of which umask(2) takes some away; a file that is replaced keeps its own.
+    ///   - permissions: A new file's, before umask(2); a replaced file keeps its own.
     /// - Throws: When it cannot be a file.
     init(path: String, permissions: mode_t = 0o666) throws(CommandFailure) {
         self.path = path
         newPermissions = permissions
-        guard !path.isEmpty else { throw CommandFailure(.cannotCreate, "The output's path is empty: name a file.") }
+        guard !path.isEmpty else { throw CommandFailure(.cannotCreate, "The output path is empty. Name a file.") }
         target = Self.resolved(path)
         let status = FileStatus(path: target)
         oldPermissions = status?.permissions
         guard status?.isRegular ?? true else {
-            throw CommandFailure(.cannotCreate, "\(path) is not a regular file: name another one for the output.")
+            throw CommandFailure(.cannotCreate, "\(path) is not a regular file. Name another file for the output.")
         }
     }
 
     /// Writes the file, or replaces it.
     ///
-    /// - Throws: A ``CommandFailure``, then nothing has changed; and what `body` throws.
+    /// - Throws: A ``CommandFailure``, or the error of `body`; then nothing has changed.
     func write(_ bytes: [UInt8]) throws { try write { put throws(CommandFailure) in try put(bytes) } }
 
-    /// Writes the file piece by piece: `body` is given what takes the pieces.
+    /// Writes the file in pieces, which `body` passes to its argument.
     ///
-    /// - Throws: A ``CommandFailure``, then nothing has changed; and what `body` throws.
+    /// - Throws: A ``CommandFailure``, or the error of `body`; then nothing has changed.
     func write(_ body: ((_ bytes: [UInt8]) throws(CommandFailure) -> Void) throws -> Void) throws {
         let name = target.lastIndex(of: "/").map(target.index(after:)) ?? target.startIndex
         let temporary = "\(target[..<name]).\(target[name...]).\(getpid()).tmp"

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A bar on standard error for work that takes longer than a second, where a person looks at it.
+/// A progress bar on standard error, for work over a second on a terminal.
 final class ProgressBar {
     /// To the line's beginning, and clear to its end (ECMA-48).
     private static let rewind = "\r\u{1b}[K"
@@ -12,7 +12,7 @@ final class ProgressBar {
     private var due: UInt64
     private var isDrawn = false
 
-    /// - Parameter total: What ``advance(to:)`` reaches at the end; 0 if that is not known.
+    /// - Parameter total: The final value of ``advance(to:)``; 0 if unknown.
     init(_ label: String, total: Int) {
         self.label = label
         self.total = total
@@ -25,7 +25,7 @@ final class ProgressBar {
         due = now() + 1_000_000_000
     }
 
-    /// Shows how far it is, ten times a second at most.
+    /// Shows the progress, at most ten times a second.
     func advance(to done: Int) {
         guard isShown, now() >= due else { return }
         due = now() + 100_000_000
@@ -33,14 +33,16 @@ final class ProgressBar {
         StandardError.write(Self.rewind + Self.text(label, done: done, total: total, columns: columns))
     }
 
-    /// Takes the bar away.
+    /// Clears the bar.
     func clear() {
         guard isDrawn else { return }
         isDrawn = false
         StandardError.write(Self.rewind)
     }
 
-    /// The bar in one row; one column less than there are, as a terminal may break the line at the last one.
+    /// The bar in one row.
+    ///
+    /// It leaves the last column free, because a terminal may wrap there.
     static func text(_ label: String, done: Int, total: Int, columns: Int) -> String {
         guard total > 0 else { return "\(label) …".truncated(to: columns - 1) }
         let share = min(max(Double(done) / Double(total), 0), 1)

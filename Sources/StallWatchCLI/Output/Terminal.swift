@@ -1,21 +1,21 @@
 import Glibc
 
-/// What standard output can show.
+/// The abilities of standard output.
 struct Terminal: Sendable {
-    /// Whether a person looks at it.
+    /// Whether it is a terminal.
     var isTerminal = false
-    /// How many columns a line has; `nil` where lines have no end.
+    /// Columns per line; `nil` for no limit.
     var width: Int?
-    /// Whether colours are wanted.
-    var hasColour = false
+    /// Whether to use color.
+    var hasColor = false
 
     /// Standard output.
     static let standardOutput = Terminal(descriptor: STDOUT_FILENO)
 
-    init(isTerminal: Bool = false, width: Int? = nil, hasColour: Bool = false) {
+    init(isTerminal: Bool = false, width: Int? = nil, hasColor: Bool = false) {
         self.isTerminal = isTerminal
         self.width = width
-        self.hasColour = hasColour
+        self.hasColor = hasColor
     }
 
     private init(descriptor: Int32) {
@@ -25,17 +25,17 @@ struct Terminal: Sendable {
         }
         let type = getenv("TERM").map { String(cString: $0) } ?? "dumb"
         // https://no-color.org: present and not empty.
-        let refusesColour = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
+        let refusesColor = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
         var size = winsize()
         // A terminal that does not know its size (0 columns) has at least 80.
         let isKnown = ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
         self.init(
             isTerminal: true, width: isKnown ? Int(size.ws_col) : 80,
-            hasColour: type != "dumb" && type != "" && !refusesColour
+            hasColor: type != "dumb" && type != "" && !refusesColor
         )
     }
 
-    /// How a text is set off from others (ECMA-48, SGR).
+    /// A text style (ECMA-48, SGR).
     enum Style: String {
         case bold = "1"
         case faint = "2"
@@ -47,26 +47,26 @@ struct Terminal: Sendable {
         case cyan = "36"
     }
 
-    /// The text in that style, where there are colours.
+    /// The text in these styles, if color is on.
     func style(_ text: String, _ styles: Style...) -> String {
-        guard hasColour, !styles.isEmpty, !text.isEmpty else { return text }
+        guard hasColor, !styles.isEmpty, !text.isEmpty else { return text }
         return "\u{1b}[\(styles.map(\.rawValue).joined(separator: ";"))m\(text)\u{1b}[0m"
     }
 }
 
 extension String {
-    /// The text without what a terminal would take for a command: reports may come from anywhere.
+    /// The text without control characters, which a terminal would obey: reports may come from anywhere.
     var printable: String {
         guard unicodeScalars.contains(where: \.isControl) else { return self }
         return String(String.UnicodeScalarView(unicodeScalars.map { $0.isControl ? "\u{fffd}" : $0 }))
     }
 
-    /// How many columns it takes on a terminal.
+    /// The number of terminal columns it takes.
     var columns: Int {
         utf8.allSatisfy { $0 < 0x80 } ? utf8.count : reduce(0) { $0 + $1.columns }
     }
 
-    /// The text in `width` columns at most, with an ellipsis where something is left out.
+    /// The text in at most `width` columns, with an ellipsis if it is cut.
     func truncated(to width: Int) -> String {
         guard columns > width else { return self }
         guard width > 0 else { return "" }
@@ -87,13 +87,13 @@ extension String {
     }
 }
 
-/// To which side of a column a text is put.
+/// The side of a column that text is aligned to.
 enum Alignment {
     case left, right
 }
 
 extension Unicode.Scalar {
-    /// Whether it is one of the controls of ISO 6429, or turns the direction of what follows.
+    /// Whether it is a control of ISO 6429 or changes the text direction.
     fileprivate var isControl: Bool {
         switch value {
         case 0..<0x20, 0x7f..<0xa0, 0x202a...0x202e, 0x2066...0x2069: true

@@ -1,84 +1,95 @@
-/// A table of text for people, which fits the terminal.
+/// A text table that fits the terminal.
 struct TextTable {
     /// A column.
     struct Column {
         var title: String
         var alignment = Alignment.left
-        /// Whether it is cut where the line is too short: the widest of those is cut first.
+        /// Whether it is cut when the line is too short: the widest flexible column is cut first.
         var isFlexible = false
-        /// Where the line is too short all the same, columns are left out, in the order of these numbers; `nil` for one that
-        /// stays.
+        /// If the line is still too short, columns are left out in the order of these numbers; `nil` keeps the column.
         var dropped: Int?
-        /// How all its cells look.
+        /// The width that it keeps when it is cut, unless no column is left to leave out.
+        var minimumWidth: Int
+        /// The style of its cells.
         var style: Terminal.Style?
 
         init(
-            _ title: String, _ alignment: Alignment = .left, isFlexible: Bool = false, dropped: Int? = nil,
+            _ title: String, _ alignment: Alignment = .left, isFlexible: Bool = false, minimumWidth: Int = 8,
+            dropped: Int? = nil,
             style: Terminal.Style? = nil
         ) {
             self.title = title
             self.alignment = alignment
             self.isFlexible = isFlexible
+            self.minimumWidth = minimumWidth
             self.dropped = dropped
             self.style = style
         }
     }
 
-    /// A flexible column is not made narrower than this, unless there is nothing left to leave out.
-    private static let minimumWidth = 8
     private static let gap = "  "
 
     let columns: [Column]
     private(set) var rows: [[String]] = []
+    /// The style of each row's first cell.
+    private var styles: [Terminal.Style?] = []
 
     init(_ columns: [Column]) { self.columns = columns }
 
-    /// Adds a row, with a cell for each column.
-    mutating func add(_ cells: [String]) {
+    /// Adds a row with a cell for each column; `style` is for its first cell.
+    mutating func add(_ cells: [String], style: Terminal.Style? = nil) {
         precondition(cells.count == columns.count, "a row has a cell for each column")
         rows.append(cells.map(\.printable))
+        styles.append(style)
     }
 
     /// The lines, each with a line feed.
     func text(for terminal: Terminal) -> String {
         let places = layout(in: terminal.width)
         let header = line(columns.map(\.title), places) { cell, _ in terminal.style(cell, .bold) }
-        let lines = rows.map { row in
-            line(row, places) { cell, column in column.style.map { terminal.style(cell, $0) } ?? cell }
+        let lines = zip(rows, styles).map { row, style in
+            line(row, places) { cell, index in
+                let style = index == 0 ? style ?? columns[index].style : columns[index].style
+                return style.map { terminal.style(cell, $0) } ?? cell
+            }
         }
         return header + lines.joined()
     }
 
-    /// A column that is shown, and how wide.
+    /// A shown column and its width.
     private struct Place {
         var index: Int
         var width: Int
     }
 
-    private func line(_ cells: [String], _ layout: [Place], _ style: (String, Column) -> String) -> String {
-        layout.map { place in
+    private func line(_ cells: [String], _ layout: [Place], _ style: (String, Int) -> String) -> String {
+        var text = layout.map { place in
             let column = columns[place.index]
             let cell = cells[place.index].truncated(to: place.width)
             let isLast = place.index == layout.last?.index
             return style(
-                isLast && column.alignment == .left ? cell : cell.padded(to: place.width, column.alignment), column
+                isLast && column.alignment == .left ? cell : cell.padded(to: place.width, column.alignment), place.index
             )
-        }.joined(separator: Self.gap) + "\n"
+        }.joined(separator: Self.gap)
+        while text.last == " " { text.removeLast() }
+        return text + "\n"
     }
 
     private func layout(in available: Int?) -> [Place] {
-        var places = columns.indices.map { index in
+        // A column without any text is not shown.
+        let used = columns.indices.filter { index in rows.isEmpty || rows.contains { !$0[index].isEmpty } }
+        var places = used.map { index in
             Place(index: index, width: max(columns[index].title.columns, rows.map { $0[index].columns }.max() ?? 0))
         }
         guard let available else { return places }
         while true {
-            let shrunk = shrink(places, to: Self.minimumWidth, in: available)
+            let shrunk = shrink(places, to: \.minimumWidth, in: available)
             if width(of: shrunk) <= available { return shrunk }
             let droppable = places.indices.filter { columns[places[$0].index].dropped != nil }
             let next = droppable.min {
                 (columns[places[$0].index].dropped ?? .max) < (columns[places[$1].index].dropped ?? .max)
             }
-            guard let next else { return shrink(places, to: 1, in: available) }
+            guard let next else { return shrink(places, to: { _ in 1 }, in: available) }
             places.remove(at: next)
         }
     }
@@ -87,12 +98,15 @@ struct TextTable {
         places.reduce(0) { $0 + $1.width } + Self.gap.count * (places.count - 1)
     }
 
-    /// The flexible columns as narrow as need be, but not below `minimum`.
-    private func shrink(_ places: [Place], to minimum: Int, in available: Int) -> [Place] {
+    /// Shrinks the flexible columns as needed, but not below `minimum`.
+    private func shrink(_ places: [Place], to minimum: (Column) -> Int, in available: Int) -> [Place] {
         var places = places
         var excess = width(of: places) - available
         while excess > 0 {
-            let flexible = places.indices.filter { columns[places[$0].index].isFlexible && places[$0].width > minimum }
+            let flexible = places.indices.filter { place in
+                let column = columns[places[place].index]
+                return column.isFlexible && places[place].width > minimum(column)
+            }
             guard let widest = flexible.max(by: { places[$0].width < places[$1].width }) else { break }
             places[widest].width -= 1
             excess -= 1

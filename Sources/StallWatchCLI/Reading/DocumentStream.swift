@@ -3,11 +3,11 @@ import Glibc
 
 /// Cuts a file or a pipe into JSON documents.
 ///
-/// Two forms are known by their first line: one document a line (NDJSON), or documents one after another, however they are
-/// indented (`cat stalls/*.json | stallwatch top -`). One that is broken does not take the next one with it: what comes
-/// begins on a line of its own, with a brace.
+/// The first line decides between two forms: one document a line (NDJSON), or documents one after another with any
+/// indentation (`cat stalls/*.json | stallwatch top -`). A broken document ends where a later line begins with a brace, so the
+/// next one is still found.
 final class DocumentStream {
-    /// A document as far as it can be told from others; whether it is one is for those who read it.
+    /// The bytes of one document, which may not be JSON.
     struct Document: Equatable {
         var bytes: [UInt8]
         /// The line that it begins at, from 1.
@@ -21,17 +21,17 @@ final class DocumentStream {
     private let limit: Int
     private var form: Form?
     private var buffer: [UInt8] = []
-    /// Where in the buffer it goes on.
+    /// Index in the buffer of the first byte that has not been returned.
     private var start = 0
     private var line = 1
     private var isAtEnd = false
-    /// Whether everything up to the next document's beginning is to be passed over.
+    /// Whether everything up to the beginning of the next document is skipped.
     private var isLost = false
 
     /// - Parameters:
-    ///   - isLines: Whether it is known to have one document a line.
+    ///   - isLines: Whether the input is known to have one document a line.
     ///   - limit: The most bytes that a document may have.
-    ///   - read: Gives the next bytes, none at the end.
+    ///   - read: Returns the next bytes, none at the end.
     init(
         isLines: Bool, limit: Int = StallReport.maximumBytes, read: @escaping (Int) throws(CommandFailure) -> [UInt8]
     ) {
@@ -40,9 +40,9 @@ final class DocumentStream {
         self.read = read
     }
 
-    /// The next document; `nil` at the end.
+    /// Returns the next document; `nil` at the end.
     ///
-    /// One over the limit is cut off one byte behind it, so that whoever reads it sees that it is too large.
+    /// A document over the limit is cut one byte after it, so that its reader sees that it is too large.
     func next() throws(CommandFailure) -> Document? {
         guard try skipBlanks() else { return nil }
         if form == nil { form = try firstForm() }
@@ -51,9 +51,12 @@ final class DocumentStream {
 
     private func firstForm() throws(CommandFailure) -> Form {
         let end = try endOfLine()
-        var scanner = JSONScanner(Array(buffer[start..<min(end, start + limit)]))
-        let isWhole = (try? scanner.skipValue()) != nil && (try? scanner.end()) != nil
-        return isWhole ? .lines : .documents
+        var scan = BracketScan()
+        guard let close = buffer[start..<end].firstIndex(where: { scan.take($0) != .open }), scan.state == .closed
+        else {
+            return .documents
+        }
+        return buffer[(close + 1)..<end].allSatisfy(Self.isBlank) ? .lines : .documents
     }
 
     private func nextLine() throws(CommandFailure) -> Document {
@@ -64,28 +67,28 @@ final class DocumentStream {
     }
 
     private func nextDocument() throws(CommandFailure) -> Document {
+        var scan = BracketScan()
+        var length = 0
         while true {
-            var scanner = JSONScanner(buffer, from: start)
-            var fault: JSONFault?
-            do throws(JSONFault) { try scanner.skipValue() } catch { fault = error }
-            let end = scanner.position
-            // The buffer is only copied on a change if somebody else still has it.
-            scanner = JSONScanner([])
-            guard let fault else {
-                let document = Document(bytes: Array(buffer[start..<end]), line: line)
-                advance(to: end)
-                return document
+            while scan.state == .open, length <= limit, start + length < buffer.count {
+                scan.take(buffer[start + length])
+                length += 1
             }
-            if fault.isAtEnd, buffer.count - start <= limit, try fill() { continue }
-            let next = nextBeginning() ?? buffer.count
-            let document = Document(bytes: Array(buffer[start..<min(next, start + limit + 1)]), line: line)
-            isLost = next == buffer.count
-            advance(to: isLost ? lastLineFeed : next)
+            guard scan.state == .open, length <= limit, try fill() else { break }
+        }
+        if scan.state == .closed, length <= limit {
+            let document = Document(bytes: Array(buffer[start..<start + length]), line: line)
+            advance(to: start + length)
             return document
         }
+        let next = nextBeginning() ?? buffer.count
+        let document = Document(bytes: Array(buffer[start..<min(next, start + limit + 1)]), line: line)
+        isLost = next == buffer.count
+        advance(to: isLost ? lastLineFeed : next)
+        return document
     }
 
-    /// The place behind the next line feed that has an opening brace behind it.
+    /// The index after the next line feed that a brace follows.
     private func nextBeginning() -> Int? {
         var place = start
         while let end = buffer[place...].firstIndex(of: Self.lineFeed), end + 1 < buffer.count {
@@ -95,12 +98,12 @@ final class DocumentStream {
         return nil
     }
 
-    /// The end, or the line feed right before it, behind which a brace may still come.
+    /// The buffer's end, or the line feed right before it: a brace may still follow that.
     private var lastLineFeed: Int {
         buffer.count > start && buffer.last == Self.lineFeed ? buffer.count - 1 : buffer.count
     }
 
-    /// The place of the next line feed, of the end, or of more than the limit.
+    /// The index of the next line feed or of the end, or one that is past the limit.
     private func endOfLine() throws(CommandFailure) -> Int {
         var searched = start
         while true {
@@ -120,9 +123,9 @@ final class DocumentStream {
         }
     }
 
-    /// Passes over blanks, and over what is lost.
+    /// Skips blanks, and the rest of a broken document.
     ///
-    /// Returns whether there is anything left.
+    /// Returns whether anything is left.
     private func skipBlanks() throws(CommandFailure) -> Bool {
         while true {
             if isLost {
@@ -133,16 +136,14 @@ final class DocumentStream {
                     advance(to: lastLineFeed)
                 }
             } else {
-                var scanner = JSONScanner(buffer, from: start)
-                scanner.skipBlanks()
-                let place = scanner.position
-                scanner = JSONScanner([])
-                advance(to: place)
+                advance(to: buffer[start...].firstIndex { !Self.isBlank($0) } ?? buffer.count)
             }
             if start < buffer.count, !isLost { return true }
             guard try fill() else { return false }
         }
     }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0a ~= byte || byte == 0x0d }
 
     private func advance(to place: Int) {
         line += buffer[start..<place].count { $0 == Self.lineFeed }
@@ -152,7 +153,6 @@ final class DocumentStream {
     /// Reads more; returns whether there was any.
     private func fill() throws(CommandFailure) -> Bool {
         guard !isAtEnd else { return false }
-        // As much again as there is: what is scanned anew after each piece is then twice the whole at most.
         let count = min(max(buffer.count - start, 1 << 16), 1 << 22)
         if start > 0 {
             buffer.removeFirst(start)

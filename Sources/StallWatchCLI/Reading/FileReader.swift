@@ -2,7 +2,7 @@ import StallReports
 import LinuxSupport
 import Glibc
 
-/// Reads files, one piece after another.
+/// Reads a file in pieces.
 final class FileReader {
     private let descriptor: Int32
     private let path: String
@@ -36,7 +36,7 @@ final class FileReader {
     ///
     /// - Throws: Why it cannot be read, in words.
     static func contents(of path: String, limit: Int = StallReport.maximumBytes) throws(UnreadableReport) -> [UInt8] {
-        // A FIFO that has taken the file's place would be waited for.
+        // Without O_NONBLOCK, a FIFO in the file's place would block.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw UnreadableReport("it cannot be read: \(String(cString: strerror(errno)))") }
         defer { close(descriptor) }
@@ -44,7 +44,7 @@ final class FileReader {
             throw UnreadableReport("it is not a regular file")
         }
         guard status.size <= limit else {
-            throw UnreadableReport("it has \(status.size) bytes, and \(limit) is the most that is read")
+            throw UnreadableReport("it has \(status.size) bytes, and the limit is \(limit)")
         }
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: status.size) { buffer, filled in

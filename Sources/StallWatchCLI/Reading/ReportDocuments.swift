@@ -1,29 +1,10 @@
 import StallReports
 
-/// One report's JSON, or where to find it.
-struct ReportDocument: Sendable {
-    var origin: ReportOrigin
-    /// `nil` for a file that has just this one, which is read where it is decoded.
-    var content: [UInt8]?
-    /// How many bytes it has.
-    var size: Int
-
-    /// The JSON.
-    func bytes() throws(UnreadableReport) -> [UInt8] {
-        guard let content else { return try FileReader.contents(of: origin.path) }
-        guard content.count <= StallReport.maximumBytes else {
-            throw UnreadableReport(
-                "it has more than \(StallReport.maximumBytes) bytes, the most that a report may have")
-        }
-        return content
-    }
-}
-
 /// The reports of several files, in batches.
 struct ReportDocuments {
     private var files: ArraySlice<ReportFile>
     private var stream: (documents: DocumentStream, path: String)?
-    /// How much of the files has been gone through.
+    /// The bytes read so far.
     private(set) var bytesRead = 0
 
     init(_ files: [ReportFile]) {

@@ -1,43 +1,13 @@
 import LinuxSupport
 import Glibc
 
-/// Where a report was read.
-struct ReportOrigin: Sendable, Hashable, CustomStringConvertible {
-    /// The file's path; `-` for standard input.
-    var path: String
-    /// The line that the report begins at, where a file may have several.
-    var line: Int?
-
-    var description: String {
-        let name = path == "-" ? "standard input" : path
-        return line.map { "\(name):\($0)" } ?? name
-    }
-}
-
-/// A file that may have reports in it.
-struct ReportFile: Sendable, Equatable {
-    enum Kind: Sendable {
-        /// One report.
-        case report
-        /// One report a line.
-        case lines
-        /// Reports one after another: standard input, a pipe, or a file whose name does not tell.
-        case stream
-    }
-
-    var path: String
-    var kind: Kind
-    /// In bytes; 0 where nothing tells before the end.
-    var size: Int
-}
-
-/// The files that are meant by the paths on the command line.
+/// The files that the paths on the command line stand for.
 struct ReportFiles {
-    /// In the order of the command line, and sorted by name, which is by time, within a directory.
+    /// In the order of the command line; within a directory by name, which is by time.
     private(set) var files: [ReportFile] = []
     /// Other JSON files below the directories, such as statistics.
     private(set) var others: [String] = []
-    /// What could not be looked into below a directory, and why.
+    /// Unreadable directories below the given ones, with the reason.
     private(set) var faults: [(path: String, reason: String)] = []
 
     /// - Throws: When a path of the command line cannot be read.
@@ -60,10 +30,10 @@ struct ReportFiles {
         }
     }
 
-    /// Whether a file in a directory is taken for a report's: other programs' files may be beside it.
+    /// Whether a file in a directory is a report's: other programs' files may be next to it.
     static func isReport(_ name: String) -> Bool { name.hasPrefix("stall-") && name.hasSuffix(".json") }
 
-    /// Whether a file has a report a line: `stalls.ndjson`, and `stalls.ndjson.1`, into which it is rotated.
+    /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1`, into which it is rotated.
     static func hasLines(_ name: String) -> Bool {
         [".ndjson", ".jsonl"].contains { name.hasSuffix($0) || name.contains("\($0).") }
     }
@@ -74,9 +44,9 @@ struct ReportFiles {
         return name.hasSuffix(".json") ? .report : .stream
     }
 
-    /// Adds what is in a directory and those below it.
+    /// Adds the files of a directory and of those below it.
     ///
-    /// Symbolic links to directories are not followed: they may lead in circles. Returns whether it could be read.
+    /// Symbolic links to directories are not followed: they may form a cycle. Returns whether it could be read.
     private mutating func search(_ directory: String) -> Bool {
         guard let entries = directoryEntries(directory) else { return false }
         let prefix = directory.hasSuffix("/") ? directory : directory + "/"
@@ -84,7 +54,7 @@ struct ReportFiles {
             let (name, type) = (entry.name, entry.type)
             let path = prefix + name
             let isReport = Self.isReport(name) || Self.hasLines(name)
-            // Some file systems do not tell the type.
+            // Some file systems do not report the type.
             let isJSON = name.hasSuffix(".json")
             guard isReport || isJSON || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path)
             else { continue }

@@ -1,6 +1,6 @@
 import StallReports
 
-/// Which reports are wanted.
+/// The filters for reports.
 struct ReportFilter: Sendable, Equatable {
     var since: Timestamp?
     var until: Timestamp?
@@ -19,15 +19,15 @@ struct ReportFilter: Sendable, Equatable {
         var value: String
     }
 
-    /// Whether every report is wanted.
+    /// Whether every report matches.
     var isEmpty: Bool { self == ReportFilter() }
 
-    /// Whether ``ReportSummary/functions`` has to be there.
+    /// Whether ``ReportSummary/functions`` is needed.
     var needsFunctions: Bool { !functions.isEmpty }
 
-    /// Whether the report is wanted: by every kind of condition, and by one at least of those of a kind.
+    /// Whether the report matches every kind of condition, and at least one condition of each kind.
     ///
-    /// Metadata is the exception: every pair has to be there.
+    /// Of metadata, every pair has to match.
     func matches(_ report: ReportSummary) -> Bool {
         func isIn(_ wanted: [String], _ value: String?) -> Bool { wanted.isEmpty || value.map(wanted.contains) == true }
         if let since, report.startedAt < since { return false }

@@ -1,36 +1,38 @@
 import StallReports
 
-/// What grouping, filtering and listing need of a report: everything but its stacks.
+/// The part of a report that grouping, filtering and listing need: everything but its stacks.
+///
+/// Most of a report is stacks. Decoding only this part of 50,000 reports takes a fifth of the time of decoding them whole.
 struct ReportSummary: Sendable, Equatable {
-    var id = ""
-    var kind = StallReport.Kind.stall
-    var state = StallReport.State.ended
-    var startedAt = Timestamp(microsecondsSince1970: 0)
-    var durationMilliseconds = 0.0
-    var process = Process()
-    var metadata: [String: String] = [:]
-    var loop = ""
-    var loopKind = StallReport.LoopKind.runLoop
+    var id: String
+    var kind: StallReport.Kind
+    var state: StallReport.State
+    var startedAt: Timestamp
+    var durationMilliseconds: Double
+    var process: Process
+    var metadata: [String: String]
+    var loop: String
+    var loopKind: StallReport.LoopKind
     var callout: StallReport.Callout?
     var fingerprint: String?
-    var repeats = 0
+    var repeats: Int
     var culprit: Culprit?
     var cause: StallReport.CauseKind?
-    /// The functions on all of its stacks, if they were asked for.
+    /// The functions on all of its stacks; empty unless requested.
     var functions: [String] = []
 
-    struct Process: Sendable, Hashable {
-        var name = ""
-        var pid: Int32 = 0
+    struct Process: Sendable, Hashable, Decodable {
+        var name: String
+        var pid: Int32
         var startedAt: Timestamp?
         var startTicks: UInt64?
         var bootID: String?
-        var hostname = ""
+        var hostname: String
     }
 
     /// The function that a developer should look at first.
-    struct Culprit: Sendable, Hashable {
-        var function = ""
+    struct Culprit: Sendable, Hashable, Decodable {
+        var function: String
         var image: String?
         var file: String?
         var line: Int?
@@ -38,7 +40,7 @@ struct ReportSummary: Sendable, Equatable {
 }
 
 extension ReportSummary {
-    /// What a whole report says.
+    /// The same part of a whole report.
     init(_ report: StallReport) {
         let process = report.process
         self.init(

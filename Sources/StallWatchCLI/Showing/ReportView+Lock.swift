@@ -1,21 +1,28 @@
 import StallReports
 
 extension ReportView {
-    /// The lock that was waited for, who holds it, and what that thread waits for in turn.
+    /// The awaited lock, its owner, and the lock that the owner awaits in turn.
     var lockChain: String {
         guard let lock = report.cause?.lock else { return "" }
         let label = lock.label.map { " \"\($0)\"" } ?? ""
         let address = lock.address.map { " at \($0)" } ?? ""
         let function = lock.function.map { ", in \($0)" } ?? ""
         var text = terminal.style(lock.isDeadlock ? "Deadlock" : "Lock", .bold) + "\n"
-        text += "  \(report.loop.label) waits for a \(lock.kind.rawValue)\(label)\(address)\(function)".printable + "\n"
-        if let reason = lock.reason { text += "  its owner is not known: \(reason.printable)\n" }
+        text += paragraph(
+            "  \(report.loop.label) waits for a \(lock.kind.rawValue)\(label)\(address)\(function)", indentation: "    "
+        )
+        if let reason = lock.reason { text += paragraph("  its owner is not known: \(reason)", indentation: "    ") }
         for (depth, owner) in lock.owners.enumerated() {
             let indentation = String(repeating: "  ", count: min(depth, 10) + 1)
-            text += "\(indentation)└ held by \(words(for: owner).printable)\n"
+            text += paragraph("\(indentation)└ held by \(words(for: owner))", indentation: indentation + "    ")
             if let stack = owner.stack { text += frames(of: stack, indentation: indentation + "    ") }
         }
-        if lock.isDeadlock { text += "  …and so in a circle: none of them can go on.\n" }
+        if lock.isDeadlock {
+            let end =
+                report.state == .ended
+                ? "it ended after \(report.durationMilliseconds.duration)" : "no thread can go on"
+            text += "  The threads wait in a cycle: \(end).\n"
+        }
         return text
     }
 

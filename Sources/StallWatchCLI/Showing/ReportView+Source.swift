@@ -1,22 +1,22 @@
 import StallReports
 
 extension ReportView {
-    /// Lines before and behind the one that is blamed.
+    /// Lines shown before and after the culprit's.
     static let sourceContext = 3
-    /// A source file that is larger is not looked at.
+    /// A larger source file is not read.
     static let maximumSourceBytes = 8 << 20
 
-    /// The culprit's lines, if its file is there.
+    /// The source lines around the culprit, if its file is found.
     var source: String {
         guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line, number > 0,
             let bytes = try? FileReader.contents(of: path, limit: Self.maximumSourceBytes)
         else { return "" }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-        // The file may be another version's by now.
+        // The file may be of another version.
         guard lines.indices.contains(number - 1) else { return "" }
         let shown = max(number - 1 - Self.sourceContext, 0)...min(number - 1 + Self.sourceContext, lines.count - 1)
         let width = String(shown.upperBound + 1).count
-        var text = terminal.style("\(fileName(path)):\(number)".printable, .bold) + "\n"
+        var text = terminal.style(sourcePlace(path, number).printable, .bold) + "\n"
         for index in shown {
             let isBlamed = index == number - 1
             let mark = isBlamed ? "> " : "  "

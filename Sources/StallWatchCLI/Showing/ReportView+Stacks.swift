@@ -1,28 +1,69 @@
 import StallReports
 
 extension ReportView {
-    /// The samples' stacks: each once, with the times at which it was seen.
+    /// The samples' stacks: one stack as a list, several merged into a tree weighted by time.
     var stacks: String {
-        var order: [Int] = []
-        var samples: [Int: [StallReport.Sample]] = [:]
-        for sample in report.samples {
-            guard let stack = sample.stack else { continue }
-            if samples[stack] == nil { order.append(stack) }
-            samples[stack, default: []].append(sample)
+        let sampled = report.samples.filter { $0.stack != nil }
+        let distinct = Set(sampled.compactMap(\.stack))
+        var text = ""
+        if distinct.count > 1 {
+            text += mergedStacks(sampled.count)
+        } else if let stack = distinct.first {
+            text += heading("Stack", sampled) + frames(of: stack)
         }
-        var text = order.map { stack in
-            heading("Stack", samples[stack] ?? []) + frames(of: stack)
-        }.joined(separator: "\n")
-        for group in report.samples.flatMap({ $0.workers ?? [] }) {
-            guard let stack = group.stack, samples[stack] == nil else { continue }
-            text += "\n" + terminal.style("Workers: \(counted(group.threads.count, "thread", "threads"))", .bold) + "\n"
-            text += frames(of: stack)
+        return text + workers(without: distinct) + missingStacks
+    }
+
+    /// The pool's workers: each stack once.
+    private func workers(without shown: Set<Int>) -> String {
+        var shown = shown
+        return report.samples.flatMap { $0.workers ?? [] }.compactMap { group in
+            guard let stack = group.stack, shown.insert(stack).inserted else { return nil }
+            let title = "Workers: \(counted(group.threads.count, "thread", "threads"))"
+            return "\n" + terminal.style(title, .bold) + "\n" + frames(of: stack)
+        }.joined()
+    }
+
+    /// The reasons for samples without a stack: each once, with the times.
+    private var missingStacks: String {
+        var times: [String?: [Double]] = [:]
+        var order: [String?] = []
+        for sample in report.samples where sample.stack == nil && sample.workers == nil {
+            if times[sample.reason] == nil { order.append(sample.reason) }
+            times[sample.reason, default: []].append(sample.atMilliseconds)
         }
-        for sample in report.samples where sample.stack == nil {
-            let reason = sample.reason.map { ": \($0)" } ?? ""
-            text += "No stack at \(sample.atMilliseconds.duration)\(reason).\n".printableLines
+        return order.map { reason in
+            paragraph("No stack at \(list(times[reason] ?? []))\(reason.map { ": \($0)" } ?? "").")
+        }.joined()
+    }
+
+    /// The most lines of a merged tree; functions with less time are left out until it fits.
+    private static let maximumTreeLines = 40
+
+    private func mergedStacks(_ count: Int) -> String {
+        var tree = CallTree(.topDown, leavesOutRuntimeFrames: !showsAllFrames)
+        tree.add(report)
+        let finished = tree.finished()
+        var minimum = 0.0
+        var shown = CallTreeText(finished, minimumPercent: minimum)
+        if !showsAllFrames {
+            for percent in [1.0, 2, 5, 10, 20] where shown.lines.count > Self.maximumTreeLines {
+                minimum = percent
+                shown = CallTreeText(finished, minimumPercent: percent)
+            }
+        }
+        var text = terminal.style("Stacks of \(count) samples, merged", .bold) + "\n"
+        text += shown.lines.map { $0.text(of: finished.microseconds, for: terminal) }.joined()
+        if minimum > 0 {
+            text += paragraph("Functions below \(minimum.fixed(0)) % of the time are left out: --all-frames shows all.")
         }
         return text
+    }
+
+    /// The first eight times, and the number of the others.
+    private func list(_ milliseconds: [Double]) -> String {
+        let first = milliseconds.prefix(8).map(\.duration).joined(separator: ", ")
+        return first + (milliseconds.count > 8 ? " and \(milliseconds.count - 8) more" : "")
     }
 
     /// The other threads, if the report has them.
@@ -36,14 +77,14 @@ extension ReportView {
         }.joined(separator: "\n")
     }
 
-    /// A stack's frames, innermost first; those that only pass a call on are folded.
+    /// A stack's frames, innermost first; runtime frames are folded.
     func frames(of stack: Int, indentation: String = "  ") -> String {
         let indices = report.stacks[stack]
         var text = ""
         var folded = 0
         func flush() {
             guard folded > 0 else { return }
-            let note = "… " + counted(folded, "frame that only passes on the call", "frames that only pass on the call")
+            let note = "… " + counted(folded, "runtime frame", "runtime frames")
             text += indentation + "     " + terminal.style(note, .faint) + "\n"
             folded = 0
         }
@@ -65,38 +106,44 @@ extension ReportView {
         let name = frame.function ?? image.map { "\($0)+\(frame.offset)" } ?? frame.offset
         var notes: [String] = []
         if let file = frame.file {
-            notes.append(fileName(file) + (frame.line.map { ":\($0)" } ?? ""))
+            notes.append(sourcePlace(file, frame.line))
         } else if frame.function != nil, let image {
             notes.append(image)
         }
         if frame.isInlined == true { notes.append("inlined") }
-        if frame.kind == .asyncCaller { notes.append("awaits") }
-        let mark = frame.isInApp ? ">" : " "
+        if frame.kind == .asyncCaller { notes.append("async caller") }
+        let isInApp = frame.isInApp && !frame.isOfMonitor
+        let mark = isInApp ? ">" : " "
         let prefix = "\(mark) \(String(number).padded(to: 2, .right)) "
         let note = notes.isEmpty ? "" : "  " + notes.joined(separator: ", ").printable
         let room = (terminal.width ?? .max) - 2 - prefix.columns - note.columns
         let shown = name.printable.truncated(to: max(room, 20))
-        return frame.isInApp
+        return isInApp
             ? terminal.style(prefix + shown, .bold) + terminal.style(note, .cyan)
             : terminal.style(prefix + shown + note, .faint)
     }
 
+    /// How a stack was captured, in words.
+    private static let methods: [StallReport.CaptureMethod: String] = [
+        .read: "read from /proc", .ptrace: "stopped with ptrace", .signal: "copied by a signal handler",
+    ]
+
     private func heading(_ title: String, _ samples: [StallReport.Sample]) -> String {
-        let times = samples.prefix(8).map(\.atMilliseconds.duration).joined(separator: ", ")
-        let more = samples.count > 8 ? ", and \(samples.count - 8) more" : ""
-        var text = terminal.style("\(title) at \(times)\(more)", .bold)
+        var text = "\(title) at \(list(samples.map(\.atMilliseconds)))"
         if let first = samples.first {
-            let words = [first.threadState?.rawValue, first.method?.rawValue].compactMap(\.self)
-            if !words.isEmpty { text += terminal.style("  \(words.joined(separator: ", "))".printable, .faint) }
-            if !first.isComplete { text += "  not complete\(first.reason.map { ": \($0.printable)" } ?? "")" }
+            let method = first.method.map { Self.methods[$0] ?? $0.rawValue }
+            let words = [first.threadState?.rawValue, method].compactMap(\.self)
+            if !words.isEmpty { text += " (\(words.joined(separator: ", ")))" }
+            if !first.isComplete { text += "; incomplete\(first.reason.map { ": \($0)" } ?? "")" }
         }
-        return text + "\n"
+        return paragraph(text, .bold)
     }
 }
 
-extension String {
-    /// ``printable``, line by line.
-    fileprivate var printableLines: String {
-        split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable }.joined(separator: "\n")
+extension StallReport.Frame {
+    /// Whether the function is one of StallWatch's own modules, which are linked into the app.
+    fileprivate var isOfMonitor: Bool {
+        ["$s10StallWatch", "$s12StallReports", "$s12StackCapture", "$s12StallSymbols", "$s12LinuxSupport"]
+            .contains { symbol?.hasPrefix($0) == true }
     }
 }

@@ -1,15 +1,15 @@
 import StallReports
 
-/// A report as a person wants to read it.
+/// A report as text.
 struct ReportView {
     let report: StallReport
     let origin: ReportOrigin
     let terminal: Terminal
-    /// Whether frames that only pass a call on are shown too.
+    /// Whether runtime frames are shown too.
     var showsAllFrames = false
     /// Whether the other threads' stacks are shown too.
     var showsThreads = false
-    /// Whether lines of the source files are shown, where these are there.
+    /// Whether source lines are shown, if the source file is found.
     var showsSource = true
 
     /// How wide a bar is.
@@ -20,24 +20,38 @@ struct ReportView {
         var parts = [headline, split, lockChain, stacks]
         if showsSource { parts.append(source) }
         if showsThreads { parts.append(otherThreads) }
-        parts.append(facts)
+        parts += [facts, next]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
-    // MARK: - What and why
+    // MARK: - Sentence and cause
 
     private var headline: String {
-        var lines = terminal.style(report.summary.printable, .bold) + "\n"
+        var lines = paragraph(sentence, .bold)
         if let cause = report.cause {
-            let kind = terminal.style(cause.kind.rawValue.printable, .yellow)
-            lines += "\(kind) (\(cause.confidence.rawValue.printable)): \(cause.summary.printable)\n"
+            lines += paragraph("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)", .yellow)
         }
         if report.state == .ongoing {
-            lines += "It still lasted when this was written.\n"
+            lines += paragraph("It was still going on when this report was written.")
         } else if report.state == .abandoned {
-            lines += "Nobody saw its end: the process died, or the monitor was stopped.\n"
+            lines += paragraph("Its end was not observed: the process died, or the monitor was stopped.")
         }
         return lines
+    }
+
+    /// The report's summary with durations as elsewhere in this view.
+    private var sentence: String {
+        let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
+        let place = report.culprit.map { " in \($0.function)" } ?? ""
+        let callout = report.callout.map { " (\($0.rawValue))" } ?? ""
+        return "\(report.loop.label) \(verb) \(report.durationMilliseconds.duration)\(place)\(callout)"
+    }
+
+    /// The text with a line feed, in lines that fit the terminal.
+    func paragraph(_ text: String, indentation: String = "  ", _ style: Terminal.Style? = nil) -> String {
+        text.printable.wrapped(to: terminal.width, indentation: indentation).split(separator: "\n").map { line in
+            (style.map { terminal.style(String(line), $0) } ?? String(line)) + "\n"
+        }.joined()
     }
 
     private var split: String {
@@ -55,13 +69,16 @@ struct ReportView {
             terminal.style(String(repeating: part.3, count: width), part.2)
         }.joined()
         let legend = parts.map { name, milliseconds, style, character in
-            let percent = Int((milliseconds / total * 100).rounded())
-            return "\(terminal.style(String(character), style)) \(name) \(milliseconds.duration) (\(percent) %)"
-        }.joined(separator: "  ")
-        return "  \(bar)\n  \(legend)\n"
+            let text = " \(name) \(milliseconds.duration) (\(Int((milliseconds / total * 100).rounded())) %)"
+            return (columns: text.columns + 1, text: terminal.style(String(character), style) + text)
+        }
+        let isOneLine = legend.reduce(0) { $0 + $1.columns + 2 } <= terminal.width ?? .max
+        return "  \(bar)\n  \(legend.map(\.text).joined(separator: isOneLine ? "  " : "\n  "))\n"
     }
 
-    /// `width` cells shared out by `shares`, which add up to 1: whatever is there has one at least.
+    /// Distributes `width` cells by `shares`, which add up to 1.
+    ///
+    /// A share that is not zero gets at least one cell.
     static func shares(_ shares: [Double], of width: Int) -> [Int] {
         var cells = shares.map { $0 > 0.001 ? max(Int(($0 * Double(width)).rounded()), 1) : 0 }
         while let largest = cells.indices.max(by: { cells[$0] < cells[$1] }) {
@@ -72,7 +89,7 @@ struct ReportView {
         return cells
     }
 
-    // MARK: - Where it was written down
+    // MARK: - Facts
 
     private var facts: String {
         let process = report.process
@@ -92,6 +109,33 @@ struct ReportView {
             rows.append(("repeats", "\(counted(report.repeats, "stall", "stalls")) like it since the report before"))
         }
         rows.append(("report", "\(report.id), \(origin)"))
-        return rows.map { terminal.style($0.padded(to: 12), .faint) + $1.printable + "\n" }.joined()
+        let indentation = String(repeating: " ", count: 12)
+        return rows.map { name, value in
+            let text = paragraph(name.padded(to: 12) + value, indentation: indentation)
+            return terminal.style(String(text.prefix(12)), .faint) + text.dropFirst(12)
+        }.joined()
+    }
+
+    /// A command for the next step.
+    private var next: String {
+        let path = origin.path == "-" ? "REPORTS" : origin.path.directory
+        let isUnnamed = report.frames.contains { $0.isInApp && $0.function == nil }
+        let command: String
+        if isUnnamed {
+            command = "stallwatch symbolicate \(path) --in-place  (some functions have no name)"
+        } else if let fingerprint = report.fingerprint {
+            command = "stallwatch tree \(path) --fingerprint \(fingerprint.prefix(8))  (all stalls like this one)"
+        } else {
+            command = "stallwatch top \(path)  (the stalls that cost most)"
+        }
+        return paragraph("Next: " + command, indentation: "      ", .faint)
+    }
+}
+
+extension String {
+    /// The directory of a file's path; `.` for a bare name.
+    fileprivate var directory: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
     }
 }

@@ -1,12 +1,12 @@
 import StallReports
 
-/// The stacks of many stalls merged by function, each with the stalled time that it stands for.
+/// The stacks of many stalls, merged by function and weighted by stalled time.
 struct CallTree {
-    /// What stands at the top.
+    /// The functions at the top.
     enum Direction: String, CaseIterable {
-        /// The threads' first functions, with what they called below.
+        /// The threads' first functions, with their callees below.
         case topDown = "top-down"
-        /// The functions that the time was spent in, with their callers below.
+        /// The functions where the time was spent, with their callers below.
         case bottomUp = "bottom-up"
     }
 
@@ -22,14 +22,16 @@ struct CallTree {
         var own: Int
         /// How many stalls' stacks come through here.
         var stalls: Int
+        /// The line in the function's file, if all stacks have the same one here.
+        var line: Int?
         /// The node's children, largest first; only in a finished tree.
         var children: [Int]
         fileprivate var lastStall: Int
     }
 
     let direction: Direction
-    /// Whether functions that only pass a call on are left out.
-    let leavesOutPlumbing: Bool
+    /// Whether runtime frames are left out.
+    let leavesOutRuntimeFrames: Bool
     private(set) var table = StackTable()
     private(set) var nodes: [Node] = []
     /// The nodes at the top, largest first; only in a finished tree.
@@ -45,17 +47,17 @@ struct CallTree {
         var function: Int
     }
 
-    init(_ direction: Direction, leavesOutPlumbing: Bool = false) {
+    init(_ direction: Direction, leavesOutRuntimeFrames: Bool = false) {
         self.direction = direction
-        self.leavesOutPlumbing = leavesOutPlumbing
+        self.leavesOutRuntimeFrames = leavesOutRuntimeFrames
     }
 
-    /// Takes in a report's stacks.
+    /// Adds a report's stacks.
     mutating func add(_ report: StallReport) {
         stalls += 1
         for share in table.add(report) {
             microseconds += share.microseconds
-            add(functions(of: share.node), share.microseconds)
+            add(calls(of: share.node), share.microseconds)
         }
     }
 
@@ -65,7 +67,7 @@ struct CallTree {
         for (index, node) in nodes.enumerated() {
             if let parent = node.parent { tree.nodes[parent].children.append(index) } else { tree.roots.append(index) }
         }
-        // Equal ones stand in the order of their names, so that a tree does not depend on the order of the files.
+        // Ties are sorted by name, so that the tree does not depend on the order of the files.
         func comesFirst(_ left: Int, _ right: Int) -> Bool {
             guard nodes[left].total == nodes[right].total else { return nodes[left].total > nodes[right].total }
             return table.functions[nodes[left].function].name < table.functions[nodes[right].function].name
@@ -77,30 +79,38 @@ struct CallTree {
 
     /// The functions of a stack from the tree's top downwards, a function that calls itself only once.
     ///
-    /// Recursion by itself would make one chain of a stack for each depth that it was seen in.
-    private func functions(of node: Int) -> [Int] {
-        let frames = table.path(of: node)
-        let all = frames.map { table.frames[$0].function }
-        let shown = leavesOutPlumbing ? all.filter { !table.functions[$0].isRuntimeFrame } : all
+    /// Otherwise recursion would give a chain for each depth that was sampled.
+    private func calls(of node: Int) -> [Call] {
+        let all = table.path(of: node).map { Call(function: table.frames[$0].function, line: table.frames[$0].line) }
+        let shown = leavesOutRuntimeFrames ? all.filter { !table.functions[$0.function].isRuntimeFrame } : all
         // A stack of nothing else is still shown.
-        var functions: [Int] = []
-        for function in shown.isEmpty ? all : shown where functions.last != function { functions.append(function) }
-        return direction == .topDown ? functions.reversed() : functions
+        var calls: [Call] = []
+        for call in shown.isEmpty ? all : shown where calls.last?.function != call.function { calls.append(call) }
+        return direction == .topDown ? calls.reversed() : calls
     }
 
-    private mutating func add(_ functions: [Int], _ share: Int) {
+    /// A function on a stack, and the line that it was at.
+    private struct Call {
+        var function: Int
+        var line: Int?
+    }
+
+    private mutating func add(_ calls: [Call], _ share: Int) {
         var parent: Int?
-        for function in functions {
-            let key = Key(parent: parent, function: function)
+        for call in calls {
+            let key = Key(parent: parent, function: call.function)
             let index = indices[key] ?? nodes.count
             if index == nodes.count {
                 indices[key] = index
                 nodes.append(
                     Node(
-                        function: function, parent: parent, total: 0, own: 0, stalls: 0, children: [], lastStall: 0
+                        function: call.function, parent: parent, total: 0, own: 0, stalls: 0, line: call.line,
+                        children: [],
+                        lastStall: 0
                     )
                 )
             }
+            if nodes[index].line != call.line { nodes[index].line = nil }
             nodes[index].total += share
             if nodes[index].lastStall != stalls {
                 nodes[index].lastStall = stalls

@@ -1,18 +1,20 @@
 /// A call tree as lines of text.
 ///
-/// A function that only one other calls stands right below it, so that the indentation shows where ways part and not how
-/// deep they are: stacks of thirty frames stay within the width of a terminal.
+/// A function with one caller stands right below it, so the indentation shows branches and not depth: stacks of thirty
+/// frames fit the terminal.
 struct CallTreeText {
     /// One function.
     struct Line: Equatable {
         /// Stalled time in microseconds; `nil` where it is that of the line above.
         var microseconds: Int?
-        /// What leads to the name: `│  ├─ `.
+        /// The text before the name: `│  ├─ `.
         var indentation: String
         var name: String
         /// The name of the image.
         var image: String?
         var isInApp: Bool
+        /// The file's name and the line, if they are known.
+        var place: String?
     }
 
     /// The lines, from the top.
@@ -35,18 +37,18 @@ struct CallTreeText {
         for root in shown { append(root) }
     }
 
-    /// The least stalled time that is shown: what rounds up to the percentage, and something at all.
+    /// The least stalled time that is shown: the percentage, rounded up, and at least 1.
     static func minimum(of tree: CallTree, percent: Double) -> Int {
         max(Int((Double(tree.microseconds) * percent / 100).rounded(.up)), 1)
     }
 
-    /// Walks with a list of its own: a stack may be deeper than the thread's own stack allows.
+    /// Walks with an explicit list, because a stack may be deeper than recursion allows.
     private mutating func append(_ root: Int) {
         var waiting = [(node: root, first: "", rest: "")]
         while let (node, first, rest) = waiting.popLast() {
             var chain = [node]
             var children = shownChildren(of: node)
-            // A chain goes on as long as nothing parts from it, neither another way nor a stack's end.
+            // A chain continues until it branches or a stack ends.
             while children.count == 1, tree.nodes[children[0]].total == tree.nodes[node].total {
                 chain.append(children[0])
                 children = shownChildren(of: children[0])
@@ -57,7 +59,8 @@ struct CallTreeText {
                     Line(
                         microseconds: place == 0 ? tree.nodes[link].total : nil,
                         indentation: place == 0 ? first : rest, name: function.name, image: function.image,
-                        isInApp: function.isInApp
+                        isInApp: function.isInApp,
+                        place: function.file.map { sourcePlace($0, tree.nodes[link].line) }
                     )
                 )
             }
@@ -70,5 +73,21 @@ struct CallTreeText {
 
     private func shownChildren(of node: Int) -> [Int] {
         tree.nodes[node].children.filter { tree.nodes[$0].total >= minimum }
+    }
+}
+
+extension CallTreeText.Line {
+    /// The line: the share of `all` microseconds, the time, and the function with its place.
+    func text(of all: Int, for terminal: Terminal) -> String {
+        let percent = microseconds.map { (Double($0) / Double(max(all, 1)) * 100).fixed(1) + " %" } ?? ""
+        let time = microseconds.map { (Double($0) / 1_000).duration } ?? ""
+        let begin = "\(percent.padded(to: 7, .right))  \(time.padded(to: 10, .right))  \(indentation)"
+        let room = terminal.width.map { max($0 - begin.columns, 0) } ?? .max
+        let name = name.printable.truncated(to: room)
+        var text = begin + (isInApp ? terminal.style(name, .bold) : name)
+        if let note = (place ?? image).map({ "  \($0.printable)" }), name.columns + note.columns <= room {
+            text += terminal.style(note, .faint)
+        }
+        return text + "\n"
     }
 }

@@ -2,8 +2,7 @@ import StallReports
 
 /// The stacks of many reports as one tree, in which each function, frame and stack is kept once.
 ///
-/// What is the same in two reports is found by what it is and not by where the process had it in memory, so that
-/// stalls of several runs and of several versions come together.
+/// Items are equal by content and not by address in memory, so stalls of several runs and versions are merged.
 struct StackTable {
     /// An ELF file.
     struct Image: Hashable {
@@ -12,9 +11,9 @@ struct StackTable {
         var buildID: String?
     }
 
-    /// A function, or a place that has no name.
+    /// A function, or a place without a name.
     ///
-    /// Told apart by its name and its image's name.
+    /// Identified by its name and its image's name.
     struct Function: Hashable {
         /// As it was written; `image+0xoffset` for a place without a name.
         var name: String
@@ -26,7 +25,7 @@ struct StackTable {
         var file: String?
         /// Whether it is the app's own.
         var isInApp: Bool
-        /// Whether it only passes a call on.
+        /// Whether it is a runtime frame, which only passes a call on.
         var isRuntimeFrame: Bool
     }
 
@@ -41,9 +40,9 @@ struct StackTable {
         /// From 1.
         var line: Int?
         var column: Int?
-        /// How many functions it was inlined through into one that has the address for its own; 0 for that one.
+        /// The depth of inlining at this address; 0 for the function that owns it.
         var inlineDepth: Int
-        /// Whether it is an async function that waits for the one it called, and is not on the thread's stack.
+        /// Whether it is an async function that awaits the one before it, and is not on the thread's stack.
         var isAsyncCaller: Bool
 
         /// Whether the function was inlined into the caller's frame, which has the same address.
@@ -67,7 +66,7 @@ struct StackTable {
     private var frameIndices: [Frame: Int] = [:]
     private var nodeIndices: [Node: Int] = [:]
 
-    /// A report's frame, in the part of its stack that tells how deep it was inlined.
+    /// A report's frame with its inlining depth in one stack.
     private struct KnownFrame: Hashable {
         var index: Int
         var inlineDepth: Int
@@ -78,12 +77,14 @@ struct StackTable {
         var image: String?
     }
 
-    /// The name of the frame that stands for time without a stack.
+    /// The name of the frame for time without a stack.
     static let noStack = "[no stack]"
     /// The name of the outermost frame of a stack that does not reach to the thread's first function.
     static let incomplete = "[incomplete stack]"
 
-    /// Takes in a report's stacks, and returns its shares with the node that each one ends in.
+    /// Adds a report's stacks.
+    ///
+    /// Returns its shares, each with the innermost node of its stack.
     mutating func add(_ report: StallReport) -> [(node: Int, microseconds: Int)] {
         let shares = StallWeights.shares(of: report)
         var known: [Int?: Int] = [:]
@@ -98,7 +99,7 @@ struct StackTable {
         }
     }
 
-    /// Takes in one stack of a report; returns its innermost frame's node.
+    /// Adds one stack of a report; returns the node of its innermost frame.
     mutating func add(stack: Int, of report: StallReport) -> Int {
         var frames: [KnownFrame: Int] = [:]
         return add(stack, isComplete: true, of: report, &frames)
@@ -115,7 +116,7 @@ struct StackTable {
         return path
     }
 
-    /// How many frames a stack has.
+    /// The number of frames of a stack.
     func depth(of node: Int) -> Int {
         var depth = 0
         var next: Int? = node
@@ -164,7 +165,7 @@ struct StackTable {
         )
     }
 
-    /// A frame that is in no program and only says something.
+    /// A frame that stands for a remark instead of code.
     private mutating func marker(_ name: String) -> Int {
         let function = Function(name: name, isInApp: false, isRuntimeFrame: false)
         return insert(Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))

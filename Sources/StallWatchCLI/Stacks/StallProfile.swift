@@ -1,6 +1,6 @@
 import StallReports
 
-/// The stalls of many reports in the form that every profile format is made of.
+/// The stalls of many reports, as the source of every profile format.
 struct StallProfile {
     /// A watched loop of a program.
     struct Loop: Hashable {
@@ -18,9 +18,9 @@ struct StallProfile {
         var loop: Int
         var startedAt: Timestamp
         var microseconds: Int
-        /// What kind of lateness it was.
+        /// The report's kind.
         var kind: String
-        /// What the time went to.
+        /// The report's cause.
         var cause: String
         /// Shares of ``microseconds``, each with a node of the table.
         var shares: [(node: Int, microseconds: Int)]
@@ -34,7 +34,7 @@ struct StallProfile {
     /// Stalled time of all stalls.
     var microseconds: Int { stalls.reduce(0) { $0 + $1.microseconds } }
 
-    /// Takes in a report.
+    /// Adds a report.
     mutating func add(_ report: StallReport) {
         let loop = Loop(
             process: report.process.name, pid: report.process.pid, label: report.loop.label,

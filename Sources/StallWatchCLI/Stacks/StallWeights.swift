@@ -1,27 +1,26 @@
 import StallReports
 
-/// How a stall's time is shared among its samples.
+/// Divides a stall's time among its samples.
 ///
-/// Samples are few and not evenly spread, so a count of them says little. Each moment of a stall, from the beginning of its
-/// turn to its end, counts for the sample that was taken nearest to it. So the shares of one stall always add up to its
-/// duration, to the microsecond, and the shares of many stalls to their stalled time.
+/// Samples are few and unevenly spaced, so counting them says little. Each moment of a stall, from the start of its turn to
+/// its end, counts for the nearest sample. The shares of a stall add up to its duration, to the microsecond.
 ///
-/// - The first sample is taken at the threshold and also stands for the time before it: nobody looked then.
+/// - The first sample is taken at the threshold and also stands for the time before it, which has no samples.
 /// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) counts only where there is no other.
 /// - A sample of a pool is divided among the pool's workers, each as much as the others.
-/// - Time that no stack is known for keeps its share, without a stack: leaving it out would make the others look larger.
+/// - Time without a stack keeps its share: leaving it out would make the other shares larger.
 enum StallWeights {
-    /// A part of a stall's time, and the stack that stands for it.
+    /// A part of a stall's time, with its stack.
     struct Share: Equatable {
         /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
         var stack: Int?
         /// Whether the stack reaches to the thread's first function.
         var isComplete: Bool
-        /// How much of the stall's time it is.
+        /// The part of the stall's time.
         var microseconds: Int
     }
 
-    /// The longest duration that is reckoned with, in microseconds: 115 days.
+    /// The longest duration that is counted, in microseconds: 115 days.
     ///
     /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
     static let maximumMicroseconds = 10_000_000_000_000
@@ -61,7 +60,7 @@ enum StallWeights {
         var given = 0
         return groups.flatMap { group in
             done += group.threads.count
-            // Of the running sum, so that what rounding takes from one worker the next one gets.
+            // From the running sum, so that rounding errors do not add up.
             let upToHere = microseconds / workers * done + microseconds % workers * done / workers
             defer { given = upToHere }
             return share(group.stack, true, upToHere - given)

@@ -1,6 +1,6 @@
 import StallReports
 
-/// The images whose frames are still without names, or the app's without lines.
+/// The images with frames that lack names, or lines in the app's own code.
 struct MissingImages: Encodable {
     private(set) var reports = 0
     /// Frames that are in a stack.
@@ -13,7 +13,7 @@ struct MissingImages: Encodable {
         var buildID: String?
     }
 
-    /// An image with what is missing of it.
+    /// An image and what it lacks.
     struct Missing: Encodable, Sendable, Equatable {
         let image: String
         let path: String
@@ -25,7 +25,7 @@ struct MissingImages: Encodable {
         var reason: String?
     }
 
-    /// Those of which most is missing first.
+    /// Sorted by missing names, then by missing lines.
     var images: [Missing] {
         known.values.sorted {
             if $0.unnamedFrames != $1.unnamedFrames { return $0.unnamedFrames > $1.unnamedFrames }
@@ -61,7 +61,7 @@ struct MissingImages: Encodable {
         try container.encode(images, forKey: .images)
     }
 
-    /// The list for people.
+    /// The text.
     func text(for terminal: Terminal) -> String {
         let share = frames == 0 ? "" : ", \(named) of \(counted(frames, "frame has", "frames have")) a name"
         let summary = "\(counted(reports, "report", "reports"))\(share).\n"
@@ -76,6 +76,6 @@ struct MissingImages: Encodable {
                 image.reason ?? "-",
             ])
         }
-        return "Not all could be found:\n\n\(table.text(for: terminal))\n\(summary)"
+        return "Some names or lines were not found:\n\n\(table.text(for: terminal))\n\(summary)"
     }
 }

@@ -1,20 +1,20 @@
 import LinuxSupport
 import Glibc
 
-/// Finds the reports in a directory that are new or have changed.
+/// Finds the new and changed reports in a directory.
 ///
-/// By looking, not by inotify(7), which knows nothing of changes that another machine makes on a shared file system. A report
-/// that is written or replaced changes its directory's time, so while nothing happens one stat(2) a look is all.
+/// Polls instead of using inotify(7), which does not see changes by other machines on a shared file system. Writing or
+/// replacing a report changes the directory's time, so an idle poll costs one stat(2).
 struct DirectoryWatch {
-    /// A report's file as it was when it was read last.
+    /// A report's file as of the last read.
     private struct Seen {
         var changedAt: Int
         var size: Int
         var identity: [UInt64]
     }
 
-    /// File systems note times in steps of the kernel's clock tick, 10 ms at most: for that long after a look the
-    /// directory may change again under the same time.
+    /// File times advance with the kernel's clock tick, at most 10 ms: within that time after a poll, the directory may
+    /// change again without a new time.
     private static let clockStep = 20_000_000
 
     let path: String
@@ -31,7 +31,7 @@ struct DirectoryWatch {
 
     /// The paths of reports that are new or have changed since the last call, by name and so by time.
     ///
-    /// A directory that has vanished has none; it may come back.
+    /// A directory that has vanished has none; it may reappear.
     mutating func changes() -> [String] {
         guard let status = FileStatus(path: path), status.isDirectory else {
             lookedAt = nil

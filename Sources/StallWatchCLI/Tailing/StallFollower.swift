@@ -1,47 +1,47 @@
 import StallReports
 
-/// Follows stalls from report to report: what happens to each is told once.
+/// Follows stalls from report to report and returns each event once.
 struct StallFollower {
-    /// What happened to a stall.
+    /// An event of a stall.
     enum Event: String, Encodable, Sendable {
-        /// It lasts.
+        /// The stall is going on.
         case began
-        /// It is over.
+        /// The stall has ended.
         case ended
-        /// Its monitor was stopped, or it was found open by the next one.
+        /// Its end was not observed: the monitor stopped, or the next monitor found the report open.
         case abandoned
-        /// Its process is gone, and nobody has said so in the report.
+        /// Its process is gone, and the report still says ongoing.
         case died
     }
 
-    /// Stalls that last, by id.
+    /// Ongoing stalls, by id.
     private(set) var ongoing: [String: ReportSummary] = [:]
-    /// Those that were told of, so that a report that is only rewritten (with names) is not told of again.
-    private var told: [String: Event] = [:]
-    /// Ids that are remembered: past it, all but the ongoing ones are forgotten.
-    private static let maximumTold = 100_000
+    /// The last event of each stall, so that a report that is only rewritten (with names) gives no new event.
+    private var reported: [String: Event] = [:]
+    /// The most ids in memory; over it, all but the ongoing ones are dropped.
+    private static let maximumReported = 100_000
 
-    /// Takes what was there before it began: of that, only stalls that last are told.
-    mutating func skip(_ report: ReportSummary) { told[report.id] = Self.event(of: report) }
+    /// Records a report that existed before the start, without an event.
+    mutating func skip(_ report: ReportSummary) { reported[report.id] = Self.event(of: report) }
 
-    /// What a new or changed report tells; `nil` for nothing new.
+    /// Returns the event of a new or changed report; `nil` for none.
     mutating func take(_ report: ReportSummary) -> Event? {
         let event = Self.event(of: report)
-        // A process that only looked dead (in another pid namespace) may go on, but it is not told to have died again.
-        if event == .began, told[report.id] == .died { return nil }
+        // A process that only looked dead (in another pid namespace) may continue; it is not reported twice.
+        if event == .began, reported[report.id] == .died { return nil }
         ongoing[report.id] = event == .began ? report : nil
-        guard told[report.id] != event else { return nil }
-        if told.count > Self.maximumTold { told = told.filter { ongoing[$0.key] != nil } }
-        told[report.id] = event
+        guard reported[report.id] != event else { return nil }
+        if reported.count > Self.maximumReported { reported = reported.filter { ongoing[$0.key] != nil } }
+        reported[report.id] = event
         return event
     }
 
-    /// Those ongoing stalls whose processes are gone.
+    /// Returns the ongoing stalls whose processes are gone.
     mutating func dead(isGone: (ReportSummary) -> Bool) -> [ReportSummary] {
         let dead = ongoing.values.filter(isGone).sorted { $0.startedAt < $1.startedAt }
         for report in dead {
             ongoing[report.id] = nil
-            told[report.id] = .died
+            reported[report.id] = .died
         }
         return dead
     }

@@ -1,6 +1,6 @@
 import StallReports
 
-/// Prints what happens to stalls: a line each, and on a terminal one more that is updated in place.
+/// Prints a line per event and, on a terminal, a status line that is updated in place.
 final class TailPrinter {
     /// To the line's beginning, and clear to its end (ECMA-48).
     private static let rewind = "\r\u{1b}[K"
@@ -16,7 +16,7 @@ final class TailPrinter {
         self.write = write
     }
 
-    func tell(_ event: StallFollower.Event, _ report: ReportSummary) throws {
+    func print(_ event: StallFollower.Event, _ report: ReportSummary) throws {
         if isJSON {
             let line = try JSONOutput.bytes(TailEvent(event: event, report: .init(report)), isIndented: false)
             return try write(String(decoding: line, as: UTF8.self))
@@ -25,7 +25,7 @@ final class TailPrinter {
         try write(line(event, report) + "\n")
     }
 
-    /// Says how long the stalls take that still last.
+    /// Updates the status line: how long the ongoing stalls have lasted.
     func showOngoing(_ reports: [ReportSummary], now: Int = wallClock()) throws {
         guard terminal.isTerminal, !isJSON else { return }
         guard let oldest = reports.first else { return try clear() }
@@ -39,7 +39,7 @@ final class TailPrinter {
         try write(Self.rewind + terminal.style(line, .red))
     }
 
-    /// Takes the line away that is updated in place.
+    /// Clears the status line.
     func clear() throws {
         guard !statusLine.isEmpty else { return }
         statusLine = ""
@@ -52,13 +52,13 @@ final class TailPrinter {
             switch event {
             case .began: ("stalls, \(duration) so far", .red)
             case .ended: ("stalled for \(duration)", .yellow)
-            case .abandoned: ("was given up after \(duration)", .magenta)
-            case .died: ("ended with its process, after \(duration)", .magenta)
+            case .abandoned: ("end not observed, after \(duration)", .magenta)
+            case .died: ("process died, after \(duration)", .magenta)
             }
         var rest = report.cause.map { "  \($0.rawValue)" } ?? ""
         if let culprit = report.culprit {
             rest += "  \(culprit.function)"
-            if let file = culprit.file { rest += "  \(fileName(file))" + (culprit.line.map { ":\($0)" } ?? "") }
+            if let file = culprit.file { rest += "  \(sourcePlace(file, culprit.line))" }
         }
         if report.repeats > 0 { rest += "  +\(report.repeats) like it" }
         let head = "\(report.startedAt.timeOfDay)  \(report.loop.printable.padded(to: 10))  "
@@ -76,43 +76,5 @@ extension Timestamp {
         let text = description
         guard let t = text.firstIndex(of: "T") else { return text }
         return String(text[text.index(after: t)...].prefix(8))
-    }
-}
-
-/// What `tail --json` prints for an event.
-struct TailEvent: Encodable {
-    let event: StallFollower.Event
-    let report: Report
-
-    struct Report: Encodable {
-        let id: String
-        let kind: String
-        let state: String
-        let startedAt: Timestamp
-        let durationMilliseconds: Double
-        let loop: String
-        let cause: String?
-        let culprit: TopReport.Culprit?
-        let fingerprint: String?
-        let repeats: Int
-        let process: String
-        let pid: Int32
-
-        init(_ report: ReportSummary) {
-            id = report.id
-            kind = report.kind.rawValue
-            state = report.state.rawValue
-            startedAt = report.startedAt
-            durationMilliseconds = report.durationMilliseconds
-            loop = report.loop
-            cause = report.cause?.rawValue
-            culprit = report.culprit.map {
-                TopReport.Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
-            }
-            fingerprint = report.fingerprint
-            repeats = report.repeats
-            process = report.process.name
-            pid = report.process.pid
-        }
     }
 }

@@ -5,13 +5,13 @@ import Testing
 
 @testable import StallWatchCLI
 
-/// What every command does with input that is none.
+/// Unreadable, missing and broken input, for every command.
 @Suite struct BadInputTests {
     /// Commands that read reports, up to the paths.
     private static let readers = [["show"], ["top"], ["symbolicate"], ["top", "--json"], ["show", "--json"]]
 
     @Test(arguments: readers + [["validate"], ["stats"], ["tail"]])
-    func aPathThatIsNotThere(command: [String]) throws {
+    func aMissingPathIsNamed(command: [String]) throws {
         let result = try Tool.run(command + ["nowhere"], in: try TemporaryDirectory())
         #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
         #expect(result.output == "")
@@ -19,14 +19,14 @@ import Testing
     }
 
     @Test(arguments: readers + [["validate"]])
-    func aDirectoryWithoutReports(command: [String]) throws {
+    func aDirectoryWithoutReportsIsAnError(command: [String]) throws {
         let scratch = try TemporaryDirectory()
         try scratch.write("package.json", "{}")
         let result = try Tool.run(command + ["."], in: scratch)
         #expect(
             result.errors == """
-                Error: There is no report: a directory has them in files stall-*.json and *.ndjson; name the one that the \
-                monitor writes to.
+                Error: No report found. In a directory, reports are files named stall-*.json or *.ndjson: name the directory that \
+                the monitor writes to.
 
                 """
         )
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: readers)
-    func aBrokenFileAmongGoodOnesIsNamedAndPassedOver(command: [String]) throws {
+    func aBrokenFileIsNamedAndSkipped(command: [String]) throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2)])
         try scratch.write("stall-broken.json", String(ReportFixture().json.prefix(100)))
@@ -45,7 +45,7 @@ import Testing
         #expect(lines.count { $0.hasPrefix("Skipped ./stall-broken.json: ") } == 1)
         #expect(lines.count { $0.hasPrefix("Skipped ./stall-rubbish.json: ") } == 1)
         #expect(lines.contains("2 reports were skipped, 2 read."))
-        #expect(result.output.contains("01936c1e") || result.output.contains("9f2c41d07a3be815"))
+        #expect(result.output.contains("01936c1e") || result.output.contains("9f2c41d0"))
         #expect(result.status == 0)
 
         let strict = try Tool.run(command + [".", "--strict"], in: scratch)
@@ -54,16 +54,16 @@ import Testing
     }
 
     @Test(arguments: readers)
-    func nothingButBrokenFiles(command: [String]) throws {
+    func onlyBrokenFilesIsAnError(command: [String]) throws {
         let scratch = try TemporaryDirectory()
         try scratch.write("stall-1.json", "{")
         let result = try Tool.run(command + ["."], in: scratch)
-        #expect(result.errors.hasSuffix("1 report was skipped, 0 read.\nError: There is no report that can be read.\n"))
+        #expect(result.errors.hasSuffix("1 report was skipped, 0 read.\nError: No report could be read.\n"))
         #expect(result.output == "")
         #expect(result.status == 65)
     }
 
-    @Test func whyAReportIsPassedOver() throws {
+    @Test func eachSkippedReportHasAReason() throws {
         let scratch = try TemporaryDirectory()
         let good = ReportFixture().json
         for (name, text, reason) in [
@@ -71,16 +71,19 @@ import Testing
                 "newer", good.replacingOccurrences(of: "\"schemaVersion\": 1", with: "\"schemaVersion\": 2"),
                 "the report has schema version 2, and this version reads up to 1: use a newer StallWatch"
             ),
-            ("empty", "", "this is not a stall report: the document: an object is expected, at byte 0"),
-            ("list", "[]", "this is not a stall report: the document: an object is expected, at byte 0"),
-            ("other", "{\"a\": 1}", "this is not a stall report: schemaVersion is missing"),
+            ("empty", "", "this is not a stall report: $: not JSON: Unexpected end of file during JSON parse"),
+            (
+                "list", "[]",
+                "this is not a stall report: $: Expected to decode Dictionary<String, Any> but found an array instead"
+            ),
+            ("other", "{\"a\": 1}", "this is not a stall report: $: schemaVersion is missing"),
             (
                 "time", good.replacingOccurrences(of: "2026-11-21T08:00:00.123456Z", with: "noon"),
-                "this is not a stall report: .startedAt: \"noon\" is not a time like 2026-11-21T08:00:00.123456Z, at byte 126"
+                "this is not a stall report: $.startedAt: \"noon\" is not a time like 2026-11-21T08:00:00.123456Z"
             ),
             (
-                "latin", "{\"name\": \"\u{1}\"}",
-                "this is not a stall report: .name: a control character is in a string, at byte 10"
+                "control", good.replacingOccurrences(of: "\"ended\"", with: "\"\u{1}\""),
+                "this is not a stall report: $: not JSON: Unescaped control character around character 103"
             ),
         ] {
             let path = try scratch.write("\(name).json", text)
@@ -94,11 +97,11 @@ import Testing
         let result = try Tool.run(["top", huge])
         #expect(
             result.errors.hasPrefix(
-                "Skipped \(huge): it has 53687091200 bytes, and 16777216 is the most that is read\n")
+                "Skipped \(huge): it has 53687091200 bytes, and the limit is 16777216\n")
         )
     }
 
-    @Test func whatMayNotBeReadIsNamed() throws {
+    @Test func anUnreadableDirectoryIsNamed() throws {
         // Root may read everything.
         guard geteuid() != 0 else { return }
         let scratch = try TemporaryDirectory()
@@ -114,7 +117,7 @@ import Testing
         #expect(named.status == 77)
     }
 
-    /// Every complaint about the command line, whole.
+    /// The complete messages for wrong command lines.
     @Test func wrongUsage() throws {
         let expected = try String(
             contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/usage.txt"),
@@ -131,7 +134,7 @@ import Testing
 
     /// As under `| head -c 0`.
     @Test(arguments: [["top"], ["show"], ["validate"], ["symbolicate"], ["top", "--json"]])
-    func aReaderThatGoesAwayIsNoError(command: [String]) throws {
+    func aClosedPipeIsNotAnError(command: [String]) throws {
         let scratch = try TemporaryDirectory()
         try scratch.write((1...50).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0 + 10)") })
         let pipe = Pipe()
@@ -150,7 +153,7 @@ import Testing
         #expect(!text.contains("Error"))
     }
 
-    @Test func aFullDiskIsSaidSo() throws {
+    @Test func aFullDiskIsReported() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
         let process = try Tool.command(["top", scratch.path]).process()
@@ -165,7 +168,7 @@ import Testing
         #expect(process.terminationStatus == 74)
     }
 
-    /// What a report says is not obeyed by the terminal.
+    /// Control characters from a report do not reach the terminal.
     @Test func controlCharactersAreNotPrinted() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(function: "\\u001b[2Jclear", cause: "\\u009b31m")])

@@ -37,19 +37,19 @@ import Testing
 
     private let times = ["--base-time", "10h", "--new-time", "10h"]
 
-    @Test func whatHasChangedIsListedWorstFirst() throws {
+    @Test func changesAreListedWorstFirst() throws {
         let result = try Tool.run(["diff", "base", "new"] + times, in: try folders())
         #expect(
             result.output == """
-                change     stalls/h        stalled/h           median  cause  culprit  fingerprint
-                new            0.10            50 ms           500 ms  lock   inf()    ffffffffffffffff
-                worse   0.40 → 2.00  200 ms → 1.00 s  500 ms → 500 ms  lock   inc()    cccccccccccccccc
-                worse   0.40 → 0.40  200 ms → 400 ms  500 ms → 1.00 s  lock   inb()    bbbbbbbbbbbbbbbb
-                better  2.00 → 0.20  1.00 s → 100 ms  500 ms → 500 ms  lock   ind()    dddddddddddddddd
-                gone           0.10            50 ms           500 ms  lock   ine()    eeeeeeeeeeeeeeee
+                change  stalls     stalls/h        stalled/h           median  cause  culprit  fingerprint
+                new          1         0.10            50 ms           500 ms  lock   inf()    ffffffff
+                worse   4 → 20  0.40 → 2.00  200 ms → 1.00 s  500 ms → 500 ms  lock   inc()    cccccccc
+                worse    4 → 4  0.40 → 0.40  200 ms → 400 ms  500 ms → 1.00 s  lock   inb()    bbbbbbbb
+                better  20 → 2  2.00 → 0.20  1.00 s → 100 ms  500 ms → 500 ms  lock   ind()    dddddddd
+                gone         1         0.10            50 ms           500 ms  lock   ine()    eeeeeeee
 
                 1 new, 2 worse, 1 same, 1 better, 1 gone.
-                Monitored: 10 h 0 min before, 10 h 0 min now.
+                Before: 33 stalls, monitored 10 h 0 min. Now: 32 stalls, monitored 10 h 0 min.
 
                 """
         )
@@ -60,20 +60,20 @@ import Testing
     @Test(arguments: [
         ("new", 1, "Failed: 1 new.\n"), ("new,worse", 1, "Failed: 1 new, 2 worse.\n"), ("gone", 1, "Failed: 1 gone.\n"),
     ])
-    func continuousIntegrationIsTold(words: String, status: Int32, errors: String) throws {
+    func failOnSetsTheExitStatus(words: String, status: Int32, errors: String) throws {
         let result = try Tool.run(["diff", "base", "new", "--fail-on", words] + times, in: try folders())
         #expect(result.errors == errors)
         #expect(result.status == status)
     }
 
-    @Test func nothingHasChanged() throws {
+    @Test func equalSetsHaveNoChanges() throws {
         let result = try Tool.run(
             ["diff", "base", "base", "--fail-on", "new,worse,better,gone"], in: try folders())
         #expect(result.output.hasPrefix("0 new, 0 worse, 5 same, 0 better, 0 gone.\n"))
         #expect(result.status == 0)
     }
 
-    @Test func ratesAreOfMonitoredTime() throws {
+    @Test func ratesArePerMonitoredTime() throws {
         // Ten times as many in ten times the time is the same.
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "base/")
@@ -96,10 +96,10 @@ import Testing
         }
         #expect(try verdict() == "same")
         let text = try Tool.run(["diff", "base", "new"], in: scratch).output
-        #expect(text.hasSuffix("Monitored: 1 h 0 min by the statistics before, 10 h 0 min by the statistics now.\n"))
+        #expect(text.contains("Before: 1 stall, monitored 1 h 0 min by the statistics. Now: 10 stalls, "))
     }
 
-    @Test func aProgramThatNeverStalledIsASideToo() throws {
+    @Test func statisticsWithoutReportsAreASide() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "new/")
         try scratch.write(
@@ -107,5 +107,25 @@ import Testing
         let result = try Tool.run(["diff", "base", "new", "--fail-on", "new"], in: scratch)
         #expect(result.errors == "Failed: 1 new.\n")
         #expect(result.status == 1)
+    }
+
+    /// No report after a fix is a good result.
+    @Test func anEmptySideIsNoError() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1)], in: "base/")
+        try scratch.write("new/other.txt", "")
+        let result = try Tool.run(["diff", "base", "new", "--fail-on", "new,worse"], in: scratch)
+        #expect(result.output.contains("gone"))
+        #expect(
+            result.output.hasSuffix(
+                """
+                0 new, 0 worse, 0 same, 0 better, 1 gone.
+                Before: 1 stall, monitored at least 1 h 0 min by the reports. Now: 0 stalls, monitored for an unknown time.
+                Too little to compare: with fewer than 10 stalls, changes may be chance.
+
+                """))
+        #expect(result.errors == "")
+        #expect(result.status == 0)
+        #expect(try Tool.run(["diff", "base", "nowhere"], in: scratch).status == 66)
     }
 }

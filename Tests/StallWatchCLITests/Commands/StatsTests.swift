@@ -39,7 +39,7 @@ import Testing
                 idle  1 min 0 s      0  0.0 %       -       -         -       0      0.00     0 ms
                 main  1 h 0 min    200  1.0 %  < 2 ms  < 2 ms  < 500 ms       4      4.00   2.00 s
 
-                3 stalls in 2 files; held back: 3 repeated.
+                3 stalls in 2 files; suppressed: 3 repeated.
                 Reports that a sink missed: 1
                 Writes that failed: 1
                 The last write that failed: no space
@@ -68,7 +68,7 @@ import Testing
         let scratch = try TemporaryDirectory()
         try scratch.write("file", text)
         let result = try Tool.run(["stats", "file"], in: scratch)
-        #expect(result.errors == "Error: file: these are not the statistics of a monitor.\n")
+        #expect(result.errors == "Error: file: this is not a statistics file.\n")
         #expect(result.status == 65)
     }
 
@@ -78,7 +78,7 @@ import Testing
         let result = try Tool.run(["stats", "."], in: scratch)
         #expect(
             result.errors
-                == "Error: There are no statistics: name the file that the configuration's statisticsPath says.\n"
+                == "Error: No statistics found. Name the file that the configuration sets with statisticsPath.\n"
         )
         #expect(result.status == 66)
     }

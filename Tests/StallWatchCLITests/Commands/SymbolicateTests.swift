@@ -14,21 +14,21 @@ import Testing
         return (try scratch.write(fixture.fileName, text), fixture)
     }
 
-    @Test func whatCannotBeFoundIsListed() throws {
+    @Test func missingNamesAreListed() throws {
         let scratch = try TemporaryDirectory()
         let (path, fixture) = try report(in: scratch)
         let result = try Tool.run(["symbolicate", path])
         let named = try StallReport(jsonData: Array(result.output.utf8))
         #expect(named.id == fixture.id)
         let lines = result.errors.split(separator: "\n").map(String.init)
-        #expect(lines.first == "Not all could be found:")
+        #expect(lines.first == "Some names or lines were not found:")
         #expect(lines.last == "1 report, 4 of 5 frames have a name.")
         #expect(
             lines.contains { $0.hasPrefix("notes  3b1e            1        1  its file: No such file or directory") })
         #expect(result.status == 0)
     }
 
-    @Test func severalReportsComeOneALine() throws {
+    @Test func severalReportsArePrintedOnePerLine() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write((1...3).map { ReportFixture(number: $0) })
         let result = try Tool.run(["symbolicate", scratch.path])
@@ -54,7 +54,7 @@ import Testing
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
         let inPlace = try Tool.run(["symbolicate", path, "--in-place"])
         #expect(inPlace.status == 0)
-        #expect(inPlace.output.hasPrefix("Not all could be found:\n"))
+        #expect(inPlace.output.hasPrefix("Some names or lines were not found:\n"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) != before)
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o640)
         #expect(scratch.names == ["named", fixture.fileName])
@@ -65,11 +65,11 @@ import Testing
         try scratch.write("stalls.ndjson", ReportFixture().line)
         let result = try Tool.run(["symbolicate", "stalls.ndjson", "--in-place"], in: scratch)
         #expect(
-            result.errors == "Error: stalls.ndjson is not a file of one report: use --output instead of --in-place.\n")
+            result.errors == "Error: stalls.ndjson may hold several reports: use --output instead of --in-place.\n")
         #expect(result.status == 73)
     }
 
-    @Test func aDirectoryThatCannotBeMadeIsNamed() throws {
+    @Test func anUncreatableDirectoryIsNamed() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture()])
         let result = try Tool.run(["symbolicate", ".", "--output", "a/b"], in: scratch)

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func stallsAreToldWhileTheyLastAndWhenTheyAreOver() throws {
+    @Test func stallsAreShownWhenTheyBeginAndEnd() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write(
             [ReportFixture(number: 1), ReportFixture(number: 2, state: "ongoing", milliseconds: 250)], in: "stalls/")
@@ -95,12 +95,12 @@ import Testing
         #expect(following.lines(1).count == 1)
         sleeper.kill()
         sleeper.waitUntilExit()
-        #expect(following.lines(2).last?.contains("ended with its process, after 250 ms") == true)
+        #expect(following.lines(2).last?.contains("process died, after 250 ms") == true)
         #expect(following.end() == 0)
         #expect(following.lines(2).count == 2)
     }
 
-    @Test func itEndsWhenNobodyReads() throws {
+    @Test func itEndsWhenTheReaderCloses() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "stalls/")
         let process = try Tool.command(["tail", scratch.path + "/stalls"]).process()
@@ -113,7 +113,7 @@ import Testing
         #expect(process.terminationReason == .exit && process.terminationStatus == 0)
     }
 
-    @Test func aFileIsNoDirectory() throws {
+    @Test func aFileIsRefused() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write("file", "")
         let result = try Tool.run(["tail", "file"], in: scratch)
@@ -121,7 +121,7 @@ import Testing
         #expect(result.status == 66)
     }
 
-    @Test func oneLineCountsThoseThatLast() throws {
+    @Test func theStatusLineShowsOngoingStalls() throws {
         final class Printed { var text = "" }
         let printed = Printed()
         let printer = TailPrinter(terminal: Terminal(isTerminal: true, width: 60), isJSON: false) { printed.text += $0 }
@@ -134,7 +134,7 @@ import Testing
         #expect(printed.text == "\r\u{1b}[K")
     }
 
-    @Test func everythingIsToldOnce() throws {
+    @Test func eachEventIsReturnedOnce() throws {
         var follower = StallFollower()
         var report = ReportSummary(try StallReport(jsonData: ReportFixture(state: "ongoing").bytes))
         #expect(follower.take(report) == .began)

@@ -20,14 +20,14 @@ import Testing
         return scratch
     }
 
-    @Test func theTableHasTheGroupsWorstFirst() throws {
+    @Test func groupsAreListedWorstFirst() throws {
         let result = try Tool.run(["top", "."], in: try folder())
         #expect(
             result.output == """
-                count    total      p50      p95      max  cause  culprit             where               loop     fingerprint
-                    1  10.00 s  10.00 s  10.00 s  10.00 s  lock   NoteStore.save(_:)  NoteStore.swift:88  main     -
-                    1   2.50 s   2.50 s   2.50 s   2.50 s  cpu    index()             NoteStore.swift:88  storage  0000000000000001
-                    6   1.20 s   400 ms   500 ms   500 ms  lock   NoteStore.save(_:)  NoteStore.swift:88  main     9f2c41d07a3be815
+                share  count    total     p50     p95     max  last (UTC)   cause  culprit             called by  where               loop     fingerprint
+                 73 %      1  10.00 s                          11-21 08:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     -
+                 18 %      1   2.50 s                          11-21 08:00  cpu    index()                        NoteStore.swift:88  storage  00000000
+                  9 %      6   1.20 s  400 ms  500 ms  500 ms  11-21 09:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     9f2c41d0
 
                 8 stalls in 3 groups, 13.70 s in 5 reports.
 
@@ -66,22 +66,23 @@ import Testing
             (["--process", "4700"], 4),
             (["--metadata", "version=1.4.2"], 4), (["--metadata", "version=2.0", "--metadata", "env=test"], 1),
             (["--metadata", "version=2.0", "--metadata", "env=live"], 0), (["--cause", "cpu", "--loop", "main"], 0),
+            (["--cause", "paging"], 0),
         ] as [([String], Int)])
-    func filtersChoose(arguments: [String], count: Int) throws {
+    func filtersSelectReports(arguments: [String], count: Int) throws {
         let result = try Tool.run(["top", ".", "--json"] + arguments, in: try folder())
         let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
         #expect(object?["reports"] as? Int == count)
         #expect(result.status == 0)
     }
 
-    @Test func nothingMatches() throws {
-        let result = try Tool.run(["top", ".", "--cause", "boredom"], in: try folder())
+    @Test func noMatchIsNotAnError() throws {
+        let result = try Tool.run(["top", ".", "--cause", "paging"], in: try folder())
         #expect(result.output == "No report matches.\n")
         #expect(result.status == 0)
     }
 
-    /// The same reports, in every form that they can come in.
-    @Test func reportsComeInManyForms() throws {
+    /// Directories, NDJSON files, single files and streams with the same reports.
+    @Test func everyInputFormGivesTheSameResult() throws {
         let scratch = try TemporaryDirectory()
         let reports = (1...20).map { ReportFixture(number: $0, milliseconds: Double($0) * 100) }
         try scratch.write(reports, in: "directory/below/it/")
@@ -106,20 +107,17 @@ import Testing
         }
     }
 
-    @Test func itFitsTheTerminal() throws {
+    @Test func theTableFitsTheTerminal() throws {
         var groups = StallGroups()
         let report = ReportFixture(
             function: String(repeating: "long", count: 50), file: "/src/" + String(repeating: "x", count: 90))
         groups.add(try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: "x"))
         for width in [40, 60, 80, 100, 120, 200] {
-            let text = TopCommand.text(groups, shown: groups.all, for: Terminal(isTerminal: true, width: width))
+            let text = TopTable(groups, shown: groups.all).text(for: Terminal(isTerminal: true, width: width))
             #expect(text.split(separator: "\n").allSatisfy { String($0).columns <= width }, "\(width)")
         }
-        // What is left out first is what matters least.
-        let narrow = TopCommand.text(groups, shown: groups.all, for: Terminal(isTerminal: true, width: 80))
-        #expect(narrow.hasPrefix("count   total     p95     max  cause  culprit"))
-        let coloured = TopCommand.text(groups, shown: groups.all, for: Terminal(isTerminal: true, hasColour: true))
-        #expect(coloured.contains("\u{1b}[1m"))
+        let colored = TopTable(groups, shown: groups.all).text(for: Terminal(isTerminal: true, hasColor: true))
+        #expect(colored.contains("\u{1b}[1m"))
     }
 
     /// As on a real terminal, which Python gives it.
@@ -129,7 +127,7 @@ import Testing
             (["TERM": "xterm", "NO_COLOR": "1"], false),
             (["TERM": "dumb"], false), ([:], false),
         ] as [([String: String], Bool)])
-    func coloursAreForTerminals(environment: [String: String], hasColours: Bool) throws {
+    func colorIsForTerminals(environment: [String: String], hasColors: Bool) throws {
         let scratch = try folder()
         var command = try Tool.command(["top", scratch.path], environment: environment)
         command.arguments =
@@ -137,6 +135,54 @@ import Testing
         command.program = "/usr/bin/python3"
         let output = try command.run().output
         #expect(output.contains("index()"))
-        #expect(output.contains("\u{1b}[1m") == hasColours)
+        #expect(output.contains("\u{1b}[1m") == hasColors)
+    }
+
+    @Test(arguments: [("always", true), ("auto", false), ("never", false)])
+    func colorCanBeForced(color: String, hasColors: Bool) throws {
+        for command in ["top", "show", "tree"] {
+            let result = try Tool.run([command, ".", "--color", color], in: try folder())
+            #expect(result.output.contains("\u{1b}[1m") == hasColors)
+        }
+    }
+
+    @Test(arguments: [
+        ("culprit", ["NoteStore.save(_:)", "index()"]), ("cause", ["lock", "cpu", "sleep"]),
+        ("loop", ["main", "storage"]),
+        ("caller", ["nil"]),
+    ])
+    func groupsCanHaveOtherKeys(key: String, values: [String]) throws {
+        let result = try Tool.run(["top", ".", "--json", "--group-by", key], in: try folder())
+        let object = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
+        let groups = try #require(object?["groups"] as? [[String: Any]])
+        let found = groups.map { group -> String in
+            key == "culprit"
+                ? (group[key] as? [String: Any])?["function"] as? String ?? "nil" : group[key] as? String ?? "nil"
+        }
+        #expect(Set(found) == Set(values) && found.count == values.count, "\(found)")
+    }
+
+    @Test func theCallerDistinguishesEqualCulprits() throws {
+        let scratch = try TemporaryDirectory()
+        for (number, caller) in ["Inbox.open()", "Search.run()"].enumerated() {
+            let report = ReportFixture(number: number, fingerprint: "9f2c41d07a3be81\(number)")
+            let named = "\"offset\": \"0x2f3a0\", \"function\": \"\(caller)\""
+            try scratch.write(
+                report.fileName, report.json.replacingOccurrences(of: "\"offset\": \"0x2f3a0\"", with: named))
+        }
+        let lines = try Tool.run(["top", "."], in: scratch).output.split(separator: "\n")
+        #expect(lines[0].contains("culprit             called by"))
+        #expect(lines.count { $0.contains("NoteStore.save(_:)  Inbox.open()") } == 1)
+        #expect(lines.count { $0.contains("NoteStore.save(_:)  Search.run()") } == 1)
+    }
+
+    @Test func theRestIsCounted() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write((10..<40).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0)") })
+        let output = try Tool.run(["top", "."], in: scratch).output
+        #expect(output.contains("\n…and 10 more with 33 % of the time: --limit 30 shows all.\n"))
+        // Equal in the first 8 digits, so all are shown.
+        #expect(output.contains("9f2c41d07a3be810\n"))
+        #expect(try !Tool.run(["top", ".", "--limit", "30"], in: scratch).output.contains("…and"))
     }
 }

@@ -23,7 +23,7 @@ import Testing
         #expect(JSONText(.milliseconds([microseconds])).text == "[\(text)]")
     }
 
-    @Test func everyTextComesBack() throws {
+    @Test func everyTextIsReadBackUnchanged() throws {
         for text in ["", "\"\\/", "a\nb\t\u{0}\u{1f}\u{7f}", "é🙂\u{2028}", "</script><!-- &amp;"] {
             for escapesMarkup in [false, true] {
                 let bytes = JSONText(.strings([text]), escapesMarkup: escapesMarkup).bytes
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func nothingEndsAScriptElement() {
+    @Test func noTextEndsAScriptElement() {
         let text = JSONText(.string("</script><!--<script>&"), escapesMarkup: true).text
         #expect(!text.contains("<") && !text.contains(">") && !text.contains("&"))
     }

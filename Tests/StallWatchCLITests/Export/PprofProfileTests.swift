@@ -54,7 +54,7 @@ import Testing
         #expect(PprofProfile.data(profile, exporter: "test") == PprofProfile.data(profile, exporter: "test"))
     }
 
-    @Test func timesThatDoNotFitAreLeftOut() throws {
+    @Test func timesOutOfRangeAreLeftOut() throws {
         var profile = StallProfile()
         for year in ["0001", "9999"] {
             profile.add(

@@ -17,7 +17,7 @@ import Testing
         #expect(group.milliseconds(quantile: quantile) == milliseconds)
     }
 
-    @Test func whatMostOfTheTimeIsBlamedOnCounts() throws {
+    @Test func theCulpritOfMostTimeIsShown() throws {
         let group = try group([
             ReportFixture(number: 1, milliseconds: 100, function: "a()", cause: "cpu"),
             ReportFixture(number: 2, milliseconds: 100, function: "a()", cause: "cpu"),
@@ -32,14 +32,14 @@ import Testing
         #expect(group.longest?.id == ReportFixture(number: 3).id)
     }
 
-    /// Of equals the first by name, however a set's order comes out.
-    @Test func tiesAreBrokenTheSameWayInEveryRun() {
+    /// The order of a dictionary differs from run to run.
+    @Test func tiesAreBrokenByName() {
         var tally = Tally<String>()
         for name in ["d", "b", "a", "c"] { tally.add(name, 1) }
         #expect(tally.heaviest { $0 < $1 } == "a")
     }
 
-    @Test func whatIsWorseIsNoChance() {
+    @Test func worseIsMoreThanChance() {
         func side(_ count: Int, _ median: Double) -> GroupChange.Side {
             GroupChange.Side(
                 count: count, totalMilliseconds: Double(count) * median, medianMilliseconds: median, hours: 10)

@@ -31,7 +31,7 @@ import Testing
         #expect(loops.first?["label"] as? String == "%CSS%")
     }
 
-    @Test func nothingIsLoadedFromElsewhere() throws {
+    @Test func thePageLoadsNoOtherFile() throws {
         let html = self.html([try StackFixture.report(300, [.init(at: 250, stack: ["a"])])])
         #expect(html.contains("default-src 'none'"))
         for text in ["http://", "https://", "src=", "@import", "url("] {
@@ -40,7 +40,7 @@ import Testing
         #expect(!html.contains("%CSS%") && !html.contains("%JS%") && !html.contains("%DATA%"))
     }
 
-    @Test func stacksAndNamesAreThereOnce() throws {
+    @Test func stacksAndNamesAreStoredOnce() throws {
         let report = try StackFixture.report(300, [.init(at: 250, stack: ["libc!wait", "save", "main"])])
         let one = try data(of: html([report]))
         let many = try data(of: html([StallReport](repeating: report, count: 500)))
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// A report takes some 200 bytes beside what is in other reports too.
-    @Test func aReportMoreIsSmall() throws {
+    @Test func anAdditionalReportIsSmall() throws {
         let report = try StackFixture.report(300, [.init(at: 250, stack: ["libc!wait", "save", "main"])])
         let few = html([StallReport](repeating: report, count: 100)).utf8.count
         let many = html([StallReport](repeating: report, count: 1_100)).utf8.count

@@ -8,7 +8,7 @@ import Testing
 @Suite struct OutputFileTests {
     private struct Failure: Error {}
 
-    @Test func aFileAppearsAsAWhole() throws {
+    @Test func aFileIsWrittenAtomically() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/file"
         try OutputFile(path: path).write { put in
@@ -20,7 +20,7 @@ import Testing
         #expect(scratch.names == ["file"])
     }
 
-    @Test func whatFailsLeavesTheOldFile() throws {
+    @Test func aFailedWriteKeepsTheOldFile() throws {
         let scratch = try TemporaryDirectory()
         let path = try scratch.write("file", "old")
         #expect(throws: Failure.self) {
@@ -44,15 +44,15 @@ import Testing
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: scratch.path + "/link") == "file")
     }
 
-    @Test func whatIsNoFileIsRefused() throws {
+    @Test func aDirectoryIsRefused() throws {
         let scratch = try TemporaryDirectory()
         #expect(
             throws: CommandFailure(
-                .cannotCreate, "\(scratch.path) is not a regular file: name another one for the output.")
+                .cannotCreate, "\(scratch.path) is not a regular file. Name another file for the output.")
         ) {
             try OutputFile(path: scratch.path)
         }
-        #expect(throws: CommandFailure(.cannotCreate, "The output's path is empty: name a file.")) {
+        #expect(throws: CommandFailure(.cannotCreate, "The output path is empty. Name a file.")) {
             try OutputFile(path: "")
         }
         #expect(
@@ -62,10 +62,10 @@ import Testing
         }
     }
 
-    /// Told to end while reports are being written: no temporary file is left, and each report is whole.
+    /// SIGTERM during writing leaves no temporary file, and each report is whole.
     ///
-    /// SIGTERM goes the way of Ctrl-C, which a shell has its background jobs ignore.
-    @Test func anInterruptedToolLeavesNothingHalf() throws {
+    /// SIGTERM is handled like Ctrl-C, which background jobs of a shell ignore.
+    @Test func anInterruptionLeavesNoPartialFile() throws {
         let scratch = try TemporaryDirectory()
         let lines = (0..<3_000).map { ReportFixture(number: $0).line }.joined()
         let input = try scratch.write("stalls.ndjson", lines)

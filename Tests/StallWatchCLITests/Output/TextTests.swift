@@ -15,7 +15,7 @@ import Testing
             as [(Double, Int, String)])
     func numbers(value: Double, digits: Int, text: String) { #expect(value.fixed(digits) == text) }
 
-    @Test func widthsAreColumns() {
+    @Test func widthsCountColumns() {
         #expect("naïve".columns == 5)
         #expect("漢字".columns == 4)
         #expect("漢字漢字".truncated(to: 5) == "漢字…")
@@ -24,14 +24,14 @@ import Testing
         #expect("漢".padded(to: 4, .right) == "  漢")
     }
 
-    @Test func whatATerminalWouldObeyIsNotPrinted() {
+    @Test func controlCharactersAreReplaced() {
         #expect("a\u{1b}[2J\u{7}\u{9b}b\u{202e}".printable == "a\u{fffd}[2J\u{fffd}\u{fffd}b\u{fffd}")
         #expect("plain é 漢".printable == "plain é 漢")
     }
 
-    @Test func coloursAreForTerminals() {
+    @Test func colorIsForTerminals() {
         #expect(Terminal().style("x", .red) == "x")
-        #expect(Terminal(isTerminal: true, hasColour: true).style("x", .bold, .red) == "\u{1b}[1;31mx\u{1b}[0m")
+        #expect(Terminal(isTerminal: true, hasColor: true).style("x", .bold, .red) == "\u{1b}[1;31mx\u{1b}[0m")
     }
 
     @Test func theWidestColumnIsCutFirst() {

@@ -17,7 +17,7 @@ import Testing
         return documents
     }
 
-    @Test(arguments: [1, 2, 3, 7, 100]) func oneALine(size: Int) throws {
+    @Test(arguments: [1, 2, 3, 7, 100]) func oneDocumentPerLine(size: Int) throws {
         #expect(
             try documents("{\"a\":1}\n\n{\"b\":2}\n{\"c\":3}", size: size) == [
                 "1:{\"a\":1}", "3:{\"b\":2}", "4:{\"c\":3}",
@@ -28,12 +28,12 @@ import Testing
             try documents("{\"a\":1}\nrubbish\n{\"c\":3}\n", size: size) == ["1:{\"a\":1}", "2:rubbish", "3:{\"c\":3}"])
     }
 
-    @Test(arguments: [1, 2, 3, 7, 100]) func oneAfterAnother(size: Int) throws {
+    @Test(arguments: [1, 2, 3, 7, 100]) func documentsOneAfterAnother(size: Int) throws {
         let text = "{\n \"a\": [\n{}\n]\n}\n{\n \"b\": 2\n} {\"c\":\n3}\n"
         #expect(try documents(text, size: size) == ["1:{\n \"a\": [\n{}\n]\n}", "6:{\n \"b\": 2\n}", "8:{\"c\":\n3}"])
     }
 
-    @Test(arguments: [1, 2, 3, 7, 100]) func aBrokenOneDoesNotTakeTheNextWithIt(size: Int) throws {
+    @Test(arguments: [1, 2, 3, 7, 100]) func aBrokenDocumentKeepsTheNext(size: Int) throws {
         let text = "{\n \"a\": [1,\n{\n \"b\": 2\n}\nrubbish\n{\n \"c\": 3\n}\n"
         let found = try documents(text, size: size)
         #expect(found.first?.hasPrefix("1:{\n \"a\": [1,") == true)
@@ -41,7 +41,7 @@ import Testing
         #expect(found.count <= 4)
     }
 
-    @Test(arguments: [1, 5, 64, 1_000]) func whatIsTooLongIsPassedOver(size: Int) throws {
+    @Test(arguments: [1, 5, 64, 1_000]) func aTooLongDocumentIsCut(size: Int) throws {
         let long = "{\"a\":\"" + String(repeating: "x", count: 500) + "\"}"
         let lines = try documents("{\"b\":1}\n\(long)\n{\"c\":2}\n", size: size, limit: 100)
         #expect(lines.count == 3)
@@ -51,7 +51,7 @@ import Testing
         #expect(documents.last == "4:{\n\"c\":2}")
     }
 
-    @Test(arguments: ["", "\n\n \t\n"]) func nothingHasNone(text: String) throws {
+    @Test(arguments: ["", "\n\n \t\n"]) func blankInputHasNoDocument(text: String) throws {
         #expect(try documents(text, size: 3).isEmpty)
     }
 }

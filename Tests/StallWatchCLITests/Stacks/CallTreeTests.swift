@@ -3,8 +3,8 @@ import Testing
 @testable import StallWatchCLI
 
 @Suite struct CallTreeTests {
-    private func tree(_ direction: CallTree.Direction, plumbing: Bool = true) throws -> CallTree {
-        var tree = CallTree(direction, leavesOutPlumbing: !plumbing)
+    private func tree(_ direction: CallTree.Direction, runtimeFrames: Bool = true) throws -> CallTree {
+        var tree = CallTree(direction, leavesOutRuntimeFrames: !runtimeFrames)
         tree.add(
             try StackFixture.report(
                 1_000,
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func bottomUp() throws {
-        let tree = try self.tree(.bottomUp, plumbing: false)
+        let tree = try self.tree(.bottomUp, runtimeFrames: false)
         let lines = CallTreeText(tree, minimumPercent: 0).lines
         #expect(
             lines.map { $0.indentation + $0.name } == [
@@ -38,13 +38,13 @@ import Testing
         #expect(tree.roots.map { tree.nodes[$0].stalls } == [2, 1])
     }
 
-    @Test func whatIsBelowTheMinimumIsLeftOutAndSaid() throws {
-        let text = CallTreeText(try self.tree(.bottomUp, plumbing: false), minimumPercent: 50)
+    @Test func functionsBelowTheMinimumAreLeftOut() throws {
+        let text = CallTreeText(try self.tree(.bottomUp, runtimeFrames: false), minimumPercent: 50)
         #expect(text.lines.map(\.name) == ["wait"])
         #expect(text.omittedMicroseconds == 500_000)
     }
 
-    @Test func aStallWithSeveralSamplesIsOne() throws {
+    @Test func aStallWithSeveralSamplesCountsOnce() throws {
         var tree = CallTree(.topDown)
         tree.add(try StackFixture.report(900, [.init(at: 250, stack: ["a"]), .init(at: 600, stack: ["b", "a"])]))
         #expect(tree.nodes.map(\.stalls) == [1, 1])
@@ -58,13 +58,13 @@ import Testing
         #expect(tree.nodes.map { tree.table.functions[$0.function].name } == ["main", "walk"])
     }
 
-    @Test func aStackOfPlumbingAloneIsStillShown() throws {
-        var tree = CallTree(.topDown, leavesOutPlumbing: true)
+    @Test func aStackOfRuntimeFramesIsStillShown() throws {
+        var tree = CallTree(.topDown, leavesOutRuntimeFrames: true)
         tree.add(try StackFixture.report(300, [.init(at: 250, stack: ["~loop", "~start"])]))
         #expect(tree.nodes.map(\.total) == [300_000, 300_000])
     }
 
-    @Test func aStackAsDeepAsTheyGetIsNoTrouble() throws {
+    @Test func veryDeepStacksAreShown() throws {
         var tree = CallTree(.topDown)
         let stack = (0..<20_000).map { "f\($0)" }
         tree.add(try StackFixture.report(300, [.init(at: 250, stack: stack)]))
@@ -72,17 +72,17 @@ import Testing
         #expect(TreeReport(tree.finished(), minimumPercent: 0).nodes.last?.depth == 19_999)
     }
 
-    @Test func textForPeople() throws {
+    @Test func textShowsPlaces() throws {
         let text = TreeCommand.text(
-            try self.tree(.topDown, plumbing: false), minimumPercent: 1, for: Terminal(width: 44))
+            try self.tree(.topDown, runtimeFrames: false), minimumPercent: 1, for: Terminal(width: 44))
         #expect(
             text == """
-                100.0 %      1.30 s  main  app
-                 38.5 %      500 ms  ├─ parse  app
-                 38.5 %      500 ms  ├─ save  app
-                                     │  wait  libc
-                 23.1 %      300 ms  └─ load  app
-                                        wait  libc
+                100.0 %      1.30 s  main  4.swift:4
+                 38.5 %      500 ms  ├─ parse  5.swift:5
+                 38.5 %      500 ms  ├─ save  4.swift:4
+                                     │  wait  4.swift:4
+                 23.1 %      300 ms  └─ load  4.swift:4
+                                        wait  4.swift:4
 
                 2 stalls, 1.30 s, top-down.
 
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test func json() throws {
-        let report = TreeReport(try self.tree(.topDown, plumbing: false), minimumPercent: 30)
+        let report = TreeReport(try self.tree(.topDown, runtimeFrames: false), minimumPercent: 30)
         #expect(report.nodes.map(\.function) == ["main", "parse", "save", "wait"])
         #expect(report.nodes.map(\.parent) == [nil, 0, 0, 2])
         #expect(report.nodes.map(\.totalMilliseconds) == [1_300, 500, 500, 500])

@@ -7,7 +7,7 @@ import Testing
         table.path(of: node).map { table.function(ofFrame: $0).name }
     }
 
-    @Test func sameStacksOfTwoRunsAreOne() throws {
+    @Test func equalStacksOfTwoRunsAreMerged() throws {
         var table = StackTable()
         let first = table.add(try StackFixture.report(300, base: "0x1000", [.init(at: 250, stack: ["b", "a"])]))
         let second = table.add(try StackFixture.report(500, base: "0x9000", [.init(at: 250, stack: ["b", "a"])]))
@@ -26,14 +26,14 @@ import Testing
         #expect(table.nodes.count == 3)
     }
 
-    @Test func aFunctionWithTheSameNameInAnotherImageIsAnotherOne() throws {
+    @Test func functionsOfDifferentImagesDiffer() throws {
         var table = StackTable()
         _ = table.add(try StackFixture.report(300, [.init(at: 250, stack: ["wait", "libc!wait"])]))
         #expect(table.functions.map(\.image) == ["libc", "app"])
         #expect(table.functions.map(\.isInApp) == [false, true])
     }
 
-    @Test func inlinedFunctionsKnowHowDeep() throws {
+    @Test func inlinedFunctionsHaveADepth() throws {
         var table = StackTable()
         let node = table.add(try StackFixture.report(300, [.init(at: 250, stack: ["^c", "^b", "a"])]))[0].node
         let frames = table.path(of: node).map { table.frames[$0] }
@@ -41,7 +41,7 @@ import Testing
         #expect(Set(frames.map(\.address)).count == 1)
     }
 
-    @Test func whatIsMissingHasAName() throws {
+    @Test func missingStacksHaveAName() throws {
         var table = StackTable()
         let report = try StackFixture.report(
             900, [.init(at: 250, stack: nil), .init(at: 600, stack: ["a"], isComplete: false)]

@@ -8,7 +8,7 @@ import Testing
         StallWeights.shares(of: try StackFixture.report(milliseconds, samples))
     }
 
-    @Test func oneSampleStandsForAll() throws {
+    @Test func oneSampleCountsForTheWholeStall() throws {
         #expect(try shares(600, [.init(at: 250, stack: ["work"])]).map(\.microseconds) == [600_000])
     }
 
@@ -21,7 +21,7 @@ import Testing
         #expect(found.map(\.stack) == [0, 1, 2])
     }
 
-    @Test func aSampleOfALaterTurnCountsOnlyWhereThereIsNoOther() throws {
+    @Test func anInvalidSampleCountsOnlyAlone() throws {
         let late = StackFixture.Sample(at: 900, stack: ["later"], isValid: false)
         let both = try shares(900, [.init(at: 250, stack: ["work"]), late])
         #expect(both.map(\.stack) == [0])
@@ -36,7 +36,7 @@ import Testing
         #expect(found.map(\.microseconds) == [500_000, 500_000])
     }
 
-    @Test func aPoolsWorkersCountAlike() throws {
+    @Test func workersOfAPoolCountEqually() throws {
         let found = try shares(
             0.1,
             [.init(at: 0.05, stack: nil, workers: [(["busy"], 3), (["idle"], 3), (nil, 1)])]
@@ -45,7 +45,7 @@ import Testing
         #expect(found.map(\.stack) == [0, 1, nil])
     }
 
-    @Test func samplesBehindTheEndCountAsAtTheEnd() throws {
+    @Test func samplesAfterTheEndCountAtTheEnd() throws {
         let found = try shares(300, [.init(at: 250, stack: ["a"]), .init(at: 400, stack: ["b"])])
         #expect(found.map(\.microseconds) == [275_000, 25_000])
         #expect(try shares(0, [.init(at: 250, stack: ["a"])]).isEmpty)

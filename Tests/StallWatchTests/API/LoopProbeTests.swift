@@ -13,7 +13,7 @@ import Testing
 
     private func recorder() -> TurnRecorder { TurnRecorder(alarm: WatchdogAlarm()) }
 
-    @Test func turnsOfAProbeThatNobodyWatchesAreNotToldLater() throws {
+    @Test func turnsBeforeAttachingAreNotReported() throws {
         turn()
         let recorder = recorder()
         try probe.attach(recorder)
@@ -22,7 +22,7 @@ import Testing
         #expect(recorder.snapshot().number == 1)
     }
 
-    @Test func oneWatchesAfterTheOther() throws {
+    @Test func recordersCanFollowOneAnother() throws {
         let recorders = [recorder(), recorder(), recorder()]
         for recorder in recorders {
             try probe.attach(recorder)
@@ -33,21 +33,21 @@ import Testing
         #expect(recorders.map { $0.snapshot().number } == [1, 1, 1])
     }
 
-    @Test func oneWatchesAtATime() throws {
+    @Test func aSecondRecorderIsRefused() throws {
         let (first, second) = (recorder(), recorder())
         try probe.attach(first)
         let error = #expect(throws: StallWatchError.self) { try probe.attach(second) }
         #expect(error?.code == .alreadyWatched)
         #expect(error?.description.contains("frames") == true)
-        // One that has never watched takes nothing away.
+        // Detaching a recorder that was never attached changes nothing.
         probe.detach(second)
         turn()
         #expect(first.snapshot().number == 1)
         #expect(second.snapshot().number == 0)
     }
 
-    /// A loop that is between finding one and telling it must find it alive.
-    @Test func oneThatIsDetachedLivesUntilALaterOneIsTold() throws {
+    /// The loop's thread may have loaded a recorder that it has not called yet, so that recorder must stay alive.
+    @Test func aDetachedRecorderLivesUntilALaterOneHasATurn() throws {
         weak var detached: TurnRecorder?
         func attachAndDetach(_ recorder: TurnRecorder) throws {
             detached = recorder
@@ -67,17 +67,17 @@ import Testing
         #expect(detached == nil)
     }
 
-    @Test func theNextMonitorMayWatchIt() throws {
+    @Test func aProbeMayMoveToAnotherMonitor() throws {
         let monitors = try (0..<3).map { _ in try StallMonitor(.init(reports: .none)) }
         try monitors[0].watch(.probe(probe))
         #expect(throws: StallWatchError.self) { try monitors[1].watch(.probe(probe)) }
         monitors[0].unwatch("frames")
         try monitors[1].watch(.probe(probe))
-        // Before it is started.
+        // Stops a monitor that has not started.
         monitors[1].stop()
         try monitors[2].watch(.probe(probe))
         try monitors[2].start()
-        // Before its watchdog has run, most of the time.
+        // Stops a monitor whose watchdog has, most of the time, not run yet.
         monitors[2].stop()
         try probe.attach(recorder())
     }

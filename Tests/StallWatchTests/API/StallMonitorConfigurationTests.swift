@@ -26,7 +26,7 @@ import Testing
             .zero, .milliseconds(-250), .nanoseconds(4_999_999), .seconds(24 * 60 * 60) + .nanoseconds(1),
             .seconds(Int64.max), .seconds(Int64.min),
         ] as [Duration])
-    func aThresholdOutOfRangeIsRefusedByName(duration: Duration) {
+    func theErrorNamesAThresholdOutOfRange(duration: Duration) {
         let error = #expect(throws: StallWatchError.self) {
             try StallMonitor.Configuration.nanoseconds(duration)
         }
@@ -39,13 +39,13 @@ import Testing
         arguments: [
             .init(threshold: .zero, reports: .none), .init(reports: .none, saturationThreshold: .milliseconds(-1)),
         ] as [StallMonitor.Configuration])
-    func aMonitorWithAnInvalidThresholdIsNotMade(configuration: StallMonitor.Configuration) throws {
+    func aMonitorWithAnInvalidThresholdIsRefused(configuration: StallMonitor.Configuration) throws {
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
         #expect(error?.code == .invalidConfiguration)
     }
 
     @Test(arguments: [Duration.zero, .milliseconds(100)])
-    func aMonitorWithAnInvalidThresholdMakesNoDirectory(threshold: Duration) throws {
+    func aMonitorWithAnInvalidThresholdCreatesNoDirectory(threshold: Duration) throws {
         let temporary = try TemporaryDirectory()
         let configuration = StallMonitor.Configuration(
             threshold: threshold, reports: .directory(temporary.path + "/new"),
@@ -55,13 +55,13 @@ import Testing
         #expect(temporary.names.isEmpty)
     }
 
-    @Test func saturationMayBeLeftAlone() throws {
+    @Test func saturationDetectionCanBeTurnedOff() throws {
         #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchdogOptions())
     }
 }
 
 @Suite struct StallWatchErrorTests {
-    @Test func theDescriptionEndsWithTheSystemsWords() {
+    @Test func theDescriptionEndsWithTheSystemsMessage() {
         let error = StallWatchError(.unwritableReports, "the disk", errno: 28)
         #expect(error.description == "the disk: No space left on device")
     }
@@ -70,7 +70,7 @@ import Testing
         #expect(StallWatchError(.stopped, "the monitor has been stopped").description == "the monitor has been stopped")
     }
 
-    @Test func codesAreToldApart() {
+    @Test func differentCodesAreNotEqual() {
         #expect(StallWatchError.Code.stopped == .stopped)
         #expect(StallWatchError.Code.stopped != .alreadyStarted)
         #expect(StallWatchError.Code.alreadyWatched.description == "alreadyWatched")

@@ -8,8 +8,8 @@ import Testing
 
 /// The life of a monitor.
 ///
-/// The main run loop is watched and does not turn meanwhile, so nothing is reported. A stream that does not
-/// end is given up with the test.
+/// The tests watch the main run loop, which does not turn meanwhile, so no stall is reported. The time limit ends a
+/// test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct StallMonitorTests {
     private func makeMonitor() throws -> StallMonitor {
         try StallMonitor(.init(reports: .none))
@@ -30,7 +30,7 @@ import Testing
         #expect(monitor.statistics.failedWrites == 0)
     }
 
-    @Test func aLoopIsWatchedOnce() throws {
+    @Test func watchingALoopTwiceIsRefused() throws {
         let monitor = try makeMonitor()
         try monitor.watch(.mainRunLoop)
         #expect(code { try monitor.watch(.mainRunLoop) } == .alreadyWatched)
@@ -54,7 +54,7 @@ import Testing
         for monitor in monitors { monitor.stop() }
     }
 
-    @Test func aMonitorIsStartedOnce() throws {
+    @Test func startingAMonitorTwiceIsRefused() throws {
         let monitor = try makeMonitor()
         try monitor.start()
         #expect(code { try monitor.start() } == .alreadyStarted)
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func aStoppedMonitorIsNotUsedAgain(wasStarted: Bool) throws {
+    func aStoppedMonitorCannotBeReused(wasStarted: Bool) throws {
         let monitor = try makeMonitor()
         if wasStarted { try monitor.start() }
         monitor.stop()
@@ -81,7 +81,7 @@ import Testing
         for await report in monitor.reports { Issue.record("an unexpected report: \(report.summary)") }
     }
 
-    @Test func aMonitorThatGoesAwayStops() async throws {
+    @Test func aReleasedMonitorStops() async throws {
         var monitor: StallMonitor? = try makeMonitor()
         try monitor?.watch(.mainRunLoop)
         try monitor?.start()
@@ -90,7 +90,7 @@ import Testing
         for await report in reports { Issue.record("an unexpected report: \(report.summary)") }
     }
 
-    @Test func oneLoopHasOneName() throws {
+    @Test func aLoopHasOneLabelAndALabelHasOneLoop() throws {
         let monitor = try makeMonitor()
         let queue = DispatchQueue(label: "storage")
         try monitor.watch(.queue(queue, label: "storage"))
@@ -114,7 +114,7 @@ import Testing
         monitor.stop()
     }
 
-    @Test func aReportDirectoryThatCannotBeMadeIsRefused() throws {
+    @Test func aReportDirectoryThatCannotBeCreatedIsRefused() throws {
         let temporary = try TemporaryDirectory()
         let file = try temporary.write("taken", "")
         #expect(code { _ = try StallMonitor(.init(reports: .directory(file))) } == .unwritableReports)

@@ -6,7 +6,8 @@ import Testing
     private var detector = GapDetector()
     private static let tolerance = GapDetector.tolerance
 
-    /// The clocks at `monotonic`, after the machine was suspended and the watchdog kept from the CPU for so long.
+    /// The clocks at `monotonic`, after the machine was suspended and the watchdog waited for a CPU for the given
+    /// times.
     private func clocks(_ monotonic: UInt64, suspended: UInt64 = 0, waited: UInt64 = 0) -> GapDetector.Reading {
         GapDetector.Reading(monotonic: monotonic, boot: monotonic + suspended, occupied: waited)
     }
@@ -32,53 +33,53 @@ import Testing
         #expect(wake(at: clocks(1_500)) == nil)
     }
 
-    @Test mutating func aWatchdogThatIsLateWasStoppedWithTheProcess() {
+    @Test mutating func unexplainedLatenessMeansAStoppedProcess() {
         detector.sleep(at: clocks(1_000), until: 2_000)
         #expect(wake(at: clocks(2_001 + Self.tolerance)) == .held(.processStopped))
     }
 
-    /// The loops were short of CPU too, and that is what they are watched for.
-    @Test mutating func aWatchdogThatWaitedForACPUIsNoGap() {
+    /// The loops also waited for a CPU, and such delays are to be reported.
+    @Test mutating func waitingForACPUIsNoGap() {
         detector.sleep(at: clocks(1_000, waited: 500), until: 2_000)
         let late = 3 * Self.tolerance
         #expect(wake(at: clocks(2_000 + late, waited: 500 + late)) == nil)
         detector.sleep(at: clocks(1_000, waited: 500), until: 2_000)
         #expect(
             wake(at: clocks(2_000 + late, waited: 500 + late / 2)) == .held(.processStopped),
-            "half of it is not explained"
+            "half of the lateness is unexplained"
         )
     }
 
-    /// A stall that goes on while the host takes the CPUs is one, and what was only kept from its end is none.
-    @Test mutating func aWatchdogWhoseCPUWasTakenGivesOneRespite() {
+    /// A stall that continues while the host steals CPU is reported; a turn that only could not end in time is not.
+    @Test mutating func stolenCPUTimeGivesOneGracePeriod() {
         let late = 3 * Self.tolerance
         for expected in [.stolen, nil, .stolen] as [GapDetector.Gap?] {
             detector.sleep(at: clocks(1_000), until: 2_000)
             #expect(wake(at: clocks(2_000 + late), stolen: late) == expected)
         }
         detector.sleep(at: clocks(1_000), until: 2_000)
-        #expect(wake(at: clocks(2_000), stolen: late) == nil, "on time again")
+        #expect(wake(at: clocks(2_000), stolen: late) == nil, "the watchdog is on time again")
         detector.sleep(at: clocks(1_000), until: 2_000)
         #expect(wake(at: clocks(2_000 + late), stolen: late) == .stolen)
     }
 
-    @Test func theRespiteIsAPartOfTheThreshold() {
+    @Test func theGracePeriodIsAFifthOfTheThreshold() {
         #expect(GapDetector.gracePeriod(threshold: 20_000_000) == 4_000_000)
         #expect(GapDetector.gracePeriod(threshold: 250_000_000) == 50_000_000)
         #expect(GapDetector.gracePeriod(threshold: 10_000_000_000) == 50_000_000)
     }
 
-    @Test mutating func whatWasTakenAndWaitedForAddsUp() {
+    @Test mutating func stolenAndWaitingTimeAddUp() {
         let late = 3 * Self.tolerance
         detector.sleep(at: clocks(1_000), until: 2_000)
         #expect(wake(at: clocks(2_000 + late, waited: Self.tolerance), stolen: Self.tolerance) == .stolen)
         detector.sleep(at: clocks(1_000), until: 2_000)
         let more = clocks(2_001 + late, waited: Self.tolerance)
-        #expect(wake(at: more, stolen: Self.tolerance) == .held(.processStopped), "a nanosecond is not explained")
+        #expect(wake(at: more, stolen: Self.tolerance) == .held(.processStopped), "one nanosecond is unexplained")
     }
 
-    /// It takes 30 us and more to read.
-    @Test mutating func nobodyAsksWhatWasTakenWhileTheWatchdogIsOnTime() {
+    /// Reading it takes 30 µs or more.
+    @Test mutating func stolenTimeIsNotReadWhileTheWatchdogIsOnTime() {
         detector.sleep(at: clocks(1_000), until: 2_000)
         var isAsked = false
         let gap = detector.wake(at: clocks(2_000 + Self.tolerance), firstBegin: nil) {
@@ -89,20 +90,20 @@ import Testing
         #expect(!isAsked)
     }
 
-    @Test mutating func timeInSuspensionIsAGapHoweverShortTheSleepWas() {
+    @Test mutating func aSuspensionIsAGapEvenInAShortSleep() {
         detector.sleep(at: clocks(1_000), until: .max)
         #expect(wake(at: clocks(1_001, suspended: Self.tolerance + 1)) == .held(.suspended))
     }
 
-    /// Two clocks are read one after the other.
-    @Test mutating func clocksThatDifferByALittleAreNoSuspension() {
+    /// The two clocks are read one after the other.
+    @Test mutating func smallClockDifferencesAreNoSuspension() {
         detector.sleep(at: clocks(1_000, suspended: 100), until: .max)
         #expect(wake(at: clocks(5_000, suspended: 60)) == nil)
         detector.sleep(at: clocks(1_000, suspended: 100), until: .max)
         #expect(wake(at: clocks(5_000, suspended: 140)) == nil)
     }
 
-    @Test mutating func aSuspensionIsToldOnce() {
+    @Test mutating func aSuspensionIsReportedOnce() {
         detector.sleep(at: clocks(1_000), until: .max)
         let after = clocks(2_000, suspended: 2 * Self.tolerance)
         #expect(wake(at: after) == .held(.suspended))
@@ -110,8 +111,8 @@ import Testing
         #expect(wake(at: clocks(3_000, suspended: 2 * Self.tolerance)) == nil)
     }
 
-    /// A parked watchdog has no deadline; what wakes it is a turn that begins.
-    @Test mutating func aParkedWatchdogIsLateAfterTheTurnThatWokeIt() {
+    /// A parked watchdog has no deadline; a turn that begins wakes it.
+    @Test mutating func aParkedWatchdogIsDueWhenTheFirstTurnBegins() {
         detector.sleep(at: clocks(1_000), until: .max)
         let now = 60_000 + Self.tolerance
         #expect(wake(at: clocks(now), firstBegin: 60_000) == nil)

@@ -6,15 +6,15 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// A stall whose thread ends before its turn does.
+/// Stalls whose thread ends before their turn does.
 @Suite struct LoopSupervisorTests {
     private static let threshold: UInt64 = 100_000_000
     private static let begin: UInt64 = 1_000_000_000
-    /// Numbers that no thread has (proc(5), pid_max).
+    /// Ids that no thread has (proc(5), pid_max).
     private static let thread = Int32.max
     private static let otherThread = Int32.max - 1
 
-    /// A loop whose thread the test chooses.
+    /// A source whose thread the test sets.
     private final class Source: LoopSource {
         let kind = LoopKind.runLoop
         let thread = Atomic<Int32>(LoopSupervisorTests.thread)
@@ -22,9 +22,9 @@ import Testing
         func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
     }
 
-    /// Captures threads that live.
+    /// A capturer that can pretend that a thread has ended.
     private final class Capturer: StackCapturing {
-        /// What happens when a thread that has ended is captured; `nil` while it lives.
+        /// Called when a thread that has ended is captured; `nil` while the thread lives.
         var threadHasEnded: (() -> Void)?
         let methods = [CapturedStack.Method.read]
 
@@ -36,7 +36,7 @@ import Testing
 
         func images() -> ImageList { ImageList() }
 
-        /// The processors that it was told to leave.
+        /// The CPUs that the supervisor asked to leave.
         private(set) var left: [Int32] = []
 
         func leave(processor: Int32) { left.append(processor) }
@@ -58,7 +58,7 @@ import Testing
         loop.recorder.beginTurn(at: Self.begin)
     }
 
-    /// Looks at the loop at that time, and returns when to look again.
+    /// Polls the loop at `time`, and returns when to poll again.
     private mutating func poll(at time: UInt64) -> UInt64 {
         watch.poll(at: time, in: world)
     }
@@ -74,48 +74,48 @@ import Testing
         #expect(record.samples.map(\.isValid) == [true, false])
         #expect(record.samples.last?.isThreadGone == true)
         #expect(poll(at: last) == .max)
-        #expect(watch.mayPark, "nothing is left to look at")
+        #expect(watch.mayPark, "the supervisor has nothing left to poll")
         watch.leave(at: last + 1)
-        #expect(world.states == [.ongoing, .ended], "it is told once")
+        #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
-    /// As a worker of a dispatch queue that has handed the queue on.
-    @Test mutating func aStallGoesOnWithAnotherThread() {
+    /// A worker of a dispatch queue may hand the queue to another worker and end.
+    @Test mutating func aStallContinuesOnAnotherThread() {
         let next = poll(at: Self.begin + Self.threshold)
         capturer.threadHasEnded = { [source] in source.thread.store(Self.otherThread, ordering: .relaxed) }
         #expect(poll(at: next) < .max)
         #expect(world.states == [.ongoing, .ongoing])
     }
 
-    /// Where both share one, the sample waits for the stalled thread.
-    @Test mutating func theProcessorOfAThreadThatMayStallIsLeftOncePerPoll() throws {
+    /// If both share a CPU, the sample waits for the stalled thread.
+    @Test mutating func theWatchdogLeavesTheLoopsCPUOncePerPoll() throws {
         source.thread.store(try #require(ownThread()), ordering: .relaxed)
         let next = poll(at: Self.begin + 1)
         #expect(capturer.left.count == 1 && capturer.left.allSatisfy { $0 >= 0 })
         _ = poll(at: next)
         #expect(world.states == [.ongoing])
-        #expect(capturer.left.count == 1, "a stall has its sample")
-        #expect(watch.isInStall, "the watchdog moves again for the turn after it")
+        #expect(capturer.left.count == 1, "the supervisor does not move during a stall")
+        #expect(watch.isInStall, "the watchdog may move again for the next turn")
     }
 
-    @Test mutating func whileLoopsTurnNoProcessorIsLeft() throws {
+    @Test mutating func theWatchdogKeepsItsCPUWhileLoopsTurn() throws {
         source.thread.store(try #require(ownThread()), ordering: .relaxed)
         services.mayShareProcessor = false
         _ = poll(at: Self.begin + 1)
         #expect(capturer.left.isEmpty, "a move is a context switch")
     }
 
-    @Test mutating func aThreadThatIsGoneAtTheThresholdIsCountedAndLeftAlone() {
+    @Test mutating func aThreadThatHasEndedIsCountedAndNotPolledAgain() {
         capturer.threadHasEnded = {}
         let next = poll(at: Self.begin + Self.threshold)
         #expect(world.states.isEmpty)
         #expect(world.suppressed.current[.threadEnded] == 1)
         #expect(poll(at: next) == .max)
-        #expect(watch.mayPark, "a watchdog that may not park looks again at once, and again")
+        #expect(watch.mayPark, "otherwise the watchdog would poll again at once, forever")
         #expect(world.suppressed.current[.threadEnded] == 1)
     }
 
-    @Test mutating func aTurnThatNeverEndsIsWatchedAgainWhenTheNextOneBegins() {
+    @Test mutating func anAbandonedLoopIsWatchedAgainFromItsNextTurnOn() {
         capturer.threadHasEnded = {}
         _ = poll(at: Self.begin + Self.threshold)
         capturer.threadHasEnded = nil

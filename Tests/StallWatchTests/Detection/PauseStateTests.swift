@@ -9,7 +9,7 @@ import Testing
         #expect(pauses.countingFrom(at: 500) == 0)
     }
 
-    @Test func inAPauseNothingCountsAndAfterItWhatComesThen() {
+    @Test func timeBeforeTheEndOfAPauseDoesNotCount() {
         pauses.begin()
         #expect(pauses.countingFrom(at: 500) == 500)
         pauses.end(at: 600)

@@ -3,7 +3,7 @@ import Testing
 @testable import StallWatch
 
 @Suite struct SampleScheduleTests {
-    /// The ages at which a stall is sampled when every look comes in time.
+    /// The ages at which a stall is sampled if every poll is on time.
     private func ages(_ schedule: SampleSchedule, threshold: UInt64) -> [UInt64] {
         var ages = [threshold]
         while let last = ages.last, let next = schedule.next(after: ages.count, age: last) { ages.append(next) }

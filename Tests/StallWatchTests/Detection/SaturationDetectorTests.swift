@@ -2,11 +2,11 @@ import Testing
 
 @testable import StallWatch
 
-/// The threshold is 1000.
+/// Saturation at a threshold of 1,000.
 @Suite struct SaturationDetectorTests {
     private var detector = SaturationDetector(threshold: 1_000)
 
-    /// A loop in its turn `number`, which has not waited since `leftWait`.
+    /// Returns the state of a loop in its turn `number` that has not waited since `leftWait`.
     private func fed(_ number: UInt64, since leftWait: UInt64, inTurn: Bool = true, isGap: Bool = false) -> TurnSnapshot
     {
         TurnSnapshot(
@@ -18,7 +18,7 @@ import Testing
         TurnSnapshot(began: nil, number: number, nesting: 0, leftWait: 0)
     }
 
-    @Test mutating func aLoopThatDoesNotWaitForTooLongIsSaturated() {
+    @Test mutating func aLoopWithoutAWaitForTheThresholdIsSaturated() {
         #expect(detector.decide(fed(5, since: 100), at: 200) == nil)
         #expect(detector.decide(fed(900, since: 100), at: 1_099) == nil)
         let action = detector.decide(fed(901, since: 100), at: 1_100)
@@ -31,7 +31,7 @@ import Testing
         #expect(detector.current == nil)
     }
 
-    /// One long turn is a stall, and that is the stall detector's business.
+    /// A single long turn is a stall, which the stall detector reports.
     @Test mutating func oneEndlessTurnIsNoSaturation() {
         for time in stride(from: 200, to: 100_000, by: 500) as StrideTo<UInt64> {
             #expect(detector.decide(fed(5, since: 100), at: time) == nil)
@@ -45,14 +45,14 @@ import Testing
         }
     }
 
-    @Test mutating func aLookBetweenTwoTurnsDoesNotEndIt() {
+    @Test mutating func aPollBetweenTwoTurnsDoesNotEndASaturation() {
         _ = detector.decide(fed(1, since: 100), at: 100)
         #expect(detector.decide(fed(500, since: 100, inTurn: false), at: 1_200) != nil)
         #expect(detector.decide(fed(600, since: 100, inTurn: false), at: 1_300) == nil)
         #expect(detector.current?.lastTurn == 600)
     }
 
-    @Test mutating func aLoopThatIsLeftIsNotSaturated() {
+    @Test mutating func aLoopThatExitsEndsItsSaturation() {
         _ = detector.decide(fed(1, since: 100), at: 100)
         _ = detector.decide(fed(500, since: 100), at: 1_200)
         let last = detector.decide(fed(500, since: 100, inTurn: false), at: 1_300)
@@ -62,17 +62,17 @@ import Testing
     @Test mutating func theTimeBetweenTwoRunsDoesNotCount() {
         _ = detector.decide(fed(1, since: 100), at: 100)
         #expect(detector.decide(fed(2, since: 100, isGap: true), at: 1_200) == nil)
-        #expect(detector.decide(fed(3, since: 100), at: 1_201) == nil, "counted anew from here")
+        #expect(detector.decide(fed(3, since: 100), at: 1_201) == nil, "the time counts from the end of the gap")
     }
 
-    @Test mutating func aWaitThatNobodySawEndsIt() {
+    @Test mutating func aWaitBetweenTwoPollsEndsASaturation() {
         _ = detector.decide(fed(1, since: 100), at: 100)
         _ = detector.decide(fed(500, since: 100), at: 1_200)
         #expect(
             detector.decide(fed(700, since: 1_250), at: 1_300)
                 == .end(.init(since: 100, firstTurn: 1, lastTurn: 700, nesting: 0))
         )
-        #expect(detector.decide(fed(701, since: 1_250), at: 2_250) == nil, "its first turn has not been seen to pass")
+        #expect(detector.decide(fed(701, since: 1_250), at: 2_250) == nil, "no poll has seen the first turn end")
         #expect(detector.decide(fed(702, since: 1_250), at: 2_251) != nil)
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import StallWatch
 
-/// What does not count of a turn, with a threshold of 100.
+/// Time that does not count as part of a turn, with a threshold of 100.
 @Suite struct StallDetectorSuppressionTests {
     private var detector = StallDetector(threshold: 100)
     private let turn = TurnSnapshot(began: 1_000, number: 1, nesting: 0)
@@ -19,7 +19,7 @@ import Testing
         #expect(detector.stall?.start == 1_000)
     }
 
-    @Test mutating func aStallThatIsNotOneIsMeasuredAnew() {
+    @Test mutating func aDroppedStallIsMeasuredAnew() {
         _ = detector.decide(turn, at: 1_100)
         detector.measureAnew(from: 1_100)
         #expect(detector.stall == nil)
@@ -27,7 +27,7 @@ import Testing
         #expect(detector.decide(turn, at: 1_200).actions.count == 1)
     }
 
-    @Test mutating func anAbandonedTurnIsNotLookedAtAnyMore() {
+    @Test mutating func anAbandonedTurnIsNotPolledAgain() {
         _ = detector.decide(turn, at: 1_100)
         detector.abandon()
         #expect(detector.decide(turn, at: 5_000) == StallDetector.Decision())
@@ -36,7 +36,7 @@ import Testing
         #expect(detector.decide(next, at: 9_600).actions.count == 1)
     }
 
-    @Test mutating func aChangedThresholdHoldsFromTheNextLookOn() {
+    @Test mutating func aChangedThresholdAppliesFromTheNextPollOn() {
         #expect(detector.decide(turn, at: 1_050).nextPoll == 1_100)
         detector.threshold = 500
         #expect(detector.decide(turn, at: 1_100) == StallDetector.Decision(actions: [], nextPoll: 1_500))
@@ -44,7 +44,7 @@ import Testing
         #expect(detector.decide(turn, at: 1_101).actions.count == 1)
     }
 
-    @Test mutating func modeAndGapAreTheTurns() {
+    @Test mutating func aStallHasTheModeAndGapOfItsTurn() {
         let gap = TurnSnapshot(began: 1_000, number: 1, nesting: 0, mode: 3, isGap: true)
         _ = detector.decide(gap, at: 1_100)
         #expect(detector.stall?.mode == 3)

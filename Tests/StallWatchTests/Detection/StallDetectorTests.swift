@@ -2,7 +2,7 @@ import Testing
 
 @testable import StallWatch
 
-/// Snapshots and times in, decisions out.
+/// The decisions on given snapshots and times.
 ///
 /// The threshold is 100.
 @Suite struct StallDetectorTests {
@@ -12,7 +12,7 @@ import Testing
         TurnSnapshot(began: began, number: number, nesting: nesting)
     }
 
-    /// The loop waits, or is not running; its last turn was `number`.
+    /// Returns the state of a loop that waits or does not run, after its turn `number`.
     private func between(_ number: UInt64) -> TurnSnapshot {
         TurnSnapshot(began: nil, number: number, nesting: 0)
     }
@@ -36,34 +36,34 @@ import Testing
         #expect(detector.stall == stall)
     }
 
-    @Test mutating func aStallIsToldOnce() {
+    @Test mutating func aStallIsReportedOnce() {
         #expect(detector.decide(turn(1, began: 1_000), at: 1_100).actions.count == 1)
         for time in stride(from: 1_101, to: 1_150, by: 7) as StrideTo<UInt64> {
             #expect(detector.decide(turn(1, began: 1_000), at: time).actions.isEmpty)
         }
     }
 
-    /// The loop's clock may be read after the watchdog's.
-    @Test mutating func aTurnThatBeginsAfterTheLooksOwnTimeIsYoung() {
+    /// The loop may read its clock after the watchdog has read its own.
+    @Test mutating func aTurnThatBeginsAfterThePollsTimeIsNoStall() {
         let decision = detector.decide(turn(1, began: 2_000), at: 1_999)
         #expect(decision == StallDetector.Decision(actions: [], nextPoll: 2_100))
     }
 
-    // MARK: When to look again
+    // MARK: When to poll again
 
-    @Test mutating func aLoopThatHasNeverTurnedIsNotLookedAt() {
+    @Test mutating func aLoopWithoutTurnsIsNotPolledAgain() {
         #expect(detector.decide(between(0), at: 500) == StallDetector.Decision())
     }
 
-    @Test mutating func aLoopThatHasTurnedSinceIsLookedAtOnceMoreAndThenNoMore() {
+    @Test mutating func aLoopThatHasTurnedIsPolledOnceMore() {
         #expect(detector.decide(between(3), at: 500).nextPoll == 600)
         #expect(detector.decide(between(4), at: 600).nextPoll == 700)
         #expect(detector.decide(between(4), at: 700).nextPoll == nil)
         #expect(detector.decide(between(4), at: 900).nextPoll == nil)
     }
 
-    /// A loop that turns a little less often than once a threshold would otherwise wake the watchdog for every turn.
-    @Test mutating func aWaitAfterATurnThatWasSeenIsLookedAtOnceMore() {
+    /// Otherwise a loop that turns slightly less than once per threshold would wake the watchdog for every turn.
+    @Test mutating func aLoopThatWaitsAfterASeenTurnIsPolledOnceMore() {
         #expect(detector.decide(turn(3, began: 500), at: 500).nextPoll == 600)
         #expect(detector.decide(between(3), at: 600).nextPoll == 700)
         #expect(detector.decide(between(3), at: 700).nextPoll == nil)
@@ -107,7 +107,7 @@ import Testing
         #expect(decision == StallDetector.Decision(actions: [.sample(stall)], nextPoll: 1_225))
     }
 
-    @Test mutating func anEndlessStallIsSampledToTheBudgetAndThenLeftAlone() {
+    @Test mutating func anEndlessStallIsNotSampledBeyondTheBudget() {
         detector = StallDetector(threshold: 100, schedule: SampleSchedule(budget: 4, growth: 2))
         var now: UInt64 = 1_100
         var actions: [UInt64] = []
@@ -118,13 +118,13 @@ import Testing
         #expect(actions + [now] == [1_100, 1_200, 1_400, 1_800])
         #expect(detector.stall?.samples == 4)
         #expect(detector.decide(turn(1, began: 1_000), at: 1_000_000).actions.isEmpty)
-        #expect(detector.decide(between(1), at: 2_000_000).actions.count == 1, "its end is seen all the same")
+        #expect(detector.decide(between(1), at: 2_000_000).actions.count == 1, "the end is still seen")
     }
 
-    /// After a stop of the whole process, many sampling times may have passed.
+    /// After a stop of the whole process, several samples may be overdue.
     ///
-    /// One sample now says all there is to see.
-    @Test mutating func aLateLookTakesOneSampleAndPutsOffTheNext() throws {
+    /// One sample shows all that can be seen now.
+    @Test mutating func aLatePollTakesOneSampleAndDelaysTheNext() throws {
         let late = detector.decide(turn(1, began: 1_000), at: 9_000)
         #expect(late.actions.count == 1)
         #expect(late.nextPoll == 13_000)
@@ -135,7 +135,7 @@ import Testing
         #expect(detector.stall?.samples == 2)
     }
 
-    // MARK: Nested runs that nobody observes
+    // MARK: Nested runs without observers
 
     private func waitingUnobserved(_ number: UInt64, began: UInt64) -> TurnSnapshot {
         TurnSnapshot(began: began, number: number, nesting: 0, isWaitingUnobserved: true)
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test mutating func aTurnIsMeasuredAnewFromWhereItWasSeenToWait() throws {
+    @Test mutating func aTurnIsMeasuredFromItsLastUnobservedWait() throws {
         _ = detector.decide(waitingUnobserved(1, began: 1_000), at: 1_070)
         #expect(detector.decide(turn(1, began: 1_000), at: 1_169).actions.isEmpty)
         _ = detector.decide(turn(1, began: 1_000), at: 1_170)
@@ -165,13 +165,13 @@ import Testing
         #expect(detector.stall?.start == 1_075)
     }
 
-    /// The work was late; what the nested run then waits for are its own events.
-    @Test mutating func aStallIsOverWhenItsTurnBeginsToWaitUnobserved() throws {
+    /// The turn's own work was late; the nested run then waits for its own events.
+    @Test mutating func aStallEndsWhenItsTurnBeginsToWaitUnobserved() throws {
         _ = detector.decide(turn(1, began: 1_000), at: 1_100)
         let stall = try #require(detector.stall)
         let decision = detector.decide(waitingUnobserved(1, began: 1_000), at: 1_150)
         #expect(decision == StallDetector.Decision(actions: [.end(stall)], nextPoll: 1_250))
-        #expect(detector.decide(turn(1, began: 1_000), at: 1_250).actions.count == 1, "and it may stall again")
+        #expect(detector.decide(turn(1, began: 1_000), at: 1_250).actions.count == 1, "the turn may stall again")
         #expect(detector.stall?.start == 1_150)
     }
 }

@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func everyReasonIsWrittenAlsoWhereItWasNeverTheCase() throws {
+    @Test func reasonsWithoutACountAreWrittenAsZero() throws {
         var counts = SuppressionCounts()
         counts[.suspended] = 3
         let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(counts))
@@ -29,7 +29,7 @@ import Testing
         #expect(object.values.reduce(0, +) == 3)
     }
 
-    @Test func countsComeBackFromTheirJSON() throws {
+    @Test func countsSurviveARoundTripThroughJSON() throws {
         var counts = SuppressionCounts()
         counts[.paused] = 7
         #expect(try JSONDecoder().decode(SuppressionCounts.self, from: JSONEncoder().encode(counts)) == counts)

@@ -6,26 +6,26 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// A turn that runs its loop in a mode without observers: the loop may wait for its own events there.
+/// Turns that run their loop in a mode without observers, where the loop may wait for its own events.
 @Suite struct UnobservedRunTests {
     private static let threshold: UInt64 = 100_000_000
     private static let begin: UInt64 = 1_000_000_000
 
-    /// A loop whose thread, of which nobody can say how often it has waited, is in such a run.
+    /// A source whose thread is in such a run, and whose number of waits is unknown.
     private final class Source: LoopSource {
         let kind = LoopKind.runLoop
         let isInRun = Atomic<Bool>(true)
         let isWaiting = Atomic<Bool>(false)
 
-        // A number that no thread has (proc(5), pid_max).
+        // An id that no thread has (proc(5), pid_max).
         func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
-        /// Every stack that the capturer gives has two frames in it: the outermost run and one that no observer saw.
+        /// Every stack of the capturer has two such frames: the outermost run and one that no observer saw.
         var runFunction: Range<UInt64> { isInRun.load(ordering: .relaxed) ? 0x1000..<0x1001 : 0..<0 }
         func isWaitingUnobserved() -> Bool { isWaiting.load(ordering: .relaxed) }
     }
 
     private final class Capturer: StackCapturing {
-        /// What happens while the thread is captured.
+        /// Called while the thread is captured.
         var meanwhile: () -> Void = {}
         let methods = [CapturedStack.Method.read]
 
@@ -60,12 +60,12 @@ import Testing
         watch.poll(at: Self.begin + thresholds * Self.threshold, in: world)
     }
 
-    @Test mutating func whileItMayWaitItIsNoStall() {
+    @Test mutating func aTurnThatMayWaitIsNoStall() {
         for count in 1...4 as ClosedRange<UInt64> { poll(after: count) }
         #expect(world.records.withLock { $0.isEmpty })
     }
 
-    @Test mutating func aTurnThatEndsInTheMomentOfALookIsNoStallEither() {
+    @Test mutating func aTurnThatMayHaveWaitedAndEndsDuringAPollIsNoStall() {
         poll(after: 1)
         let recorder = loop.recorder
         capturer.meanwhile = { [source] in
@@ -78,9 +78,9 @@ import Testing
         #expect(world.records.withLock { $0.isEmpty })
     }
 
-    /// When it ended nobody knows: it may have been a moment before the look.
+    /// The end of the run is unknown: it may have been just before the poll.
     @Test(arguments: [false, true])
-    mutating func aTurnIsMeasuredAnewAfterSuchARun(waits: Bool) throws {
+    mutating func aTurnIsMeasuredAnewAfterAnUnobservedRun(waits: Bool) throws {
         source.isWaiting.store(waits, ordering: .relaxed)
         poll(after: 1)
         source.isWaiting.store(false, ordering: .relaxed)
@@ -93,7 +93,7 @@ import Testing
         #expect(record.startUncertainty == 2 * Self.threshold)
     }
 
-    @Test mutating func aTurnThatWaitedAtTheLastLookAndEndsInTheMomentOfThisOneIsNoStall() {
+    @Test mutating func aTurnThatWaitedAndEndsDuringTheNextPollIsNoStall() {
         source.isWaiting.store(true, ordering: .relaxed)
         poll(after: 1)
         source.isWaiting.store(false, ordering: .relaxed)
@@ -104,7 +104,7 @@ import Testing
         #expect(world.records.withLock { $0.isEmpty })
     }
 
-    @Test mutating func oneThatWasNotSeenInSuchARunIsAStallThatIsOver() {
+    @Test mutating func aTurnWithoutAnUnobservedRunIsAStallThatIsOver() {
         let recorder = loop.recorder
         capturer.meanwhile = { recorder.endTurn(at: Self.begin + Self.threshold + 1) }
         poll(after: 1)

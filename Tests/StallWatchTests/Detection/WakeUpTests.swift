@@ -3,16 +3,16 @@ import Testing
 
 @testable import StallWatch
 
-/// How often the watchdog has to look at loops that turn: the bounds that ``StallDetector`` proves, in simulation.
+/// Simulates how often the watchdog polls loops that turn, and checks the bounds that ``StallDetector`` proves.
 @Suite struct WakeUpTests {
     private static let threshold: UInt64 = 1_000_000
     private static let duration: UInt64 = 100 * threshold
 
-    /// A loop's turns, one after another.
+    /// A loop as a sequence of turns.
     private struct Loop {
         var turns: [Range<UInt64>] = []
 
-        /// A loop whose turns, and the waits between them, take so long.
+        /// Creates a loop with turns and waits of random lengths in the given ranges.
         init(turns lengths: ClosedRange<UInt64>, waits: ClosedRange<UInt64>, _ generator: inout SeededGenerator) {
             var time = UInt64.random(in: 1...WakeUpTests.threshold, using: &generator)
             while time < WakeUpTests.duration {
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// When a watchdog of those loops wakes up.
+    /// Returns the times at which a watchdog of `loops` wakes up.
     private func wakeUps(_ loops: [Loop]) -> [UInt64] {
         var detectors = loops.map { _ in StallDetector(threshold: Self.threshold) }
         var wakeUps: [UInt64] = []
@@ -45,36 +45,36 @@ import Testing
             for index in loops.indices {
                 let snapshot = loops[index].snapshot(at: time)
                 let decision = detectors[index].decide(snapshot, at: time)
-                if !decision.actions.isEmpty { Issue.record("there is no stall") }
+                if !decision.actions.isEmpty { Issue.record("a stall was found, but there is none") }
                 if let began = snapshot.began, decision.nextPoll != began + Self.threshold {
-                    Issue.record("a turn that lasts has to be seen at its threshold")
+                    Issue.record("the next poll is not at the current turn's threshold")
                 }
                 next = min(next, decision.nextPoll ?? .max)
             }
-            // Parked: the first turn that begins wakes it.
+            // The watchdog is parked, and the next turn wakes it.
             time = next == .max ? loops.map { $0.nextBegin(after: time) }.min() ?? .max : next
         }
         return wakeUps
     }
 
     @Test(arguments: [1, 20], [1, 10, 100, 500] as [UInt64])
-    func theLongestTurnIsAllThatMakesItMoreThanOneAThreshold(loops: Int, thousandths: UInt64) {
+    func pollsAreAThresholdMinusTheLongestTurnApart(loops: Int, thousandths: UInt64) {
         var generator = SeededGenerator(seed: thousandths)
         let longest = Self.threshold / 1_000 * thousandths
         let turning = (0..<loops).map { _ in
             Loop(turns: 1...longest, waits: 1...(Self.threshold / 20), &generator)
         }
         let times = wakeUps(turning)
-        #expect(times.count >= 90, "they do turn")
-        // The first one finds no turn, and the second comes with the first turn.
+        #expect(times.count >= 90, "the loops turn")
+        // The first poll finds no turn, and the second comes with the first turn.
         for (earlier, later) in zip(times.dropFirst(), times.dropFirst(2)) {
             #expect(later - earlier >= Self.threshold - longest)
         }
         #expect(UInt64(times.count) <= Self.duration / (Self.threshold - longest) + 2)
     }
 
-    /// However long its turns are.
-    @Test func oneLoopWakesItTwiceAThresholdAtMost() {
+    /// The bound holds for every length of turn.
+    @Test func oneLoopIsPolledAtMostTwicePerThreshold() {
         var generator = SeededGenerator(seed: 4)
         for longest in [Self.threshold / 3, Self.threshold / 2, Self.threshold * 9 / 10, Self.threshold - 1] {
             let loop = Loop(turns: (longest / 2)...longest, waits: 1...(Self.threshold / 10), &generator)
@@ -83,16 +83,16 @@ import Testing
         }
     }
 
-    /// The proof's loop: no watchdog that is never late can look at it less often.
-    @Test func turnsOfHalfAThresholdNeedTwo() {
+    /// The loop of the proof: no watchdog that is never late can poll it less often.
+    @Test func turnsOfHalfAThresholdNeedTwoPollsPerThreshold() {
         var generator = SeededGenerator(seed: 5)
         let half = Self.threshold / 2
         let times = wakeUps([Loop(turns: (half + 2)...(half + 2), waits: 1...1, &generator)])
         #expect(times.count > 190)
     }
 
-    /// Parking is not worth while then: it would be woken for each turn, and look at each once more.
-    @Test func aLoopThatTurnsALittleLessOftenThanOnceAThresholdWakesItTwiceAtMost() {
+    /// Parking does not pay here: each turn would wake the watchdog, and each would need one more poll.
+    @Test func aLoopWithRareTurnsIsPolledAtMostTwicePerThreshold() {
         var generator = SeededGenerator(seed: 6)
         let loop = Loop(turns: 1...100, waits: (Self.threshold * 11 / 10)...(Self.threshold * 19 / 10), &generator)
         let times = wakeUps([loop])
@@ -100,8 +100,8 @@ import Testing
         #expect(times.count < 100 * 3 / 2)
     }
 
-    /// One wake-up for the turn's beginning, one to see that it is over, one to see that no other follows.
-    @Test func aLoopThatTurnsSeldomWakesItThreeTimesATurn() {
+    /// One poll when the turn begins, one to see that it is over, and one to see that no other follows.
+    @Test func aLoopWithLongWaitsIsPolledThreeTimesPerTurn() {
         var generator = SeededGenerator(seed: 7)
         let wait = 4 * Self.threshold
         let loop = Loop(turns: 1...100, waits: wait...wait, &generator)
@@ -110,7 +110,7 @@ import Testing
 }
 
 extension Array {
-    /// The index of the first element for which `belongs` holds, which holds for all after it, too.
+    /// Returns the index of the first element for which `belongs` holds; it must hold for all later elements, too.
     fileprivate func partitioningIndex(_ belongs: (Element) -> Bool) -> Int {
         var low = startIndex
         var high = endIndex

@@ -7,7 +7,7 @@ import TestSupport
 
     @testable import StallWatch
 
-    /// Heartbeats of event loops, on loops of NIO's own.
+    /// Heartbeats of NIO's own event loops.
     @Suite struct EventLoopTests {
         private let recorder = TurnRecorder(alarm: WatchdogAlarm())
 
@@ -26,22 +26,22 @@ import TestSupport
                 var time: UInt64 = 1_000
                 for _ in 0..<3 {
                     #expect(source.beat(recorder, threshold: 100, at: time) != nil)
-                    // Tasks run in the order in which they are sent.
+                    // Tasks run in the order of their submission.
                     try await loop.submit {}.get()
                     time += 100
                 }
-                #expect(recorder.snapshot().number == 2, "the first one only shows that there is a loop")
+                #expect(recorder.snapshot().number == 2, "the first heartbeat only shows that the loop runs")
                 #expect(source.target(of: recorder) == .thread(thread))
                 source.remove()
             }
         }
 
-        @Test func aLoopThatIsShutDownIsSentNothing() async throws {
+        @Test func aLoopThatIsShutDownReceivesNoHeartbeat() async throws {
             let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
             let source: HeartbeatSource = .eventLoop(group.next())
             #expect(source.beat(recorder, threshold: 100, at: 1_000) != nil)
             try await group.shutdownGracefully()
-            #expect(recorder.lastThread != nil, "what was sent before has run")
+            #expect(recorder.lastThread != nil, "the heartbeat sent before the shutdown has run")
             #expect(source.beat(recorder, threshold: 100, at: 2_000) == nil)
             #expect(recorder.snapshot().began == nil)
             source.remove()

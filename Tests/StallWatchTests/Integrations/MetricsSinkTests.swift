@@ -36,7 +36,7 @@ import TestSupport
             #expect(metrics.timers.count == 3)
         }
 
-        @Test func everyCauseIsALabelOfItsOwnAndNoOtherWordIs() throws {
+        @Test func everyKnownCauseHasALabelOfItsOwn() throws {
             let metrics = TestMetrics()
             let kinds: [Cause.Kind] = [
                 .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .unknown,
@@ -59,8 +59,8 @@ import TestSupport
             #expect(Set(kinds.map { StallReport.CauseKind(rawValue: $0.rawValue) }) == StallReport.CauseKind.known)
         }
 
-        /// As a later version may have left it for the next process to recover.
-        @Test func aWordOfALaterVersionIsNoLabel() throws {
+        /// A later version may have left such a report for the next process to recover.
+        @Test func aCauseOfALaterVersionIsCountedAsUnknown() throws {
             let metrics = TestMetrics()
             let sink = MetricsSink(metrics)
             var report = try StallReport.literal()

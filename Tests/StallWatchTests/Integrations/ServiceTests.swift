@@ -9,7 +9,7 @@
 
     @testable import StallWatch
 
-    /// A group that does not end is cancelled with the test.
+    /// The time limit ends a test whose service group does not end.
     @Suite(.timeLimit(.minutes(10))) struct ServiceTests {
         @Test func aServiceGroupStartsTheMonitorAndFinishesTheOpenReport() async throws {
             let scratch = try TemporaryDirectory()
@@ -22,7 +22,7 @@
             async let running: Void = group.run()
             #expect(
                 await Self.eventuallyAsync { monitor.statistics.loops.first.map { $0.watchedSeconds > 0 } ?? false })
-            // A turn that lasts for longer than the group.
+            // A turn that outlasts the group.
             let isOver = LinuxSupport.Semaphore()
             let thread = try WorkerThread(name: "test-loop") {
                 probe.beginTurn()

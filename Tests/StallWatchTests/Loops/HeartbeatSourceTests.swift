@@ -5,9 +5,9 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// A loop that runs what it is sent when the test says so.
+/// Heartbeats of a loop whose items run when the test says so.
 ///
-/// Times are small numbers: the source is told the time, except by the items that run.
+/// Times are small numbers, because the test passes them; only the items that run read the clock.
 @Suite struct HeartbeatSourceTests {
     private final class Loop: Sendable {
         let items = Mutex<[@Sendable () -> Void]>([])
@@ -53,7 +53,7 @@ import Testing
         #expect(recorder.snapshot().began == 2000)
     }
 
-    @Test func itemsAreSentTwiceAThreshold() {
+    @Test func itemsAreSentTwicePerThreshold() {
         let source = source()
         _ = source.beat(recorder, threshold: 100, at: 1000)
         loop.runAll()
@@ -61,8 +61,8 @@ import Testing
         #expect(loop.pending == 0)
     }
 
-    /// A threshold that is lowered while the monitor runs makes items more frequent, too, or short stalls fall between two.
-    @Test func aThresholdThatIsChangedCountsForTheNextItem() {
+    /// A lower threshold must also make items more frequent, or a short stall could fall between two of them.
+    @Test func aChangedThresholdAppliesToTheNextItem() {
         let source = source()
         _ = source.beat(recorder, threshold: 10_000, at: 10_000)
         loop.runAll()
@@ -71,8 +71,8 @@ import Testing
         #expect(loop.pending == 1)
     }
 
-    /// A watchdog that was kept from the CPU looks at the turn when it is over.
-    @Test func aStallMayHaveBegunSinceTheItemBeforeAlsoWhenItIsOver() throws {
+    /// A watchdog that waited for a CPU may poll after the turn is over.
+    @Test func theStartUncertaintyIsTheSameAfterTheTurn() throws {
         let source = source()
         _ = source.beat(recorder, threshold: 2, at: monotonicNow())
         loop.runAll()
@@ -84,7 +84,7 @@ import Testing
         #expect(source.startUncertainty(of: began) == uncertainty)
     }
 
-    @Test func theOwnerIsCapturedAndNoThreadThatRanTheLoopBefore() {
+    @Test func theCurrentOwnerIsCapturedAndNoEarlierThread() {
         recorder.noteThread()
         #expect(source(owner: .thread(77)).target(of: recorder) == .thread(77))
         #expect(source(owner: .nobody).target(of: recorder) == .unknown)

@@ -6,16 +6,16 @@ import Testing
 @testable import StallWatch
 
 @Suite struct RunLoopCoreFoundationTests {
-    /// A run loop, as its own thread sees it.
+    /// A run loop as its own thread sees it.
     private final class Seen: @unchecked Sendable {
-        // `@unchecked Sendable`: both are written before the semaphore is posted, and read after that.
+        // `@unchecked Sendable`: both are written before the semaphore is posted and read only afterwards.
         var runLoop: RunLoop?
         var address: UnsafeMutableRawPointer?
         let isThere = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)
     }
 
-    @Test func aRunLoopIsReachedFromAnotherThread() async throws {
+    @Test func aRunLoopIsAccessibleFromAnotherThread() async throws {
         let seen = Seen()
         Thread.detachNewThread {
             seen.runLoop = RunLoop.current

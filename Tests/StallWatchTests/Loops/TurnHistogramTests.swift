@@ -4,7 +4,7 @@ import Testing
 @testable import StallWatch
 
 @Suite struct TurnHistogramTests {
-    @Test func everyDurationFallsIntoTheBucketThatHoldsIt() {
+    @Test func everyDurationIsInsideItsBucket() {
         var durations: [UInt64] = [0, 1, 1_023, 1_024, 1_025, .max, 1 << 44, 1 << 44 - 1, 1 << 63]
         for power in 0..<64 {
             for offset in [-1, 0, 1] {

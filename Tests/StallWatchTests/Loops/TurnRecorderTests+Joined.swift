@@ -2,9 +2,9 @@ import Testing
 
 @testable import StallWatch
 
-/// Runs that were entered before the loop was followed.
+/// Runs that began before the loop was observed.
 extension TurnRecorderTests {
-    /// How the recorder is told that a run is on which it has not seen being entered.
+    /// The first activity that shows a run whose beginning was not observed.
     enum FirstSign: CaseIterable { case waits, leavesWait, reachesSources }
 
     private func showRun(_ sign: FirstSign, at time: UInt64) {
@@ -15,7 +15,7 @@ extension TurnRecorderTests {
         }
     }
 
-    @Test(arguments: FirstSign.allCases) func aNestedRunOfARunThatWasOnAlreadyIsNested(sign: FirstSign) {
+    @Test(arguments: FirstSign.allCases) func aRunInsideAnUnobservedRunIsNested(sign: FirstSign) {
         showRun(sign, at: 10)
         recorder.leaveWait(at: 20)
         recorder.enter(at: 30)
@@ -27,7 +27,7 @@ extension TurnRecorderTests {
         #expect(recorder.snapshot().began == nil)
     }
 
-    @Test func theModeOfARunThatWasOnAlreadyIsTakenOver() {
+    @Test func theModeOfAnEarlierRunIsAdopted() {
         recorder.adoptMode(2)
         recorder.leaveWait(at: 10)
         #expect(recorder.snapshot().mode == 2)
@@ -38,7 +38,7 @@ extension TurnRecorderTests {
         #expect(recorder.snapshot().mode == 2)
     }
 
-    @Test func aModeThatTheLoopHasToldIsNotTakenOver() {
+    @Test func aModeThatTheLoopNotedIsNotReplaced() {
         recorder.enter(at: 10)
         recorder.noteMode(1)
         recorder.adoptMode(2)

@@ -4,7 +4,7 @@ import Testing
 
 /// Stalled turns.
 extension TurnRecorderTests {
-    @Test func theEndOfAMarkedTurnIsKeptAndRung() {
+    @Test func theEndOfAMarkedTurnIsStoredAndRings() {
         recorder.enter(at: 10)
         #expect(recorder.markStalled(10) == nil)
         #expect(recorder.stalledTurnEnd(10) == nil)
@@ -20,19 +20,19 @@ extension TurnRecorderTests {
         #expect(!alarm.sleep(until: 0), "only the marked turn rings")
     }
 
-    /// The turn may end between the look that found it late and the mark.
-    @Test func theEndOfATurnThatWasMarkedTooLateIsKeptAndRung() {
+    /// The turn may end between the poll that found it late and the mark.
+    @Test func theEndOfATurnMarkedTooLateIsStoredAndRings() {
         recorder.enter(at: 10)
         recorder.enterWait(at: 50)
         #expect(recorder.markStalled(10) == 50)
-        #expect(alarm.sleep(until: 0), "nobody else tells the watchdog")
+        #expect(alarm.sleep(until: 0), "the loop does not ring for this turn")
         recorder.leaveWait(at: 60)
         recorder.enterWait(at: 70)
         #expect(recorder.stalledTurnEnd(10) == 50)
     }
 
     @Test(arguments: [0, 1, 2])
-    func aMarkedTurnEndsHoweverTheLoopGoesOn(way: Int) {
+    func aMarkedTurnEndsAtEveryKindOfActivity(way: Int) {
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
         #expect(recorder.markStalled(10) == nil)
@@ -53,7 +53,7 @@ extension TurnRecorderTests {
         #expect(!alarm.sleep(until: 0))
     }
 
-    @Test func oneStallAfterAnotherIsToldApart() {
+    @Test func consecutiveStallsHaveEndsOfTheirOwn() {
         recorder.enter(at: 10)
         #expect(recorder.markStalled(10) == nil)
         recorder.reachSources { 11 }
@@ -70,7 +70,7 @@ extension TurnRecorderTests {
 /// The parked watchdog.
 extension TurnRecorderTests {
     @Test func aTurnWakesAParkedWatchdog() {
-        // With the flag up; were nobody to wake it, this would never return.
+        // The flag is set at this point; without a wake-up, `park` would never return.
         alarm.park {
             recorder.enter(at: 10)
             return true

@@ -9,8 +9,8 @@ import Testing
 extension TurnRecorderTests {
     private var leftWait: UInt64 { recorder.snapshot().leftWait }
 
-    /// Saturation is told by the time since the loop last came to wait.
-    @Test func theMomentAtWhichTheLoopLeftItsWaitIsKeptOverManyTurns() {
+    /// Saturation is measured from the end of the last wait.
+    @Test func theEndOfTheLastWaitIsKeptOverManyTurns() {
         #expect(leftWait == 0)
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
@@ -24,7 +24,7 @@ extension TurnRecorderTests {
         #expect(leftWait == 700)
     }
 
-    @Test func aLoopThatComesRightBackHasNotWaited() {
+    @Test func aLoopThatReentersAtOnceHasNotWaited() {
         let first: UInt64 = 1_000_000_000
         recorder.enter(at: first)
         recorder.exit(at: first + 10)
@@ -49,7 +49,7 @@ extension TurnRecorderTests {
         recorder.noteMode(3)
         #expect(recorder.snapshot().mode == 3)
         recorder.enter(at: 20)
-        #expect(recorder.snapshot().mode == 0, "a nested run in a mode that has no name")
+        #expect(recorder.snapshot().mode == 0, "the nested run's mode has no name")
         recorder.noteMode(255)
         #expect(recorder.snapshot().mode == 255)
         recorder.exit(at: 30)
@@ -58,7 +58,7 @@ extension TurnRecorderTests {
         #expect(recorder.snapshot().mode == 0)
     }
 
-    @Test func theTimeBetweenTwoRunsCountsWhereItIsAskedFor() {
+    @Test func aGapBetweenTwoRunsIsATurnIfConfigured() {
         let recorder = TurnRecorder(alarm: alarm, watchGaps: true)
         recorder.enter(at: 10)
         #expect(!recorder.snapshot().isGap)
@@ -93,7 +93,7 @@ extension TurnRecorderTests {
 
 /// The end of a saturation.
 extension TurnRecorderTests {
-    @Test func theWaitThatEndsASaturationIsTold() {
+    @Test func theNextWaitEndsAMarkedSaturation() {
         recorder.leaveWait(at: 10)
         recorder.markSaturated(10)
         recorder.reachSources { 20 }
@@ -103,13 +103,13 @@ extension TurnRecorderTests {
         #expect(recorder.saturationEnd == 40)
         recorder.leaveWait(at: 50)
         recorder.enterWait(at: 60)
-        #expect(recorder.saturationEnd == 40, "later waits are none of its business")
+        #expect(recorder.saturationEnd == 40, "later waits do not change the end")
         recorder.leaveWait(at: 70)
         recorder.markSaturated(70)
         #expect(recorder.saturationEnd == nil)
     }
 
-    @Test func aLoopThatIsLeftIsSaturatedNoLonger() {
+    @Test func aLoopThatExitsEndsItsMarkedSaturation() {
         recorder.enter(at: 10)
         recorder.markSaturated(10)
         recorder.exit(at: 40)

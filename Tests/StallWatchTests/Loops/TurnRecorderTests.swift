@@ -2,9 +2,9 @@ import Testing
 
 @testable import StallWatch
 
-/// Activities in, turns out.
+/// The turns that follow from given activities.
 ///
-/// Times are small numbers: the recorder knows no clock.
+/// Times are small numbers, because the recorder uses no clock.
 @Suite struct TurnRecorderTests {
     let alarm = WatchdogAlarm()
     let recorder: TurnRecorder
@@ -13,7 +13,7 @@ import Testing
         recorder = TurnRecorder(alarm: alarm)
     }
 
-    /// What most tests are about.
+    /// The values that most tests check.
     private struct Turn: Equatable {
         var number: UInt64
         var began: UInt64?
@@ -42,7 +42,7 @@ import Testing
         #expect(now == turn(1, began: nil))
     }
 
-    /// Timers and main-queue blocks run after AfterWaiting, and the pass that follows belongs to them.
+    /// Timers and main-queue blocks run after AfterWaiting, and the pass that follows belongs to the same turn.
     @Test func leavingTheWaitAndThenReachingTheSourcesIsOneTurn() {
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
@@ -55,7 +55,7 @@ import Testing
         #expect(now == turn(2, began: nil))
     }
 
-    /// A loop that is always fed never waits: each pass that handles sources is a turn.
+    /// A loop that always has events never waits: each pass that handles sources is a turn.
     @Test func reachingTheSourcesAgainWithoutAWaitIsANewTurn() {
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
@@ -80,7 +80,7 @@ import Testing
         #expect(reads == 1)
     }
 
-    /// `RunLoop.run()` leaves the loop and enters it again for every source that was handled.
+    /// `RunLoop.run()` leaves and enters the loop for every source that it handles.
     @Test func leavingAndEnteringAgainIsANewTurn() {
         recorder.enter(at: 10)
         recorder.reachSources { 11 }
@@ -131,8 +131,8 @@ import Testing
         #expect(now == turn(9, began: nil))
     }
 
-    /// Observers that are added in a callout see the loop's exit without its entry.
-    @Test func aLoopThatIsJoinedInTheMiddleOfARunIsFollowedAllTheSame() {
+    /// Observers that are added in a callout see the loop's exit, but not its entry.
+    @Test func aLoopObservedFromTheMiddleOfARunIsFollowed() {
         recorder.leaveWait(at: 10)
         #expect(now == turn(1, began: 10))
         recorder.exit(at: 20)

@@ -14,10 +14,10 @@ import Testing
         #expect(clock.total(at: 300) == 35)
     }
 
-    @Test func theWaitThatLastsCountsSoFar() {
+    @Test func theCurrentWaitCountsSoFar() {
         clock.begin(at: 100)
         #expect(clock.total(at: 110) == 10)
-        #expect(clock.total(at: 90) == 0, "asked of a moment before it")
+        #expect(clock.total(at: 90) == 0, "the wait began after this time")
         clock.end(at: 120)
         #expect(clock.total(at: 130) == 20)
     }
@@ -27,7 +27,7 @@ import Testing
         #expect(clock.total(at: 2_000) == 0)
     }
 
-    @Test func aLoopTellsItsWaits() {
+    @Test func aRecorderNotesItsWaits() {
         let recorder = TurnRecorder(alarm: WatchdogAlarm())
         recorder.enter(at: 10)
         recorder.enterWait(at: 20)

@@ -6,10 +6,10 @@ import Testing
 @Suite struct WatchdogAlarmTests {
     let alarm = WatchdogAlarm()
 
-    /// Long enough for any machine; reached only when a wake-up is lost.
+    /// A timeout that suffices on any machine, in nanoseconds; it expires only if a wake-up is lost.
     private static let timeout: UInt64 = 30_000_000_000
 
-    /// Parks another thread, and expects it to be woken.
+    /// Parks another thread, and requires that it wakes up.
     private func park(if mayPark: @escaping @Sendable () -> Bool) throws {
         let isAwake = Semaphore()
         let watchdog = try WorkerThread(name: "test-watchdog") { [alarm] in
@@ -23,7 +23,7 @@ import Testing
     @Test func aRingEndsTheSleep() {
         alarm.ring()
         #expect(alarm.sleep(until: monotonicNow() + Self.timeout))
-        #expect(!alarm.sleep(until: 0), "a ring is heard once")
+        #expect(!alarm.sleep(until: 0), "one ring ends one sleep")
     }
 
     @Test func theSleepEndsAtItsDeadline() {
@@ -43,7 +43,7 @@ import Testing
         #expect(!alarm.sleep(until: 0), "one post for all of them")
     }
 
-    @Test func aWatchdogThatMayNotParkReturnsAtOnceAndLowersTheFlag() {
+    @Test func aWatchdogThatMayNotParkReturnsAndClearsTheFlag() {
         alarm.park { false }
         alarm.wakeIfParked()
         #expect(!alarm.sleep(until: 0))
@@ -71,8 +71,7 @@ import Testing
         watchdog.join()
     }
 
-    /// Each turn begins while the watchdog is on its way into the park, asleep in it, or on its way out: none may be
-    /// missed.
+    /// Each turn begins while the watchdog is about to park, is parked, or is about to wake up; it must miss none.
     @Test func noTurnIsMissedByAWatchdogThatParksAllTheTime() throws {
         let turns: UInt64 = 5_000
         let recorder = TurnRecorder(alarm: alarm)

@@ -34,7 +34,7 @@ import Testing
         #expect(report.cause?.kind == .sleep)
         #expect(report.cause?.confidence == .likely)
         #expect(report.cause?.summary == "Both busy threads of the pool are in blockTheHandler, sleeping.")
-        #expect(report.samples.allSatisfy(\.isComplete))
+        #expect(report.samples.map(\.isComplete) == [true])
     }
 
     @Test func theLargestGroupOfWorkersDecides() {

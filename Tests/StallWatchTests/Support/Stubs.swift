@@ -27,12 +27,12 @@ extension StallRecord {
 }
 
 extension ReportBuilder {
-    /// A builder that knows the names in `symbols`, by the images' names and offsets.
+    /// Returns a builder that finds the names in `symbols`, by image name and offset.
     static func stub(_ symbols: [String: [UInt64: String]] = [:]) -> ReportBuilder {
         .stub(metadata: ["version": "1.4.2"], TableSymbolicator(symbols: symbols))
     }
 
-    /// A builder that takes its names from `symbolicator`, for as long as that may take.
+    /// Returns a builder that gets its names from `symbolicator`, without a time limit.
     static func stub(
         process: StallReport.ProcessDescription = .current(), metadata: [String: String] = [:],
         _ symbolicator: any Symbolicating
@@ -47,7 +47,7 @@ extension ReportBuilder {
     }
 }
 
-/// Knows names and nothing else.
+/// A symbolicator that finds names only.
 protocol NamingSymbolicator: Symbolicating {}
 
 extension NamingSymbolicator {
@@ -60,7 +60,7 @@ extension NamingSymbolicator {
     func releaseMemory() {}
 }
 
-/// Names from a table.
+/// A symbolicator that finds names in a table.
 final class TableSymbolicator: NamingSymbolicator {
     let symbols: [String: [UInt64: String]]
 

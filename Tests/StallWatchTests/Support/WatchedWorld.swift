@@ -4,7 +4,7 @@ import Synchronization
 @testable import StackCapture
 @testable import StallWatch
 
-/// What a watch for a loop works with: a clock that the test sets, and what was said of the loop.
+/// The surroundings of a loop's supervisor: a clock that the test sets, and the records that the supervisor submits.
 final class WatchedWorld: Sendable {
     let time: Atomic<UInt64>
     let records = Mutex<[StallRecord]>([])
@@ -14,7 +14,7 @@ final class WatchedWorld: Sendable {
         self.time = Atomic(time)
     }
 
-    /// The states of all that was said, in order.
+    /// The states of all submitted records, in order.
     var states: [StallRecord.State] { records.withLock { $0.map(\.state) } }
 
     func services(_ capturer: any StackCapturing) -> WatchdogContext {
@@ -27,7 +27,7 @@ final class WatchedWorld: Sendable {
 }
 
 extension LoopSupervisor {
-    /// Looks at the loop when it is that time in `world`, and returns when to look again.
+    /// Polls the loop at `time` in `world`, and returns when to poll again.
     @discardableResult
     mutating func poll(at time: UInt64, in world: WatchedWorld) -> UInt64 {
         world.time.store(time, ordering: .relaxed)

@@ -1,0 +1,27 @@
+extension Double {
+    /// A duration in milliseconds as text: `812 ms`, `1.25 s`, `3 min 20 s`, `2 h 5 min`.
+    var duration: String {
+        let milliseconds = rounded()
+        if self < 1, self > 0 { return "\(fixed(3)) ms" }
+        if milliseconds < 1_000 { return "\(Int(milliseconds)) ms" }
+        if milliseconds < 60_000 { return "\((self / 1_000).fixed(2)) s" }
+        guard self < 1e15 else { return "\(self) ms" }
+        let seconds = Int((self / 1_000).rounded())
+        if seconds < 3_600 { return "\(seconds / 60) min \(seconds % 60) s" }
+        return "\(seconds / 3_600) h \(seconds % 3_600 / 60) min"
+    }
+
+    /// The number with that many digits after the point.
+    func fixed(_ digits: Int) -> String {
+        guard isFinite, magnitude < 1e15 else { return "\(self)" }
+        let factor = (0..<digits).reduce(1) { value, _ in value * 10 }
+        let scaled = Int((self * Double(factor)).rounded())
+        let fraction = String(scaled.magnitude % UInt(factor))
+        let sign = scaled < 0 ? "-" : ""
+        let whole = "\(sign)\(scaled.magnitude / UInt(factor))"
+        return digits == 0 ? whole : whole + "." + String(repeating: "0", count: digits - fraction.count) + fraction
+    }
+
+    /// Rounded to microseconds, as the reports' own numbers are.
+    var toMicroseconds: Double { (self * 1_000).rounded() / 1_000 }
+}

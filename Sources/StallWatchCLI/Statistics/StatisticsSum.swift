@@ -1,0 +1,77 @@
+/// The sum of several statistics files.
+struct StatisticsSum: Sendable {
+    private(set) var files = 0
+    private(set) var stalls = 0
+    private(set) var suppressed: [String: Int] = [:]
+    private(set) var reportsDropped = 0
+    private(set) var reportsLost = 0
+    private(set) var reportsRemoved = 0
+    private(set) var reportsRecovered = 0
+    private(set) var failedWrites = 0
+    private(set) var lastWriteError: String?
+    /// How long the programs were watched, added up: each for as long as its longest watched loop.
+    private(set) var watchedSeconds = 0.0
+    private var loopsByLabel: [String: Loop] = [:]
+
+    /// The loops with the same label.
+    struct Loop: Sendable {
+        let label: String
+        fileprivate(set) var watchedSeconds = 0.0
+        fileprivate(set) var turns: UInt64 = 0
+        fileprivate(set) var busySeconds = 0.0
+        fileprivate(set) var stalls = 0
+        fileprivate(set) var stallSeconds = 0.0
+        /// Turns by upper bound, in microseconds.
+        fileprivate var latency: [Double: UInt64] = [:]
+
+        /// The bound that the fraction `quantile` of all turns stayed below; `nil` without turns, or over the largest bucket.
+        func milliseconds(quantile: Double) -> Double? {
+            let all = latency.values.reduce(0, &+)
+            guard all > 0 else { return nil }
+            let rank = max(UInt64((quantile * Double(all)).rounded(.up)), 1)
+            var seen: UInt64 = 0
+            for (bound, turns) in latency.sorted(by: { $0.key < $1.key }) {
+                seen &+= turns
+                if seen >= rank { return bound.isFinite ? bound / 1_000 : nil }
+            }
+            return nil
+        }
+    }
+
+    /// By label.
+    var loops: [Loop] { loopsByLabel.values.sorted { $0.label < $1.label } }
+
+    /// Problems with reports, in words, with their counts.
+    var troubles: [(String, Int)] {
+        [
+            ("Reports that a slow reader missed", reportsDropped), ("Reports that a sink missed", reportsLost),
+            ("Reports removed to stay inside a quota", reportsRemoved),
+            ("Reports left by processes that were gone", reportsRecovered), ("Writes that failed", failedWrites),
+        ]
+    }
+
+    mutating func add(_ file: StatisticsFile) {
+        files += 1
+        stalls &+= file.stalls ?? 0
+        suppressed.merge(file.suppressed) { $0 &+ $1 }
+        reportsDropped &+= file.reportsDropped ?? 0
+        reportsLost &+= file.reportsLost ?? 0
+        reportsRemoved &+= file.reportsRemoved ?? 0
+        reportsRecovered &+= file.reportsRecovered ?? 0
+        failedWrites &+= file.failedWrites ?? 0
+        lastWriteError = file.lastWriteError ?? lastWriteError
+        watchedSeconds += file.loops.map(\.watchedSeconds).max() ?? 0
+        for loop in file.loops {
+            var total = loopsByLabel[loop.label] ?? Loop(label: loop.label)
+            total.watchedSeconds += loop.watchedSeconds
+            total.turns &+= loop.turns ?? 0
+            total.busySeconds += loop.busySeconds ?? 0
+            total.stalls &+= loop.stalls ?? 0
+            total.stallSeconds += loop.stallSeconds ?? 0
+            for bucket in loop.latency ?? [] {
+                total.latency[bucket.belowMicroseconds ?? .infinity, default: 0] &+= bucket.turns
+            }
+            loopsByLabel[loop.label] = total
+        }
+    }
+}

@@ -1,0 +1,35 @@
+import Foundation
+import Glibc
+
+/// A pthread mutex that another thread holds.
+///
+/// `@unchecked Sendable`: a pthread_mutex_t is made for being used by several threads, its address never changes, and the
+/// thread that holds it keeps this object alive until it has let it go.
+final class HeldLock: @unchecked Sendable {
+    let mutex: UnsafeMutablePointer<pthread_mutex_t>
+
+    private init() {
+        mutex = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    /// A lock that a thread holds from now on for `duration`.
+    static func held(for duration: Duration) async -> HeldLock {
+        let lock = HeldLock()
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                NamedThread.nameThisThread("lock-holder")
+                pthread_mutex_lock(lock.mutex)
+                continuation.resume()
+                Thread.sleep(forTimeInterval: duration.seconds)
+                pthread_mutex_unlock(lock.mutex)
+            }
+        }
+        return lock
+    }
+}

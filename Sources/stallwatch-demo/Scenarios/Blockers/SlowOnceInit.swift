@@ -1,0 +1,37 @@
+import CDemo
+import Synchronization
+
+/// A token of dispatch_once(3), whose initializer a thread named `initializer` runs.
+///
+/// `@unchecked Sendable`: the token is made for being used by several threads, and its address never changes.
+final class SlowOnceInit: @unchecked Sendable {
+    private let token = UnsafeMutablePointer<Int>.allocate(capacity: 1)
+    private let duration: Duration
+    private let hasBegun = Gate()
+
+    /// The initializer is running when this returns.
+    init(for duration: Duration) {
+        self.duration = duration
+        token.initialize(to: 0)
+        NamedThread.start("initializer") { [self] ready in
+            ready()
+            run()
+        }
+        hasBegun.wait()
+    }
+
+    deinit { token.deallocate() }
+
+    /// Runs the initializer, or waits for the thread that does.
+    func run() {
+        demo_once(
+            token,
+            { argument in
+                // `run` gave it, and keeps this object alive meanwhile.
+                let once = argument.map { Unmanaged<SlowOnceInit>.fromOpaque($0).takeUnretainedValue() }
+                once?.hasBegun.open()
+                sleepTooLong(for: once?.duration ?? .zero)
+            }, Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+}
