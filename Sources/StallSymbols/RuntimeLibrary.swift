@@ -26,6 +26,12 @@ package enum RuntimeLibrary: Sendable {
         }
     }
 
+    /// Whether the function is of a library of the system or of the toolchain, also one written in Swift.
+    package static func contains(_ symbol: String) -> Bool {
+        if let module = SwiftModule.of(symbol) { return SwiftModule.ofLibraries.contains(module) }
+        return RuntimeLibrary(symbol: symbol) != nil
+    }
+
     private static let prefixes: [(RuntimeLibrary, [String])] = [
         (.dispatch, ["dispatch_", "_dispatch_", "__DISPATCH_", "_os_object_", "_Block_"]),
         (

@@ -29,7 +29,7 @@ struct DemoSources {
     /// Whether the line is one of that function's: `work(for:)`, `Type.work()`, or a function in C; or of the global's
     /// whose value the function is there to make.
     func contain(function: String, file: String, line: Int) -> Bool {
-        let parts = function.prefix { $0 != "(" }.split(separator: ".").filter { $0 != "unsafeMutableAddressor" }
+        let parts = function.prefix { $0 != "(" }.split(separator: ".")
         return places.contains { place in
             place.name == parts.last && (parts.count == 1 || place.type == parts[parts.count - 2])
                 && file.hasSuffix("/" + place.file) && place.lines.contains(line)

@@ -18,7 +18,7 @@ struct ReportBuilder {
     func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
         let symbolicator = symbolication.symbolicator
         var report = symbolication.symbolicate(
-            rawReport(of: record) { WorkerGroups.isInWorkerFunction($0, $1, symbolicator) }, whenLate: whenLate
+            rawReport(of: record) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) }, whenLate: whenLate
         )
         if record.kind == .starvation { report.cause = StarvationCause(record, report).cause }
         return report
@@ -28,14 +28,14 @@ struct ReportBuilder {
     ///
     /// - Parameters:
     ///   - record: The raw facts.
-    ///   - isWorker: Whether a frame shows that its thread is a pool's worker. By default every thread counts as one,
-    ///     because that cannot be told without names.
+    ///   - symbol: Gives a frame's mangled name, for what shows that a thread is a pool's worker. By default every thread
+    ///     counts as one, because that cannot be told without names.
     func rawReport(
-        of record: StallRecord, isWorker: (CapturedStack.Frame, ImageList) -> Bool = { _, _ in true }
+        of record: StallRecord, symbol: ((CapturedStack.Frame, ImageList) -> String?)? = nil
     ) -> StallReport {
         var tables = ReportTables(inApp: inApp)
         let samples = record.samples.map { sample in
-            let workers = WorkerGroups.group(sample, &tables, isWorker: isWorker)
+            let workers = WorkerGroups.group(sample, &tables, symbol: symbol)
             let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
             return describe(sample, stack: own ?? workers?.first?.stack, workers: workers)
         }

@@ -11,9 +11,12 @@ enum WorkerGroups {
     ///
     /// Workers in code of the app come first, the largest group before the others: those that have nothing to do, or
     /// belong to libdispatch itself, are often more, and keep no work from starting.
+    ///
+    /// - Parameter symbol: Gives a frame's mangled name; `nil` where there are no names. Without names, every thread counts
+    ///   as a worker.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables,
-        isWorker: (CapturedStack.Frame, ImageList) -> Bool
+        symbol: ((CapturedStack.Frame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
         var groups: [StallReport.WorkerGroup] = []
@@ -21,11 +24,15 @@ enum WorkerGroups {
         var busy: Set<Int?> = []
         for worker in sample.workers {
             guard let captured = try? worker.stack.get() else { continue }
-            guard captured.frames.contains(where: { isWorker($0, sample.images) }) else {
-                continue
-            }
+            let symbols = symbol.map { symbol in captured.frames.map { symbol($0, sample.images) } }
+            if let symbols, !symbols.contains(where: { $0.map(workerFunctions.contains) ?? false }) { continue }
             let stack = tables.stack(captured, in: sample.images)
-            if tables.stacks[stack].contains(where: { tables.frames[$0].isInApp }) { busy.insert(stack) }
+            let isBusy = tables.stacks[stack].indices.contains { index in
+                // A library may be linked into the executable.
+                tables.frames[tables.stacks[stack][index]].isInApp
+                    && symbols?[index].map(RuntimeLibrary.contains) != true
+            }
+            if isBusy { busy.insert(stack) }
             if let known = groups.firstIndex(where: { $0.stack == stack }) {
                 groups[known].threads.append(.init(worker.thread))
             } else {
@@ -38,13 +45,11 @@ enum WorkerGroups {
         }
     }
 
-    /// Whether a frame is in a function that every worker thread runs in.
-    static func isInWorkerFunction(
-        _ frame: CapturedStack.Frame, _ images: ImageList, _ symbolicator: any Symbolicating
-    ) -> Bool {
-        guard let image = images.image(at: frame.lookupAddress) else { return false }
-        return symbolicator.symbol(at: frame.lookupAddress &- image.base, in: ImageIdentity(image)).map(
-            workerFunctions.contains)
-            ?? false
+    /// The mangled name of a frame's function.
+    static func symbol(
+        of frame: CapturedStack.Frame, in images: ImageList, _ symbolicator: any Symbolicating
+    ) -> String? {
+        guard let image = images.image(at: frame.lookupAddress) else { return nil }
+        return symbolicator.symbol(at: frame.lookupAddress &- image.base, in: ImageIdentity(image))
     }
 }

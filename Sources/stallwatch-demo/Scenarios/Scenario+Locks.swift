@@ -100,7 +100,7 @@ extension Scenario {
         .stalling(
             "lazy-global", "a global whose initializer runs on another thread", times: 2,
             .main(
-                .timer, in: "SlowGlobal.value.unsafeMutableAddressor", lock: .once, owner: "initializer",
+                .timer, in: "useTheGlobal()", lock: .once, owner: "initializer",
                 ownerDoes: Holding.sleeping.activity
             )
         ) { context in

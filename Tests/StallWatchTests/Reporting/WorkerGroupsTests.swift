@@ -10,7 +10,8 @@ import Testing
     private let app = LoadedImage.stub(path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true)
     private let dispatch = LoadedImage.stub(path: "/usr/lib/libdispatch.so", addresses: 0x40000..<0x50000)
     private let symbolicator = TableSymbolicator(symbols: [
-        "libdispatch.so": [0x10: "_dispatch_worker_thread", 0x20: "_dispatch_semaphore_wait_slow"]
+        "libdispatch.so": [0x10: "_dispatch_worker_thread", 0x20: "_dispatch_semaphore_wait_slow"],
+        "notes": [0x400: "_dispatch_worker_thread", 0x500: "_dispatch_semaphore_wait_slow"],
     ])
 
     /// A worker that has nothing to do.
@@ -32,7 +33,7 @@ import Testing
         }
         var tables = ReportTables(inApp: StallMonitor.InApp())
         let groups = try #require(
-            WorkerGroups.group(sample, &tables) { WorkerGroups.isInWorkerFunction($0, $1, symbolicator) })
+            WorkerGroups.group(sample, &tables) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) })
         return groups.map { $0.threads.map { Int($0.id) } }
     }
 
@@ -44,6 +45,11 @@ import Testing
     @Test func workersInCodeOfTheAppComeBeforeIdleOnes() throws {
         #expect(try groups([idle, idle, idle, saving]) == [[4], [1, 2, 3]])
         #expect(try groups([idle, saving, idle, loading, loading, idle]) == [[4, 5], [2], [1, 3, 6]])
+    }
+
+    @Test func idleWorkersAreKnownWhereDispatchIsLinkedIntoTheExecutable() throws {
+        let idle: [UInt64] = [0x10500, 0x10400]
+        #expect(try groups([idle, idle, idle, [0x10100, 0x10400]]) == [[4], [1, 2, 3]])
     }
 
     @Test func threadsThatAreNoWorkersAreLeftOut() throws {
