@@ -19,7 +19,9 @@ extension ELFFile {
     /// Reads all names once and all symbols once, a piece at a time: 50 ms for 20 MB. A linker may let a symbol's name be the
     /// end of another's: it is found if the longer one is wanted, too.
     ///
-    /// - Parameter isWanted: Gets the name's bytes.
+    /// - Parameter isWanted: Receives a name's bytes and returns whether its function is wanted.
+    /// - Returns: The functions, in no order.
+    /// - Throws: ``StallWatchError/Code/unreadableImage`` if the file is damaged or cannot be read.
     package func scanFunctions(
         where isWanted: (UnsafeRawBufferPointer) -> Bool
     ) throws(StallWatchError) -> [Function] {

@@ -34,6 +34,7 @@ package struct ReportSymbolication {
     /// - Parameters:
     ///   - report: The report.
     ///   - whenLate: Takes the report as far as it has come, if the time limit is reached before its end.
+    /// - Returns: The report with as many names and lines as were found.
     package func symbolicate(
         _ report: StallReport, whenLate: (StallReport) -> Void
     ) -> StallReport {

@@ -11,7 +11,7 @@ package enum Repository {
 
     /// Runs `scripts/validate-reports.py` on a directory of reports.
     ///
-    /// - Parameter isStrict: Whether fields that the schema does not have are faults, too.
+    /// If `isStrict` is true, fields that the schema does not have are faults, too.
     package static func validateReports(_ path: String, isStrict: Bool = true) throws -> Command.Output {
         let script = root.appendingPathComponent("scripts/validate-reports.py").path
         let options = isStrict ? ["--strict"] : []

@@ -18,9 +18,7 @@ package struct StallingProgram {
         directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-resident-\(getpid())")
     }
 
-    /// Runs the main loop.
-    ///
-    /// - Parameter seen: Of as many stalls as it is given, those that were seen.
+    /// Runs the main loop; `seen` returns how many of so many stalls were seen.
     package func run(seen: (Int) -> Int) throws {
         let timer = Timer(timeInterval: 0.01, repeats: true) { _ in }
         RunLoop.main.add(timer, forMode: .default)

@@ -33,9 +33,7 @@ enum SampleLatency {
         )
     }
 
-    /// The latencies of StallWatch, in milliseconds.
-    ///
-    /// - Parameter pause: Of the thread after each stall, in nanoseconds.
+    /// Measures the latencies of StallWatch, in milliseconds, with a pause of `pause` nanoseconds after each stall.
     private static func sampling(pause: UInt64) throws -> (first: [Double], later: [Double]) {
         let probe = LoopProbe(label: "measured")
         var configuration = StallMonitor.Configuration(threshold: threshold, reports: .none)

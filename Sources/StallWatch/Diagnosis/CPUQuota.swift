@@ -1,11 +1,11 @@
 import LinuxSupport
 
-/// How long a thread's cgroups have been kept from running by their CPU quotas, in nanoseconds, while they were watched.
+/// The time in nanoseconds that CPU quotas have throttled a thread's cgroups since they were first read.
 ///
-/// Its own cgroup and those around it, as far as they can be seen from here: a quota holds for all inside. A thread that
-/// goes to another cgroup takes along what it has, and counts from there.
+/// Covers the thread's cgroup and its visible ancestors, because a quota limits all groups inside. If the thread moves
+/// to another cgroup, its total stays and the new group adds to it.
 struct CPUQuota {
-    /// Groups inside each other, followed at most.
+    /// The maximum number of nested groups that are read.
     static let maximumDepth = 8
 
     private var membership: String?
@@ -14,9 +14,7 @@ struct CPUQuota {
     private var last: UInt64 = 0
     private var total: UInt64 = 0
 
-    /// The throttled time so far.
-    ///
-    /// Grows by what the files say has passed since the last call.
+    /// Returns the throttled time so far, in nanoseconds, including the time since the last call.
     mutating func throttled(thread: Int32) -> UInt64 {
         let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")
         if membership != self.membership {
@@ -40,16 +38,19 @@ struct CPUQuota {
         return sum
     }
 
-    /// `throttled_usec` of cgroup v2's cpu.stat, or `throttled_time` (nanoseconds) of v1's.
+    /// Parses `throttled_usec` of a cgroup v2 cpu.stat file, or `throttled_time` (nanoseconds) of a v1 file.
+    ///
+    /// - Parameter cursor: The file's text.
+    /// - Returns: The throttled time in nanoseconds; `nil` if the file has neither field.
     static func throttledTime(_ cursor: ByteCursor) -> UInt64? {
         var cursor = cursor
         if cursor.skip(pastLinePrefix: "throttled_usec ") { return cursor.number().map { $0 * 1_000 } }
         return cursor.skip(pastLinePrefix: "throttled_time ") ? cursor.number() : nil
     }
 
-    /// The cpu.stat files that /proc/<pid>/cgroup (cgroups(7)) leads to, innermost first.
+    /// Returns the paths of the cpu.stat files for a text of /proc/<pid>/cgroup (cgroups(7)), innermost first.
     ///
-    /// Those that are not there are left to be not opened: inside a container, a part of the path may not be visible.
+    /// Some may not exist: inside a container, a part of the path may not be visible.
     static func candidates(_ membership: String) -> [String] {
         var files: [String] = []
         func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }

@@ -1,17 +1,17 @@
-/// Why a turn took so long: the values behind a report's cause.
+/// The diagnosed cause of a stall, with the values behind it.
 struct Cause: Sendable {
-    /// Where the time went to for the most part, and for what.
+    /// The activity that took most of the time.
     enum Kind: String, Sendable {
         case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
     }
 
-    /// How sure the rules are.
+    /// The certainty of the cause.
     enum Confidence: String, Sendable, Comparable {
-        /// One part has less than half of the time.
+        /// The largest part has less than half of the time.
         case possible
-        /// Most of the time went there, but not so that nothing else could matter.
+        /// The part has at least half of the time, but other parts may matter.
         case likely
-        /// Nearly all of it did, and what was seen agrees.
+        /// The part has nearly all of the time, and the observations agree.
         case certain
 
         static func < (left: Confidence, right: Confidence) -> Bool { left.rank < right.rank }
@@ -28,44 +28,44 @@ struct Cause: Sendable {
     var kind: Kind
     var confidence: Confidence
     var evidence: Evidence
-    /// The look at the thread that shows the cause best: what it waited in.
+    /// The observation that shows the cause best.
     var observation: Observation?
     var pressure: Pressure?
 }
 
-/// One look at a thread while its turn was too long.
+/// The state of a thread at one moment of a stall.
 struct Observation: Sendable {
-    /// When it was, in monotonic nanoseconds.
+    /// The time of the observation, in monotonic nanoseconds.
     var time: UInt64
-    /// What the thread was in.
+    /// The thread's activity.
     var activity: ThreadActivity
-    /// The call, described, if it was in one.
+    /// The system call that the thread waited in, if any.
     var call: DescribedCall?
-    /// The function of libc that a thread that did not wait was in: the one that makes a system call, if it was in one.
+    /// The innermost libc function of a running thread, if its innermost frame was in libc.
     var function: String?
-    /// The lock that it waited for, if it did.
+    /// The lock that the thread waited for, if any.
     var lock: LockOwnership?
-    /// The kernel's function that it waited in.
+    /// The kernel function that the thread waited in.
     var waitChannel: String?
-    /// The kernel's functions, innermost first, where they may be read.
+    /// The waiting thread's kernel functions, innermost first; `nil` without permission to read them.
     var kernelStack: [String]?
 }
 
-/// All that the rules go by.
+/// The input of ``CauseRules``.
 struct Evidence: Sendable {
     var split: TimeSplit
-    /// Looks within the turn, ascending.
+    /// The observations within the turn, ascending by time.
     var observations: [Observation] = []
-    /// When the turn began, in monotonic nanoseconds.
+    /// The turn's start, in monotonic nanoseconds.
     var start: UInt64
     var minorFaults: UInt64 = 0
     var majorFaults: UInt64 = 0
     var voluntarySwitches: UInt64 = 0
     var involuntarySwitches: UInt64 = 0
-    /// Of the time on CPU, the part that was spent in the kernel, 0 to 1; `nil` if it was too short to tell.
+    /// The kernel's share of the CPU time, 0 to 1; `nil` if there was too little CPU time to measure it.
     var kernelShare: Double?
-    /// How long the thread's cgroup was kept from running by its CPU quota, in nanoseconds.
+    /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds.
     var throttled: UInt64 = 0
-    /// The file that the last page came from that the thread waited for, if that is known.
+    /// The file of the last page that the thread waited for, if known.
     var pagedFile: String?
 }

@@ -1,4 +1,4 @@
-/// The cause that ``CauseRules`` name, and the observation that shows it.
+/// The result of ``CauseRules``: a cause and the observation that shows it.
 struct CauseConclusion {
     var kind: Cause.Kind
     var confidence: Cause.Confidence

@@ -1,32 +1,33 @@
-/// Names the cause of a stall: a pure function of what was read, with every rule in this file.
+/// Concludes the cause of a stall from its evidence: a pure function, with every rule in this file.
 ///
-/// 1. A circle of owners that did not move is a `deadlock`.
+/// 1. A cycle of lock owners that did not move is a `deadlock`.
 /// 2. `paging`, if waiting for pages and handling their faults in the kernel take half of the time or more together.
-/// 3. Else the largest of the three parts of the time decides. Where CPU time is within ``tieMargin`` of the duration from
-///    the largest, it wins: it is the part that the app can do something about at once.
-/// 4. On CPU: `cpu`; but `paging`, if so many page faults went to a disk that each would have had ``cpuPerMajorFault`` of
-///    the time.
-/// 5. Run queue: `throttled`, if the cgroup's quota kept it from running for half of that time or more, else `cpuContention`.
-/// 6. Blocked: what most of the looks that met it waiting saw, each counting for the time since the look before:
-///    a page of memory is `paging`; a call, by its purpose, is `lock`, `sleep`, `io`, or `syscall` for all others. A call that
-///    just goes on after a signal, and is not known, counts only if no other look met it waiting.
-///    Without such a look: `paging`, if the faults that went to a disk explain the time; else what most of the looks
-///    at the thread on CPU saw, if they met it in a function of libc that makes such a call; else `unknown`.
+/// 3. Otherwise the largest of the three parts of the time decides. CPU time wins if it is within ``tieMargin`` of the
+///    largest part, because the app can act on it at once.
+/// 4. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each explain half of the time; else `cpu`.
+/// 5. Run queue: `throttled`, if the cgroup's quota accounts for half of that time or more; else `cpuContention`.
+/// 6. Blocked: the kind with the largest weight among the observations of a wait. An observation's weight is the time
+///    since the previous one. A wait for a page is `paging`; a system call is `lock`, `sleep`, `io` or `syscall`, by
+///    its purpose. An unknown call that was restarted after a signal counts only if there is no other wait.
+/// 7. Blocked without an observed wait: `paging`, if the major page faults explain the time; else the kind with the
+///    largest weight among observations in a libc function that waits for data; else `unknown`.
 enum CauseRules {
-    /// Parts that differ by less than this share of the duration are equal.
+    /// The share of the duration below which two parts count as equal.
     static let tieMargin = 0.05
-    /// A share that leaves nothing else to look at.
+    /// The share from which a cause is certain.
     static let nearlyAll = 0.75
-    /// What one page fault costs a CPU if it goes to a disk: 20 to 100 us for the block layer, the file system and the
-    /// copy of up to 16 pages around it.
+    /// The least CPU time of a major page fault, in nanoseconds.
+    ///
+    /// The block layer, the file system and the copy of up to 16 surrounding pages take 20 to 100 us.
     static let cpuPerMajorFault: UInt64 = 20_000
-    /// The most that one page fault costs a CPU if it goes to a disk, with the copy of up to 16 pages around it.
+    /// The largest CPU time of a major page fault, in nanoseconds, with the copy of up to 16 pages around it.
     ///
     /// Measured: 28,800 faults took 1,523 ms in the kernel, 53 us each.
     static let maximumCPUPerMajorFault: UInt64 = 100_000
-    /// What one page fault may wait for a disk: a spinning one seeks in 10 ms.
+    /// The longest wait of a major page fault, in nanoseconds: a spinning disk seeks in 10 ms.
     static let waitPerMajorFault: UInt64 = 10_000_000
 
+    /// Returns the cause that the evidence shows.
     static func judge(_ evidence: Evidence) -> CauseConclusion {
         if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
             let endsByItself = deadlock.lock.map {
@@ -89,13 +90,13 @@ enum CauseRules {
             if evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked {
                 return CauseConclusion(kind: .paging, confidence: .likely)
             }
-            // Waits that are many and short are seldom met, but what is between them is.
+            // Many short waits are rarely observed, but the libc function around them is.
             let between = mostSeen(in: evidence, kindOfFunction(in:)).winner
             return CauseConclusion(
                 kind: between?.kind ?? .unknown, confidence: .possible, observation: between?.observation)
         }
         var certainty = min(confidence(ofShare: share), confidence(ofShare: part))
-        // Many waits and few looks: the looks may not have met the typical one.
+        // With many waits and few observations, the typical wait may be missing.
         if evidence.voluntarySwitches > UInt64(evidence.observations.count) + 2, evidence.observations.count < 3 {
             certainty = min(certainty, .likely)
         }
@@ -103,8 +104,12 @@ enum CauseRules {
         return CauseConclusion(kind: winner.kind, confidence: certainty, observation: winner.observation)
     }
 
-    /// The kind that looks saw for the longest time, with the look that shows it best, and its part of the time of all
-    /// kinds that were seen.
+    /// Returns the kind with the largest weight and its best observation, with its share of the weight of all kinds.
+    ///
+    /// - Parameters:
+    ///   - evidence: The evidence with the observations.
+    ///   - kind: Returns the kind that an observation shows; `nil` if it shows none.
+    /// - Returns: The winner, `nil` if no observation shows a kind, and its part of the weight, 0 to 1.
     private static func mostSeen(in evidence: Evidence, _ kind: (Observation) -> Cause.Kind?)
         -> (winner: (kind: Cause.Kind, observation: Observation)?, part: Double)
     {
@@ -139,7 +144,7 @@ enum CauseRules {
         observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
     }
 
-    /// The look that tells more: the one that knows more owners; of equals, the later.
+    /// Returns the observation with more known lock owners; the later one if they are equal.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
         return (old.lock?.owners.count ?? 0) > (new.lock?.owners.count ?? 0) ? old : new

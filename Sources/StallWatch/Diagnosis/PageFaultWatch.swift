@@ -1,30 +1,31 @@
 import LinuxSupport
 internal import CLinux
 
-/// Tells which file the pages come from that a thread waits for.
+/// Finds the file whose pages a thread waits for.
 ///
-/// The kernel tells of a page fault's address only to those who asked before: a software event of perf_event_open(2), which
-/// costs the thread less than a microsecond at a fault that went to a disk, and nothing at any other. It is asked for while
-/// a turn is late and pages were seen to be waited for, and not before.
+/// The kernel records the addresses of major page faults through a software event of perf_event_open(2). The event must
+/// be opened before the fault. It costs the thread less than a microsecond per major fault and nothing per minor fault.
+/// So a watch is opened only while a turn is late and has waited for pages.
 final class PageFaultWatch {
     private var watch: clinux_fault_watch
-    /// The file of the last fault, if it was one's own and could be found.
+    /// The file of the last fault that could be resolved; `nil` if there was none.
     private(set) var file: String?
 
-    /// Watches a thread of this process.
+    /// Starts to watch a thread of this process.
     ///
-    /// `nil` where the system does not permit it (the sysctl kernel.perf_event_paranoid above 2), or might not.
+    /// Fails where the system does not permit it (the sysctl kernel.perf_event_paranoid above 2), and under any seccomp
+    /// filter.
     init?(thread: Int32) {
         var watch = clinux_fault_watch()
-        // A filter may kill the process for a call that it does not list, as systemd's SystemCallFilter= does: not asked.
+        // A seccomp filter, such as systemd's SystemCallFilter=, may kill the process for a call that it does not list.
         guard let status = readSmallFile("/proc/thread-self/status"), !Self.hasFilter(status),
             clinux_watch_faults(thread, &watch)
         else { return nil }
-        // Not before: an object whose properties are all set is deinitialized even if its initializer fails.
+        // Set last: deinit runs even after a failed initializer once all properties are set.
         self.watch = watch
     }
 
-    /// Whether the thread of that /proc/<pid>/status (proc(5)) has a filter of system calls: seccomp's mode 2.
+    /// Returns whether a text of /proc/<pid>/status (proc(5)) shows a seccomp mode other than 0.
     static func hasFilter(_ status: String) -> Bool {
         var fields = ByteCursor(status)
         return fields.skip(pastLinePrefix: "Seccomp:") && fields.number() != 0
@@ -32,9 +33,9 @@ final class PageFaultWatch {
 
     deinit { clinux_unwatch_faults(&watch) }
 
-    /// Takes what has happened since the last look.
+    /// Reads the last fault since the previous call and updates ``file``.
     ///
-    /// To be called while the file is likely to be mapped still.
+    /// Call it soon after the fault, while the file is still mapped.
     func read() {
         var address: UInt64 = 0
         guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: Self.maximumMaps),
@@ -43,13 +44,18 @@ final class PageFaultWatch {
         self.file = file
     }
 
-    /// Of /proc/self/maps, how much is read: some 10,000 mappings.
+    /// The number of bytes read of /proc/self/maps: some 10,000 mappings.
     static let maximumMaps = 1 << 20
 
-    /// The path of the mapping that `address` lies in, by the text of /proc/<pid>/maps (proc(5)).
+    /// Returns the file mapped at an address; `nil` if the address is in no file mapping.
+    ///
+    /// - Parameters:
+    ///   - address: The address.
+    ///   - maps: The text of /proc/<pid>/maps (proc(5)).
+    /// - Returns: The file's path.
     static func file(at address: UInt64, in maps: String) -> String? {
         for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
-            // "begin-end perms offset device inode path", where the path may have spaces in it.
+            // "begin-end perms offset device inode path"; the path may contain spaces.
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
             guard let range = fields.first, let dash = range.firstIndex(of: UInt8(ascii: "-")),
                 let begin = UInt64(Substring(range[..<dash]), radix: 16),

@@ -1,15 +1,16 @@
 import LinuxSupport
 
-/// How much the machine's tasks were held up lately, in percent of the last ten seconds: pressure stall information
-/// (the kernel's Documentation/accounting/psi.rst), the `some avg10` values.
+/// Pressure stall information: the share of the last ten seconds in which some task was delayed, in percent.
+///
+/// The `some avg10` values of the kernel's Documentation/accounting/psi.rst.
 struct Pressure: Equatable, Sendable {
     var cpu: Double?
     var io: Double?
     var memory: Double?
 
-    /// The values now; `nil` where the kernel keeps none.
+    /// Reads the current values; `nil` if the kernel provides none.
     ///
-    /// Takes some 20 us.
+    /// Takes about 20 us.
     static func current() -> Pressure? {
         let pressure = Pressure(cpu: average("cpu"), io: average("io"), memory: average("memory"))
         return pressure == Pressure() ? nil : pressure
@@ -19,6 +20,7 @@ struct Pressure: Equatable, Sendable {
         readSmallFile("/proc/pressure/\(resource)").flatMap(average(in:))
     }
 
+    /// Parses the `some avg10` value of a /proc/pressure file; `nil` if it is missing.
     static func average(in text: String) -> Double? {
         let line = text.split(separator: "\n").first { $0.hasPrefix("some ") }
         return line?.split(separator: " ").first { $0.hasPrefix("avg10=") }.flatMap { Double($0.dropFirst(6)) }

@@ -2,20 +2,19 @@ import StackCapture
 import LinuxSupport
 import Glibc
 
-/// Finds out why one loop's turns take too long.
+/// Diagnoses the stalls of one loop.
 ///
-/// Used by the watchdog: told of its looks, it gives causes.
-///
-/// A look at a turn that is not late yet costs one reading, at most one a turn and threshold: it is what a stall's time is
-/// counted from. A loop that waits is not read at all.
+/// The watchdog calls it at each poll of a busy loop, at each sample, and at a stall's end. Before a turn is late, it
+/// takes at most one reading per turn and threshold; a stall's time split starts from these. It does not read a waiting
+/// loop.
 struct StallDiagnostician {
     private var files: ThreadFiles?
     private var quota = CPUQuota()
-    /// The last readings before the stall, and all within it; ascending.
+    /// The last readings before the stall and all readings within it, ascending by time.
     private var readings: [Reading] = []
     private var lastTurn: UInt64 = 0
     private var observations: [Observation] = []
-    /// Opened when a late turn is seen to wait for pages; closed when the next one is late.
+    /// Opened when a late turn waits for pages; closed when that stall ends or the next one begins.
     private var faults: PageFaultWatch?
     private let memory = GuardedMemory()
     private let threads: ProcessThreads
@@ -26,25 +25,27 @@ struct StallDiagnostician {
         var throttled: UInt64
     }
 
-    /// Readings that are kept while no turn is late: two before the turn that may become late, one inside, one to spare.
+    /// The number of readings kept while no turn is late: two before the turn, one inside it and one spare.
     static let readingsKept = 4
 
+    /// Creates a diagnostician for one loop.
+    ///
     /// - Parameters:
-    ///   - threads: The threads of the process, among them the owners of locks.
-    ///   - waits: How long the loop has waited for its events.
+    ///   - threads: The threads of the process, including the owners of locks.
+    ///   - waits: The total time that the loop has waited for events.
     init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
         self.waits = waits
     }
 
-    /// The watchdog has looked at a turn that is not late (yet).
+    /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     ///
     /// - Parameters:
-    ///   - thread: The thread that runs it.
-    ///   - turn: When it began: its identity.
+    ///   - thread: The thread that runs the turn.
+    ///   - turn: The turn's start in monotonic nanoseconds, which identifies it.
     ///   - threshold: The loop's threshold, in nanoseconds.
     ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: What the kernel said of the thread, if it was asked.
+    /// - Returns: The reading; `nil` if none was due or the thread cannot be read.
     mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) -> ThreadReading? {
         if turn == lastTurn, let last = readings.last, last.thread.time >= turn, now &- last.thread.time < threshold {
             return nil
@@ -55,14 +56,14 @@ struct StallDiagnostician {
         return reading
     }
 
-    /// A stack has been taken of the thread, whose turn has been late since `start`: why it is, so far.
+    /// Observes the thread of a late turn and returns the cause so far.
     ///
     /// - Parameters:
     ///   - thread: The thread that runs the turn.
-    ///   - stack: Its stack, if one could be taken.
-    ///   - start: From when the turn's age counts.
+    ///   - stack: The thread's stack, if it could be captured.
+    ///   - start: The turn's start, in monotonic nanoseconds.
     ///   - isFirst: Whether this is the stall's first sample.
-    ///   - isOver: Whether the turn has ended meanwhile, asked after the look: then what was seen is something else.
+    ///   - isOver: Returns whether the turn has ended. Called after the observation, which is discarded if it has.
     /// - Returns: The cause so far; `nil` if the thread cannot be read.
     mutating func sample(
         _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, isOver: () -> Bool
@@ -79,9 +80,13 @@ struct StallDiagnostician {
         return cause(from: start, to: reading.time)
     }
 
-    /// The turn that began at `start` ended at `end`: why it was late.
+    /// Takes a last reading and returns the final cause of a late turn.
     ///
-    /// Returns `nil` if the thread could not be read.
+    /// - Parameters:
+    ///   - thread: The thread that ran the turn.
+    ///   - start: The turn's start, in monotonic nanoseconds.
+    ///   - end: The turn's end, in monotonic nanoseconds.
+    /// - Returns: The cause; `nil` if the thread could not be read.
     mutating func end(_ thread: Int32, start: UInt64, end: UInt64) -> Cause? {
         read(thread)
         faults?.read()
@@ -89,7 +94,7 @@ struct StallDiagnostician {
         return cause(from: start, to: end)
     }
 
-    /// Asks the kernel for the addresses of the page faults that go to a disk, from the first one on that a late turn has.
+    /// Watches major page faults once a late turn has had one.
     private mutating func watchFaults(of thread: Int32, since start: UInt64) {
         guard faults == nil else {
             faults?.read()
@@ -101,9 +106,9 @@ struct StallDiagnostician {
         faults = PageFaultWatch(thread: thread)
     }
 
-    /// Takes a reading and keeps it.
+    /// Takes a reading and stores it.
     ///
-    /// Of another thread than last time, the earlier readings say nothing.
+    /// Discards the earlier readings if the thread has changed.
     @discardableResult
     private mutating func read(_ thread: Int32) -> ThreadReading? {
         if files?.thread != thread {
@@ -116,7 +121,7 @@ struct StallDiagnostician {
         return reading
     }
 
-    /// The look that came before the turn was late is one of the stall, too, if it fell into the turn.
+    /// Adds the last reading before the first sample as an observation, if it was within the turn.
     private mutating func addEarlierObservation(since start: UInt64) {
         guard readings.count > 1, let earlier = readings.dropLast().last?.thread, earlier.time >= start else { return }
         observations.append(
@@ -173,9 +178,9 @@ struct StallDiagnostician {
         )
     }
 
-    /// The kernel's share of the CPU time.
+    /// Returns the kernel's share of the CPU time, 0 to 1; `nil` for fewer than five ticks.
     ///
-    /// The kernel counts it by ticks of 10 ms or less: of fewer than five, nothing can be said.
+    /// The kernel counts it in ticks of 10 ms or less, so fewer than five are too coarse.
     private static func kernelShare(from first: ThreadReading, to last: ThreadReading) -> Double? {
         let user = last.userTicks - min(first.userTicks, last.userTicks)
         let system = last.systemTicks - min(first.systemTicks, last.systemTicks)

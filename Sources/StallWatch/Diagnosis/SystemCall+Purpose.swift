@@ -1,29 +1,27 @@
 extension SystemCall {
-    /// The call's name; with its number only, if it is newer than the table.
+    /// The call's name; `system call <number>` if the call is newer than the table.
     var name: String { SystemCallNames.current.name(number) ?? "system call \(number)" }
 
-    /// What a wait in a system call is for.
+    /// The purpose of a wait in a system call.
     enum Purpose: String, Equatable, Sendable {
-        /// Somebody else has to let go of something.
+        /// Waits until another thread or process releases a lock.
         case lock
-        /// Time has to pass.
+        /// Waits for a time.
         case sleep
-        /// Data have to come or go through a descriptor: a file, a pipe, a socket, a device.
+        /// Waits for data on a descriptor: a file, a pipe, a socket, a device.
         case io
         /// Anything else.
         case other
     }
 
-    /// What the thread waits for in this call.
-    ///
-    /// A pure function of name and arguments.
+    /// The purpose of this call, a pure function of its name and arguments.
     var purpose: Purpose {
         let name = name
         switch name {
         case "futex", "futex_waitv", "flock", "semop", "semtimedop":
             return .lock
         case "fcntl":
-            // F_SETLKW and F_OFD_SETLKW (fcntl.h) are the only commands that wait.
+            // Only F_SETLKW and F_OFD_SETLKW (fcntl.h) wait.
             return argument(1) == 7 || argument(1) == 38 ? .lock : .other
         case "nanosleep", "clock_nanosleep":
             return .sleep
@@ -36,16 +34,16 @@ extension SystemCall {
         }
     }
 
-    /// Whether a function of libc makes a call that waits for data.
+    /// Returns whether a libc function makes a call that waits for data.
     ///
-    /// glibc's wrappers have the names of the calls, but for those with a 64 behind it.
+    /// glibc's wrappers have the names of the calls, except for a suffix 64.
     fileprivate static func waitsForData(_ function: String) -> Bool {
         inputOutput.contains(function) || inputOutput.contains(function + "64")
     }
 
-    /// Calls that wait for data, by name.
+    /// The names of the calls that wait for data.
     ///
-    /// Opening, closing and looking up files is among them: those wait for the same disk or server as reading does.
+    /// They include opening, closing and finding files, which wait for the same disk or server as reading.
     private static let inputOutput: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
         "sendfile",
@@ -62,9 +60,10 @@ extension SystemCall {
 }
 
 extension SystemCall.Purpose {
-    /// What a function of libc makes its system call for; `nil` for one that is not known to wait for data.
+    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data.
     ///
-    /// Only those wait often and shortly enough for a thread to be met in between: on the way into a call, or out of it.
+    /// Only such calls are frequent and short enough that a thread is observed between them, entering or leaving a
+    /// call.
     init?(ofFunction function: String) {
         guard SystemCall.waitsForData(function) else { return nil }
         self = .io

@@ -2,19 +2,19 @@ import LinuxSupport
 import Glibc
 
 extension SystemCall {
-    /// What the call is on, as far as its arguments and the kernel tell: a file's path, a socket's peer, how long it
-    /// was to sleep, whom it waits for.
+    /// Describes the target of the call: a file's path, a socket's peer, the length of a sleep, an awaited process.
     ///
-    /// `nil` when the call is on nothing that has a name.
+    /// Only reads names and changes no descriptor. Takes about 10 us of the caller's time.
     ///
-    /// Only asks for names: nothing happens to any descriptor. Takes some 10 us of the caller's time.
+    /// - Parameter memory: Reads the memory that the call's arguments point to.
+    /// - Returns: The description; `nil` if the call has no named target.
     func target(memory: any MemoryReading) -> String? {
         let name = name
         switch name {
         case "nanosleep":
             return Self.duration(at: argument(0), memory)
         case "clock_nanosleep":
-            // TIMER_ABSTIME = 1: the time is a moment, not a length.
+            // With TIMER_ABSTIME (1) the argument is a point in time, not a duration.
             return argument(1) & 1 == 0 ? Self.duration(at: argument(2), memory) : nil
         case "wait4":
             return Self.awaited(Int32(truncatingIfNeeded: argument(0)))
@@ -38,7 +38,7 @@ extension SystemCall {
         }
     }
 
-    /// Calls whose first argument is the descriptor that they wait on.
+    /// The names of the calls whose first argument is the descriptor that they wait on.
     private static let takesDescriptor: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "fsync",
         "fdatasync", "syncfs", "sync_file_range", "fallocate", "ftruncate", "readahead", "fadvise64", "close", "fstat",
@@ -46,7 +46,7 @@ extension SystemCall {
         "epoll_wait", "epoll_pwait", "epoll_pwait2", "flock", "fcntl", "splice", "copy_file_range", "sendfile", "tee",
     ]
 
-    /// A struct timespec, as milliseconds.
+    /// Formats a struct timespec in milliseconds; `nil` if it cannot be read or is invalid.
     private static func duration(at address: UInt64, _ memory: any MemoryReading) -> String? {
         guard let seconds = memory.word(at: address), let nanoseconds = memory.word(at: address &+ 8),
             seconds < 1 << 40, nanoseconds < 1_000_000_000
@@ -61,7 +61,7 @@ extension SystemCall {
         return "process \(process) \"\(name)\""
     }
 
-    /// The descriptors of poll(2): struct pollfd is an int and two shorts.
+    /// Describes the first four descriptors of a poll(2) call: struct pollfd is an int and two shorts.
     private static func polled(at address: UInt64, count: UInt64, _ memory: any MemoryReading) -> String? {
         guard count > 0 else { return nil }
         let shown = min(count, 4)
@@ -72,7 +72,7 @@ extension SystemCall {
         return names.joined(separator: ", ") + (count > shown ? " and \(count - shown) more" : "")
     }
 
-    /// What an open descriptor of this process is: a path, a socket with its peer, a pipe.
+    /// Describes an open descriptor of this process: a path, a socket with its peer, a pipe.
     static func descriptor(_ argument: UInt64) -> String? {
         let number = Int32(truncatingIfNeeded: argument)
         guard number >= 0, let link = readLink("/proc/self/fd/\(number)") else { return nil }
@@ -80,9 +80,9 @@ extension SystemCall {
     }
 }
 
-/// Names of sockets' addresses.
+/// Formats socket addresses.
 enum SocketName {
-    /// Who an open socket talks to; failing that, where it is bound.
+    /// Describes the peer of an open socket, or its own address if it has no peer.
     static func peer(of descriptor: Int32) -> String? {
         address(of: descriptor, by: getpeername).map { "socket to \($0)" }
             ?? address(of: descriptor, by: getsockname).map { "socket at \($0)" }
@@ -95,7 +95,7 @@ enum SocketName {
         var bytes = [UInt8](repeating: 0, count: MemoryLayout<sockaddr_storage>.size)
         var length = socklen_t(bytes.count)
         let status = bytes.withUnsafeMutableBytes { buffer -> Int32 in
-            // sockaddr_storage's size is room for every address; the kernel writes no more than `length`.
+            // A sockaddr_storage has room for every address, and the kernel writes at most `length` bytes.
             guard let address = buffer.baseAddress?.assumingMemoryBound(to: sockaddr.self) else { return -1 }
             return ask(descriptor, address, &length)
         }
@@ -103,12 +103,12 @@ enum SocketName {
         return decode(Array(bytes.prefix(Int(length))))
     }
 
-    /// A struct sockaddr as text: `127.0.0.1:80`, `[::1]:80`, a path.
+    /// Formats a struct sockaddr: `127.0.0.1:80`, `[::1]:80`, a path.
     ///
-    /// `nil` for other families and unnamed sockets.
+    /// Returns `nil` for other families and for unnamed sockets.
     static func decode(_ bytes: [UInt8]) -> String? {
         guard bytes.count > 2 else { return nil }
-        // The family in the machine's order, little-endian on both architectures; the port in the network's.
+        // The family is in host order, little-endian on both architectures; the port is in network order.
         let family = Int32(bytes[0]) | Int32(bytes[1]) << 8
         let port = bytes.count >= 4 ? UInt16(bytes[2]) << 8 | UInt16(bytes[3]) : 0
         switch family {
@@ -120,7 +120,7 @@ enum SocketName {
             let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             return "[\(address)]:\(port)"
         case AF_UNIX:
-            // A name that begins with a zero byte is in the abstract namespace: written with @, as ss(8) does.
+            // A leading zero byte means the abstract namespace, written as @ like in ss(8).
             let name = bytes[2...]
             let isAbstract = name.first == 0
             let text = (isAbstract ? name.dropFirst() : name).prefix { $0 != 0 }

@@ -1,6 +1,6 @@
 /// The names of one architecture's system calls.
 struct SystemCallNames: Sendable {
-    /// Calls whose numbers follow each other.
+    /// A run of calls with consecutive numbers.
     struct Run: Sendable {
         var first: Int
         var names: [Substring]
@@ -16,7 +16,7 @@ struct SystemCallNames: Sendable {
         self.runs = runs
     }
 
-    /// The name of call `number`, or `nil` if these headers do not know it.
+    /// Returns the name of a call; `nil` if the headers behind the table do not define it.
     func name(_ number: Int) -> String? {
         for run in runs where run.first <= number && number - run.first < run.names.count {
             return String(run.names[number - run.first])
@@ -24,7 +24,7 @@ struct SystemCallNames: Sendable {
         return nil
     }
 
-    /// The number of the call of that name, or `nil` if this architecture has none.
+    /// Returns the number of a call; `nil` if this architecture does not have it.
     func number(of name: String) -> Int? {
         for run in runs {
             if let index = run.names.firstIndex(of: Substring(name)) { return run.first + index }
@@ -32,7 +32,7 @@ struct SystemCallNames: Sendable {
         return nil
     }
 
-    /// The names for the architecture that this is compiled for.
+    /// The names for the architecture of this build.
     static var current: SystemCallNames {
         #if arch(x86_64)
             x86_64

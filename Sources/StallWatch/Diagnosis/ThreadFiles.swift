@@ -1,7 +1,7 @@
 import LinuxSupport
 import Glibc
 
-/// The /proc files of one thread, kept open, so that a reading is one `pread` a file.
+/// The open /proc files of one thread; a reading takes one `pread` per file.
 ///
 /// A reading takes about 15 us of the caller's time and none of the thread's.
 final class ThreadFiles {
@@ -15,7 +15,7 @@ final class ThreadFiles {
 
     /// Opens the files of a thread of this process.
     ///
-    /// `nil` if there is no such thread (any more), or no descriptor.
+    /// Fails if the thread does not exist, or the process is out of descriptors.
     init?(thread: Int32) {
         let directory = "/proc/self/task/\(thread)/"
         guard let schedstat = OpenFile(directory + "schedstat"), let stat = OpenFile(directory + "stat"),
@@ -30,9 +30,9 @@ final class ThreadFiles {
         self.waitChannel = waitChannel
     }
 
-    /// What the kernel says of the thread now; `nil` when the thread has ended.
+    /// Takes a reading of the thread; `nil` if the thread has ended.
     ///
-    /// The files are read one after another: in between, the thread may move on by some microseconds.
+    /// Reads the files one after another, so their values may be some microseconds apart.
     func read() -> ThreadReading? {
         let time = monotonicNow()
         guard let onCPU = cpuTime(), var times = cursor(schedstat), times.number() != nil,
@@ -51,7 +51,7 @@ final class ThreadFiles {
         )
     }
 
-    /// What the thread is in now; `nil` when it has ended.
+    /// Reads the thread's current activity; `nil` if the thread has ended.
     func activity() -> ThreadActivity? {
         cursor(syscall).flatMap(ThreadActivity.init)?.original(waitChannel: channel())
     }
@@ -59,12 +59,13 @@ final class ThreadFiles {
     private func channel() -> String? {
         var place = cursor(waitChannel)
         let channel = place?.word()
-        // For a thread that runs (proc_pid_wchan(5)).
+        // "0" means that the thread does not wait (proc_pid_wchan(5)).
         return channel == "0" ? nil : channel
     }
 
-    /// The functions of the kernel that the thread is in, innermost first; `nil` where that may not be read (it needs
-    /// CAP_SYS_ADMIN) or the thread runs.
+    /// Reads the thread's kernel functions, innermost first.
+    ///
+    /// Returns `nil` without CAP_SYS_ADMIN, and for a running thread.
     func kernelStack() -> [String]? {
         guard let text = readSmallFile("/proc/self/task/\(thread)/stack") else { return nil }
         // Each line is "[<0>] function+0x1b/0x30".
@@ -74,9 +75,9 @@ final class ThreadFiles {
         return functions.isEmpty ? nil : functions
     }
 
-    /// The thread's CPU clock.
+    /// Reads the thread's CPU clock, in nanoseconds.
     ///
-    /// Unlike schedstat's first field it is brought up to date when it is read.
+    /// The kernel updates it at each read, unlike the first field of schedstat.
     private func cpuTime() -> UInt64? {
         // clock_getcpuclockid(3)'s encoding for a thread's scheduler clock: CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
         // (the kernel's posix-timers_types.h).

@@ -1,47 +1,51 @@
 import LinuxSupport
 
-/// What the kernel says of a thread at one moment.
+/// The kernel's values for one thread at one moment.
 ///
-/// Times and counts have run since the thread's start.
+/// Times and counts are totals since the thread's start.
 struct ThreadReading: Equatable, Sendable {
-    /// When it was read, in nanoseconds of the monotonic clock.
+    /// The time of the reading, in monotonic nanoseconds.
     var time: UInt64
-    /// Time on a CPU, in nanoseconds: the thread's own CPU clock, exact even while it runs.
+    /// The time on a CPU in nanoseconds, from the thread's CPU clock; exact even while the thread runs.
     var onCPU: UInt64
-    /// Time ready to run but without a CPU, in nanoseconds (the second field of schedstat).
+    /// The time runnable without a CPU, in nanoseconds (the second field of schedstat).
     ///
-    /// It grows when a wait for a CPU is over, not while it lasts.
+    /// It grows when a wait for a CPU ends, not during the wait.
     var runQueue: UInt64
-    /// proc(5)'s letter: R, S, D, T, t, Z, X, I.
+    /// The state letter of proc(5): R, S, D, T, t, Z, X, I.
     var state: UInt8
-    /// Page faults that needed no disk.
+    /// Page faults without disk access.
     var minorFaults: UInt64
-    /// Page faults that waited for one.
+    /// Page faults with disk access.
     var majorFaults: UInt64
-    /// CPU time in the app's own code and in the kernel, in clock ticks (10 ms): good for their ratio only.
+    /// CPU time in user mode, in clock ticks (10 ms); use only its ratio to ``systemTicks``.
     var userTicks: UInt64
+    /// CPU time in the kernel, in clock ticks (10 ms).
     var systemTicks: UInt64
-    /// How often the thread gave up its CPU by waiting, and how often the CPU was taken from it.
+    /// The number of times that the thread gave up its CPU to wait.
     var voluntarySwitches: UInt64
+    /// The number of times that the scheduler took the CPU from the thread.
     var involuntarySwitches: UInt64
-    /// What it is in.
+    /// The thread's activity.
     var activity: ThreadActivity
-    /// The kernel function that it waits in; `nil` when it does not wait, or the kernel does not tell.
+    /// The kernel function that the thread waits in; `nil` if the thread does not wait or the kernel does not report
+    /// it.
     var waitChannel: String?
-    /// The processor that it is on, or was on last; `nil` when the kernel does not tell.
+    /// The processor that the thread last ran on; `nil` if the kernel does not report it.
     var processor: Int32?
-    /// How long its loop had waited for events, in nanoseconds; 0 for a loop that does not tell.
+    /// The total time that the thread's loop has waited for events, in nanoseconds; 0 if the loop does not report
+    /// waits.
     var loopWaited: UInt64 = 0
 
-    /// Whether it is on a CPU or ready to run.
+    /// Whether the thread is on a CPU or waits for one.
     var isRunnable: Bool { state == UInt8(ascii: "R") }
 }
 
-/// What a thread is in, by /proc/…/syscall.
+/// A thread's activity according to /proc/<pid>/syscall.
 enum ThreadActivity: Equatable, Sendable {
-    /// On a CPU or ready for one.
+    /// On a CPU or waiting for one.
     case running
-    /// Waiting, but in no system call: for a page of memory.
+    /// Waiting outside of system calls, for a page of memory.
     case faulting
     /// Waiting in a system call.
     case waiting(SystemCall)
@@ -53,17 +57,19 @@ struct SystemCall: Equatable, Sendable {
     /// All six argument registers, whether the call uses them or not.
     var arguments: [UInt64]
     var stackPointer: UInt64
-    /// The program counter behind the instruction that made the call.
+    /// The address after the instruction that made the call.
     var programCounter: UInt64
 
-    /// One argument; 0 for one that no call has.
+    /// Returns one argument, or 0 if the index is out of range.
     func argument(_ index: Int) -> UInt64 {
         arguments.indices.contains(index) ? arguments[index] : 0
     }
 }
 
 extension ThreadActivity {
-    /// Parses /proc/<pid>/syscall (proc(5)): `running`, or `-1 sp pc`, or the number, six arguments, sp and pc.
+    /// Parses /proc/<pid>/syscall (proc(5)): `running`, `-1 sp pc`, or the number, six arguments, sp and pc.
+    ///
+    /// Fails for any other text.
     init?(_ cursor: ByteCursor) {
         var cursor = cursor
         guard let first = cursor.next else { return nil }
@@ -89,10 +95,10 @@ extension ThreadActivity {
 }
 
 extension ThreadActivity {
-    /// The same, if where the thread waits in the kernel bears it out.
+    /// Returns `.running` instead of `.faulting` if the kernel's wait function contradicts a wait for a page.
     ///
-    /// Outside of a system call a thread waits not only for a page, but also where a tracer has stopped it, such as the
-    /// capture of another monitor: it runs on at once. One that no longer waits a moment later has not waited long.
+    /// A thread outside of system calls may also be stopped by a tracer, such as another monitor's capture; it
+    /// continues at once. A thread that has left the wait a moment later has not waited long.
     func confirmed(by waitChannel: String?) -> ThreadActivity {
         guard self == .faulting, waitChannel == nil || waitChannel == "ptrace_stop" else { return self }
         return .running
@@ -110,7 +116,7 @@ struct ThreadStat: Equatable {
 
     init?(_ cursor: ByteCursor) {
         var cursor = cursor
-        // The command's name is in parentheses and may have any character in it: count from the last one.
+        // The command name is in parentheses and may contain any character: count fields from the last parenthesis.
         guard cursor.skip(pastLast: UInt8(ascii: ")")), let state = cursor.next else { return nil }
         self.state = state
         cursor.skipWords(7)
@@ -126,8 +132,8 @@ struct ThreadStat: Equatable {
 }
 
 extension ThreadReading {
-    /// Whether the thread has not ended.
+    /// Whether the thread is neither dead nor a zombie.
     ///
-    /// A main thread that has called pthread_exit(3) stays as a zombie.
+    /// A main thread stays as a zombie after pthread_exit(3).
     var isAlive: Bool { state != UInt8(ascii: "Z") && state != UInt8(ascii: "X") }
 }

@@ -1,14 +1,15 @@
-/// Where a turn's time went, in nanoseconds.
+/// The split of a turn's duration into three parts, in nanoseconds.
 ///
 /// The three parts add up to the duration.
 struct TimeSplit: Equatable, Sendable {
-    /// On a CPU.
+    /// The time on a CPU.
     var onCPU: UInt64
-    /// Ready to run, without a CPU.
+    /// The time runnable without a CPU.
     var runQueue: UInt64
-    /// Waiting for something: all the rest.
+    /// The rest: the time blocked.
     var blocked: UInt64
-    /// How much of the first two may belong to the time right before or after the turn: each is right within this.
+    /// The maximum error of ``onCPU`` and ``runQueue``: some of it may belong to the time right before or after the
+    /// turn.
     var uncertainty: UInt64
 
     var duration: UInt64 { onCPU + runQueue + blocked }
@@ -17,17 +18,19 @@ struct TimeSplit: Equatable, Sendable {
 extension TimeSplit {
     /// Splits the time from `start` to `end` of one turn.
     ///
-    /// Nothing is read when a turn begins: that would cost every turn a system call. The time between the first reading
-    /// inside the turn and the last one is known exactly. Of what lies before, the two readings around the turn's
-    /// beginning tell the sum. What the loop did outside of the turn, it did while it did not wait for events; it is taken
-    /// off by the rate that the readings before show. The bounds are that all of that time was spent, or none. The
-    /// watchdog wakes up when a loop begins to turn after a pause, and looks at a busy one once per threshold: so the
-    /// unknown part is some 100 us for a loop that was idle, and up to one threshold for one that never waits.
+    /// No reading is taken when a turn begins, because that would cost every turn a system call. The time between the
+    /// first and the last reading inside the turn is known exactly. For the time before, the two readings around the
+    /// turn's start give only a sum, which includes work of earlier turns. That work is estimated from the loop's busy
+    /// time outside the turn and the rate in the readings before, and subtracted; the bounds assume that it took all or
+    /// none of that time. The watchdog wakes up when an idle loop begins to turn, and polls a busy loop once per
+    /// threshold. So the uncertainty is some 100 us for a loop that was idle, and up to one threshold for a loop that
+    /// never waits.
     ///
     /// - Parameters:
-    ///   - readings: Ascending by time. Used are the last two before `start`, the first after `end` and those between.
-    ///   - start: When the turn began, in monotonic nanoseconds.
-    ///   - end: When it ended, or the time up to which it is looked at.
+    ///   - readings: The readings, ascending by time. The last two before `start`, all within the turn and the first
+    ///     after `end` are used.
+    ///   - start: The turn's start, in monotonic nanoseconds.
+    ///   - end: The turn's end, or the time of the last reading of an ongoing turn.
     init?(readings: [ThreadReading], from start: UInt64, to end: UInt64) {
         let inside = readings.filter { $0.time >= start && $0.time <= end }
         let earlier = Array(readings.filter { $0.time < start }.suffix(2))
@@ -46,7 +49,7 @@ extension TimeSplit {
             } else {
                 sum.add(Amount(value, before, next, inside: head, rateOutside: rate))
             }
-            // Behind its turn the loop waits.
+            // After its turn the loop waits, so the rate outside is 0.
             if let last = inside.last { sum.add(Amount(value, last, after, inside: end - last.time, rateOutside: 0)) }
             return sum
         }
@@ -59,18 +62,18 @@ extension TimeSplit {
         uncertainty = min(onCPU.uncertainty, duration)
     }
 
-    /// What is known of the time between the first and the last of the readings of one turn.
+    /// Returns the CPU and run-queue time between the first and the last reading within a turn.
     private static func known(_ readings: [ThreadReading]) -> (onCPU: UInt64, runQueue: UInt64) {
         var sum: (onCPU: UInt64, runQueue: UInt64) = (0, 0)
-        // Counted before schedstat tells of it.
+        // Run-queue time that is counted here before schedstat shows it.
         var ahead: UInt64 = 0
         for (from, to) in zip(readings, readings.dropFirst()) {
             let span = to.time - from.time
             let onCPU = min(to.onCPU - min(from.onCPU, to.onCPU), span)
             let told = to.runQueue - min(from.runQueue, to.runQueue)
             let isReady = from.isRunnable && to.isRunnable && from.voluntarySwitches == to.voluntarySwitches
-            // Who never waited was ready for all of the rest: also for a wait for a CPU that schedstat does not show
-            // while it lasts, and for one that it never shows, because the host of this machine had taken the CPU.
+            // A thread that was runnable throughout spent the rest without a CPU. schedstat shows such a wait only when
+            // it ends, and never shows one that is caused by CPU steal.
             let runQueue = isReady ? span - onCPU : min(told - min(ahead, told), span - onCPU)
             ahead = isReady ? runQueue - min(told, runQueue) : 0
             sum = (sum.onCPU + onCPU, sum.runQueue + runQueue)
@@ -78,24 +81,33 @@ extension TimeSplit {
         return sum
     }
 
-    /// An amount of time, and by how much it may be wrong.
+    /// An estimated amount of time with its maximum error.
     private struct Amount {
         var estimate: UInt64
         var uncertainty: UInt64 = 0
 
         init(_ exact: UInt64) { estimate = exact }
 
-        /// How much of its CPU time a thread had in the `inside` nanoseconds before the first reading of all.
+        /// Estimates a thread's CPU time in the `inside` nanoseconds before its first reading.
         ///
-        /// Who is ready then is taken to have been on a CPU, and who waits to have waited.
+        /// If the thread is runnable in that reading, assume that it was on a CPU until then; if it is blocked, that it
+        /// was blocked.
         init(onCPUBefore first: ThreadReading, inside: UInt64) {
             let most = min(first.onCPU, inside)
             (estimate, uncertainty) = (first.isRunnable ? most : 0, most)
         }
 
-        /// How much of what passed between two readings falls into a stretch of `inside` nanoseconds at one of the two.
+        /// Estimates how much of a value's growth between two readings falls into the part of the interval inside the
+        /// turn.
         ///
-        /// Without one of the readings, nothing is known.
+        /// Without both readings, the estimate is 0 and the uncertainty is `inside`.
+        ///
+        /// - Parameters:
+        ///   - value: The value.
+        ///   - from: The first reading.
+        ///   - to: The second reading.
+        ///   - inside: The length of the part inside the turn, in nanoseconds.
+        ///   - rateOutside: The growth per busy nanosecond outside the turn, 0 to 1.
         init(
             _ value: KeyPath<ThreadReading, UInt64>, _ from: ThreadReading?, _ to: ThreadReading?, inside: UInt64,
             rateOutside: Double
@@ -114,13 +126,13 @@ extension TimeSplit {
             uncertainty = max(estimate - least, most - estimate)
         }
 
-        /// The time between two readings in which the loop did not wait for events.
+        /// Returns the time between two readings in which the loop did not wait for events.
         private static func busy(_ from: ThreadReading, _ to: ThreadReading) -> UInt64 {
             let (time, waited) = (to.time - from.time, to.loopWaited - min(from.loopWaited, to.loopWaited))
             return time - min(waited, time)
         }
 
-        /// The share of the time between two readings, as far as the loop did not wait, 0 to 1.
+        /// Returns a value's growth per busy nanosecond between two readings, 0 to 1.
         static func rate(_ value: KeyPath<ThreadReading, UInt64>, _ from: ThreadReading, _ to: ThreadReading) -> Double
         {
             guard to.time > from.time, to[keyPath: value] > from[keyPath: value] else { return 0 }

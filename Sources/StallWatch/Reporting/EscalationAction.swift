@@ -2,7 +2,7 @@ import StallReports
 
 /// What the reporter does when a stall escalates.
 enum EscalationAction: Sendable {
-    /// Calls a closure of the app.
+    /// Calls the app's closure.
     case call(@Sendable (StallReport) -> Void)
     /// Ends the process with abort(3).
     case abort

@@ -3,7 +3,7 @@ import LinuxSupport
 import Glibc
 
 extension StallReport.ProcessDescription {
-    /// The calling process.
+    /// Describes the calling process.
     static func current() -> Self {
         var system = utsname()
         uname(&system)
@@ -24,8 +24,15 @@ extension StallReport.ProcessDescription {
         )
     }
 
-    /// Start time from field 22 of /proc/self/stat (clock ticks since boot) and `btime` of /proc/stat (seconds):
-    /// proc(5).
+    /// Returns the start time of a process; `nil` if a file is missing or invalid.
+    ///
+    /// The sum of `btime` (boot time in seconds since 1970) and field 22 of the process's stat file (clock ticks since
+    /// boot): proc(5).
+    ///
+    /// - Parameters:
+    ///   - stat: The text of /proc/self/stat.
+    ///   - systemStat: The text of /proc/stat.
+    /// - Returns: The start time; `nil` if one of the texts is missing or damaged.
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
         guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat else { return nil }
         var fields = ByteCursor(systemStat)
@@ -45,7 +52,7 @@ extension StallReport.ProcessDescription {
         return String(decoding: line.dropFirst(key.count).drop { $0 == quote }.prefix { $0 != quote }, as: UTF8.self)
     }
 
-    /// A C string in a fixed array, as uname(2) gives them.
+    /// Converts a C string in a fixed array, such as a field of uname(2).
     private static func string<Characters>(_ characters: Characters) -> String {
         withUnsafeBytes(of: characters) { bytes in
             String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)

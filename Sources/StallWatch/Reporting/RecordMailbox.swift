@@ -1,13 +1,13 @@
 import LinuxSupport
 import Synchronization
 
-/// Hands the newest state of each stall from one thread to another.
+/// Passes the newest state of each stall from one thread to another.
 ///
-/// A state that is still waiting is replaced by a newer one of the same stall.
+/// A newer state replaces a queued state of the same stall.
 final class RecordMailbox: Sendable {
-    /// The number of stalls that may wait.
+    /// The maximum number of queued stalls.
     ///
-    /// Beyond it, the oldest one that is over is dropped.
+    /// When it is exceeded, the mailbox drops the oldest finished stall, or the oldest stall if all are ongoing.
     static let capacity = 256
 
     private struct State {
@@ -17,9 +17,9 @@ final class RecordMailbox: Sendable {
     private let state = Mutex(State())
     private let arrival = Semaphore()
 
-    /// Leaves the newest state of a stall; never waits.
+    /// Queues the newest state of a stall; never waits.
     ///
-    /// - Returns: Whether another record was dropped for it.
+    /// - Returns: Whether a record was dropped to make room.
     func put(_ record: StallRecord) -> Bool {
         defer { arrival.post() }
         return state.withLock { state in
@@ -34,10 +34,10 @@ final class RecordMailbox: Sendable {
         }
     }
 
-    /// Takes the oldest record; waits until there is one.
+    /// Takes the oldest record, and waits for one if the mailbox is empty.
     ///
     /// - Parameter idle: Called before each wait.
-    /// - Returns: The record, or `nil` once the mailbox is closed and empty.
+    /// - Returns: The record; `nil` once the mailbox is closed and empty.
     func next(beforeWaiting idle: () -> Void = {}) -> StallRecord? {
         while true {
             let (record, isClosed) = state.withLock { state in
@@ -50,7 +50,7 @@ final class RecordMailbox: Sendable {
         }
     }
 
-    /// Lets ``next(beforeWaiting:)`` return `nil` once everything has been taken.
+    /// Makes ``next(beforeWaiting:)`` return `nil` once the mailbox is empty.
     func close() {
         state.withLock { $0.isClosed = true }
         arrival.post()

@@ -1,28 +1,29 @@
 import StallReports
 
-/// Decides which stalls are reported in full: the 1st, 2nd, 4th, 8th … of each fingerprint, and at most so many a
-/// minute.
+/// Decides which stalls are reported.
 ///
-/// A pure value: it is told fingerprints and the time. The stalls between are counted in the next report of the same
-/// fingerprint. One that is due while too many reports were made within a minute is made up for by the next of its
-/// kind.
+/// Stalls with the same fingerprint are reported at occurrence 1, 2, 4, 8, …, up to a limit per minute. The next report
+/// of the fingerprint counts the stalls in between. If the limit suppresses a report that is due, the next stall with
+/// that fingerprint is due instead. A pure value: the caller supplies fingerprints and times.
 struct RepeatPolicy {
-    /// Fingerprints that are remembered; past it, the one that has not come for longest is forgotten, so that its next
-    /// stall is reported as if it were the first.
+    /// The maximum number of remembered fingerprints.
+    ///
+    /// When it is exceeded, the policy forgets the least recently seen fingerprint. That fingerprint's next stall is
+    /// reported as occurrence 1.
     static let maximumFingerprints = 1024
     private static let minute: UInt64 = 60_000_000_000
 
-    /// What becomes of a stall.
+    /// Whether a stall is reported.
     enum ReportingDecision: Equatable {
-        /// It is reported, together with the number of those that were not, since the last one that was.
+        /// The stall is reported; `repeats` counts the suppressed stalls of its fingerprint since the previous report.
         case report(repeats: Int)
-        /// It is only counted.
+        /// The stall is only counted.
         case suppressed(SuppressionReason)
     }
 
     private struct Known {
         var seen = 0
-        /// The count of stalls at which the next report is due: a power of two.
+        /// The occurrence at which the next report is due: a power of two.
         var due = 1
         /// Stalls since the last report.
         var repeats = 0
@@ -30,10 +31,10 @@ struct RepeatPolicy {
     }
 
     let reportsPerMinute: Int
-    /// Whether every stall is due, and only the limit a minute counts.
+    /// Whether every stall is due; the limit per minute still applies.
     let reportsEveryRepeat: Bool
     private var known: [String: Known] = [:]
-    /// When the last reports were made, in monotonic nanoseconds: `reportsPerMinute` of them at most, oldest first.
+    /// The times of the latest reports in monotonic nanoseconds, oldest first; at most `reportsPerMinute`.
     private var recent: [UInt64] = []
 
     init(reportsPerMinute: Int, reportsEveryRepeat: Bool = false) {
@@ -41,7 +42,12 @@ struct RepeatPolicy {
         self.reportsEveryRepeat = reportsEveryRepeat
     }
 
-    /// Counts a stall that is over, and says what becomes of it.
+    /// Counts a finished stall and decides whether it is reported.
+    ///
+    /// - Parameters:
+    ///   - fingerprint: The stall's fingerprint.
+    ///   - now: The time, in monotonic nanoseconds.
+    /// - Returns: The decision.
     mutating func judge(_ fingerprint: String, at now: UInt64) -> ReportingDecision {
         var entry = known[fingerprint] ?? Known()
         defer {
@@ -65,7 +71,7 @@ struct RepeatPolicy {
         return .report(repeats: entry.repeats)
     }
 
-    /// Stalls with this fingerprint since the last report of it.
+    /// Returns the number of stalls with this fingerprint since its last report.
     func repeats(of fingerprint: String) -> Int {
         known[fingerprint]?.repeats ?? 0
     }

@@ -3,18 +3,19 @@ import StallSymbols
 import StallReports
 import LinuxSupport
 
-/// Makes a report of a stall's raw facts: names addresses, and stores stacks, frames and images once each.
+/// Builds reports from raw records: symbolicates addresses and stores each stack, frame and image once.
 struct ReportBuilder {
     let process: StallReport.ProcessDescription
     let metadata: [String: String]
     let inApp: InAppSettings
     let symbolication: ReportSymbolication
 
-    /// The report with names and lines.
+    /// Builds the symbolicated report.
     ///
     /// - Parameters:
-    ///   - record: The raw facts.
-    ///   - whenLate: Takes the report as far as it has come, if names and lines take longer than the time limit.
+    ///   - record: The raw record.
+    ///   - whenLate: Receives the partly symbolicated report if symbolication exceeds its time limit.
+    /// - Returns: The report with function names and lines.
     func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
         let symbolicator = symbolication.symbolicator
         var report = symbolication.symbolicate(
@@ -24,12 +25,13 @@ struct ReportBuilder {
         return report
     }
 
-    /// The report without any name, which can be written at once.
+    /// Builds the report without names, so that it can be written at once.
     ///
     /// - Parameters:
-    ///   - record: The raw facts.
-    ///   - symbol: Gives a frame's mangled name, for what shows that a thread is a pool's worker. By default every thread
-    ///     counts as one, because that cannot be told without names.
+    ///   - record: The raw record.
+    ///   - symbol: Returns a frame's mangled name, which shows whether a thread is a pool's worker. Without names every
+    ///     thread counts as one.
+    /// - Returns: The report without function names and lines.
     func rawReport(
         of record: StallRecord, symbol: ((CapturedStack.Frame, ImageList) -> String?)? = nil
     ) -> StallReport {
@@ -108,7 +110,7 @@ struct ReportBuilder {
 }
 
 extension Result<CapturedStack, CaptureError> {
-    /// Why there is no stack, or why it is not complete; `nil` when it is.
+    /// The reason why the stack is missing or incomplete; `nil` if it is complete.
     fileprivate var reason: String? {
         switch self {
         case .success(let stack): stack.incompleteReason ?? stack.missingAsyncCallersReason
@@ -117,9 +119,9 @@ extension Result<CapturedStack, CaptureError> {
     }
 }
 
-/// Nanoseconds as milliseconds, rounded to the microsecond.
+/// Converts nanoseconds to milliseconds, rounded to the microsecond.
 func milliseconds(_ nanoseconds: UInt64) -> Double {
-    // Without a sum of nanoseconds, which could overflow.
+    // Adding 500 ns before the division could overflow.
     let (microseconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000)
     return Double(rest < 500 ? microseconds : microseconds + 1) / 1_000
 }

@@ -2,7 +2,7 @@ internal import CLinux
 import Glibc
 import StallReports
 
-/// The last steps before a report leaves the reporter, and the places that it goes to.
+/// The last steps before a report leaves the reporter, and its destinations.
 struct ReportFinishing: Sendable {
     let settings: Reporter.Settings
     let sinks: SinkSet
@@ -10,7 +10,9 @@ struct ReportFinishing: Sendable {
     let counts: ReportCounts
     let streams: ReportStreams
 
-    /// The report as the sinks see it: with the counts of this moment, shortened paths, and redacted by the app.
+    /// Returns the report that the sinks receive: with current counts, shortened paths and the app's redactions.
+    ///
+    /// If the redaction makes the report invalid, only its times are kept and a notice is logged.
     func prepared(_ report: StallReport) -> StallReport {
         var report = report
         let suppressed = counts.current.suppressed
@@ -19,12 +21,14 @@ struct ReportFinishing: Sendable {
         }
         report.shortenPaths(settings.pathStyle)
         if let redact = settings.redact, let fault = report.redact(with: redact) {
-            notices.post(.notice("redacting made a stall report unusable: only its times were kept", ["reason": fault]))
+            notices.post(.notice("redaction made a stall report invalid: only its times were kept", ["reason": fault]))
         }
         return report
     }
 
-    /// Carries out the app's escalation.
+    /// Carries out the configured escalation.
+    ///
+    /// `.abort` does not return. It first waits for the sinks, for a bounded time.
     func escalate(_ report: StallReport) {
         switch settings.escalation {
         case nil:
@@ -34,7 +38,8 @@ struct ReportFinishing: Sendable {
         case .abort:
             notices.post(.notice("aborting the process: a stall has lasted too long", ["reason": report.summary]))
             sinks.flush()
-            // With every signal blocked, as here, the Swift runtime's crash handler makes a SIGSEGV of it (measured).
+            // This thread blocks every signal. SIGABRT must be unblocked, or the Swift runtime's crash handler turns it
+            // into SIGSEGV (measured).
             _ = clinux_unblock_all_signals()
             abort()
         }

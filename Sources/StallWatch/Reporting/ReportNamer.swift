@@ -1,17 +1,17 @@
 import LinuxSupport
 import StallReports
 
-/// Names a stall's reports, decides which are reported, and gives them to the sinks.
+/// Symbolicates reports, decides which are reported, and delivers them to the sinks.
 ///
 /// Used by one thread, the second stage of the ``Reporter``.
 struct ReportNamer {
     let builder: ReportBuilder
     var policy: RepeatPolicy
     let finishing: ReportFinishing
-    /// Stalls that last and have been reported as such.
+    /// The ids of ongoing stalls that the sinks have received.
     private var open: Set<String> = []
     private var escalated: Set<String> = []
-    /// Where each store was when the last stall was over.
+    /// One barrier per store, queued with the last finished stall.
     private var storesReached: [SinkWorker.Barrier] = []
 
     init(builder: ReportBuilder, policy: RepeatPolicy, finishing: ReportFinishing) {
@@ -20,12 +20,12 @@ struct ReportNamer {
         self.finishing = finishing
     }
 
-    /// Gives back the memory of everything that can be read again.
+    /// Releases the memory of all data that can be read again.
     func releaseMemory() {
         builder.symbolication.symbolicator.releaseMemory()
     }
 
-    /// Names the newest state of a stall and gives it to the sinks.
+    /// Symbolicates the newest state of a stall and delivers it to the sinks.
     mutating func report(_ record: StallRecord) {
         let sinks = finishing.sinks
         let isNew = open.insert(record.id).inserted
@@ -47,7 +47,7 @@ struct ReportNamer {
         end(report, fingerprint, isNew: isNew)
     }
 
-    /// Reports a stall that is over, or only counts it.
+    /// Reports a finished stall, or only counts it.
     private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool) {
         var report = named
         var reason: SuppressionReason?

@@ -1,9 +1,9 @@
 import StallReports
 import Synchronization
 
-/// Hands finished reports to everyone who iterates over `monitor.reports`.
+/// Distributes finished reports to all iterations over `monitor.reports`.
 final class ReportStreams: Sendable {
-    /// Reports that wait for one slow reader; past it, the oldest of them are dropped.
+    /// The maximum number of reports queued for one slow reader; when it is exceeded, the oldest is dropped.
     static let capacity = 64
 
     private struct State {
@@ -13,9 +13,9 @@ final class ReportStreams: Sendable {
     }
     private let state = Mutex(State())
 
-    /// A new stream, from now on.
+    /// Returns a new stream of the reports from now on.
     ///
-    /// It ends when the monitor is stopped.
+    /// The stream ends when the monitor is stopped.
     func stream() -> AsyncStream<StallReport> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: StallReport.self, bufferingPolicy: .bufferingNewest(Self.capacity)
@@ -36,11 +36,11 @@ final class ReportStreams: Sendable {
         return stream
     }
 
-    /// Gives a report to every stream.
+    /// Adds a report to every stream.
     ///
-    /// Returns how many reports that pushed out of full ones.
+    /// - Returns: The number of reports dropped from full streams.
     func yield(_ report: StallReport) -> Int {
-        // Outside the lock: a reader that ends takes it.
+        // Yield outside the lock, because a reader that ends takes the lock.
         let continuations = state.withLock { Array($0.continuations.values) }
         return continuations.reduce(into: 0) { dropped, continuation in
             if case .dropped = continuation.yield(report) { dropped += 1 }

@@ -2,7 +2,7 @@ import StackCapture
 import StallSymbols
 import StallReports
 
-/// Stacks, frames and images, each kept once.
+/// The tables of a report: each distinct stack, frame and image once.
 struct ReportTables {
     var stacks: [[Int]] = []
     var frames: [StallReport.Frame] = []
@@ -16,6 +16,7 @@ struct ReportTables {
         self.inApp = inApp
     }
 
+    /// Adds a stack, with its frames and images, and returns its index.
     mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
         let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))
         let indices = stack.frames.map { frame in

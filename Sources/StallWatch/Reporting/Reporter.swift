@@ -3,18 +3,18 @@ import StallReports
 import StallSymbols
 import Synchronization
 
-/// Takes what the watchdog found and gives reports to the sinks, in two stages.
+/// Turns the watchdog's records into reports and delivers them to the sinks, in two stages.
 ///
-/// The first stage gives the report of a stall that lasts to the sinks at once, without names. The second stage, on a
-/// thread of its own, looks up names and lines, decides what is reported, and replaces the first report. So neither the
-/// watchdog nor the first report of a stall ever waits for symbols. Each sink has its own thread, too.
+/// The first stage delivers an ongoing stall's report at once, without names. The second stage, on its own thread,
+/// looks up names and lines, decides whether the stall is reported, and replaces the first report. So neither the
+/// watchdog nor a stall's first report waits for symbols. Each sink has its own thread, too.
 ///
-/// A stall's file exists from the threshold on, whatever becomes of the stall: whether it repeats another one is known
-/// only at its end. A stall that is suppressed then loses its file. If the process dies before, the file stays.
+/// Every stall's file exists from the threshold on, because only its end shows whether it repeats an earlier stall. If
+/// the stall is suppressed then, its file is removed. If the process dies first, the file stays.
 final class Reporter: Sendable {
-    /// How reports are made.
+    /// The settings for building and limiting reports.
     struct Settings: Sendable {
-        /// Called once on each of the two threads that make reports.
+        /// Makes a builder; called once on each of the two threads that build reports.
         var builder: @Sendable () -> ReportBuilder
         var reportsPerMinute = 30
         var reportsEveryRepeat = false
@@ -34,7 +34,9 @@ final class Reporter: Sendable {
     let counts: ReportCounts
     let streams = ReportStreams()
 
-    /// - Throws: The error of a sink that cannot work.
+    /// Creates a reporter and its sinks; starts no thread.
+    ///
+    /// - Throws: The error of the first sink that cannot work.
     init(settings: Settings, sinks: [SinkFactory], counts: ReportCounts = ReportCounts()) throws(StallWatchError) {
         self.settings = settings
         self.counts = counts
@@ -54,47 +56,47 @@ final class Reporter: Sendable {
         try sinks.start()
     }
 
-    /// Leaves the newest state of a stall to be reported; never waits.
+    /// Queues the newest state of a stall; never waits.
     func submit(_ record: StallRecord) {
         let isLost = arrivals.put(record)
         counts.add { counts in
             if isLost { counts.reportsLost += 1 }
-            // Counted here, so that a report that is lost later is counted all the same.
+            // Count the stall here, so that a report lost later is still counted.
             if record.state != .ongoing { counts.add(stallOf: record.duration, on: record.loop.label) }
         }
     }
 
-    /// Gives the log, if there is one, a line about the monitor itself; never waits.
+    /// Sends a notice about the monitor itself to the log sink, if there is one; never waits.
     func logNotice(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
         guard sinks.areInterested(in: .notice) else { return }
         notices.post(.notice(message, metadata()))
     }
 
-    /// Whether ``run()`` has handed out everything and is about to return.
+    /// Whether ``run()`` has delivered everything and is about to return.
     var isFinished: Bool { finished.load(ordering: .acquiring) }
 
-    /// Says that the calling thread is about to stop the monitor.
+    /// Prepares for a stop of the monitor from the calling thread.
     ///
-    /// If it is one of the reporter's or a sink's, nothing waits for it.
+    /// If that thread belongs to the reporter or to a sink, the stop does not wait for it.
     func willStopOnCurrentThread() {
         sinks.abandonCurrent()
         if namingThread.withLock({ $0?.isCurrent ?? false }) { mustNotJoinNaming.store(true, ordering: .releasing) }
     }
 
-    /// Lets ``run()`` return once everything submitted has been reported.
+    /// Makes ``run()`` return once it has reported all submitted records.
     func close() {
         arrivals.close()
     }
 
-    /// Releases what was made for a run that will not come.
+    /// Ends the streams and releases the sinks; also used when ``run()`` is never called.
     func discard() {
         streams.finish()
         notices.close()
     }
 
-    /// Reports what is submitted until it is closed; then waits for the sinks, for a bounded time.
+    /// Runs the first stage until ``close()``, then waits for the sinks, for a bounded time.
     ///
-    /// This is the first stage. It starts the thread of the second.
+    /// Starts the second stage's thread.
     func run() {
         let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports() }
         namingThread.withLock { $0 = thread }
@@ -113,14 +115,14 @@ final class Reporter: Sendable {
         if let thread {
             if mustNotJoinNaming.load(ordering: .acquiring) { thread.detach() } else { thread.join() }
         } else {
-            // Without memory for a thread, names come after the last stall.
+            // The second stage's thread could not be started: symbolicate here, after the last stall.
             nameReports()
         }
         finishSinks()
         finished.store(true, ordering: .releasing)
     }
 
-    /// The second stage, until the first closes its mailbox.
+    /// Runs the second stage until the first closes its mailbox.
     private func nameReports() {
         let policy = RepeatPolicy(
             reportsPerMinute: settings.reportsPerMinute, reportsEveryRepeat: settings.reportsEveryRepeat
@@ -133,9 +135,9 @@ final class Reporter: Sendable {
         ReportFinishing(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
     }
 
-    /// Waits until the sinks have got everything, for a bounded time.
+    /// Waits until the sinks have received everything, for a bounded time.
     ///
-    /// Harmless the second time.
+    /// A second call does nothing.
     func finishSinks() {
         sinks.finish()
         discard()

@@ -2,7 +2,11 @@ import StackCapture
 import StallReports
 
 extension StallReport.Cause {
-    /// The cause as it is reported; `stack` puts a stack into the report's tables and returns its index.
+    /// Creates a report's cause.
+    ///
+    /// - Parameters:
+    ///   - cause: The diagnosed cause.
+    ///   - stack: Adds a stack to the report's tables and returns its index.
     init(_ cause: Cause, stack: (CapturedStack, ImageList) -> Int) {
         let evidence = cause.evidence
         let observation = cause.observation
@@ -41,7 +45,11 @@ extension StallReport.SystemCall {
 }
 
 extension StallReport.Lock {
-    /// The lock as it is reported; `stack` puts a stack into the report's tables and returns its index.
+    /// Creates a report's lock.
+    ///
+    /// - Parameters:
+    ///   - wait: The awaited lock and its owners.
+    ///   - stack: Adds a stack to the report's tables and returns its index.
     init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
         var reason: String?
         switch wait.site.ownership {

@@ -2,25 +2,23 @@ import StackCapture
 import StallSymbols
 import StallReports
 
-/// Finds a pool's workers among the threads of a process and puts those with equal stacks together.
+/// Finds the workers of a pool among a process's threads and groups those with equal stacks.
 enum WorkerGroups {
-    /// The functions that every worker thread of libdispatch runs in, also those of Swift's cooperative pool.
+    /// The functions in the stack of every libdispatch worker, including the workers of Swift's cooperative pool.
     static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
 
-    /// The groups, `nil` when the sample is of a loop with a thread of its own.
+    /// Groups the workers of a sample; `nil` if the sample's loop has its own thread.
     ///
-    /// Workers in code of the app come first, the largest group before the others: those that have nothing to do, or
-    /// belong to libdispatch itself, are often more, and keep no work from starting.
-    ///
-    /// - Parameter symbol: Gives a frame's mangled name; `nil` where there are no names. Without names, every thread counts
-    ///   as a worker.
+    /// Groups with in-app frames come first, larger groups before smaller ones. Idle workers and those of libdispatch
+    /// itself are often more, but they delay no work. `symbol` returns a frame's mangled name; without names every thread
+    /// counts as a worker.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables,
         symbol: ((CapturedStack.Frame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
         var groups: [StallReport.WorkerGroup] = []
-        // The stacks with code of the app in them.
+        // Stacks with in-app frames.
         var busy: Set<Int?> = []
         for worker in sample.workers {
             guard let captured = try? worker.stack.get() else { continue }

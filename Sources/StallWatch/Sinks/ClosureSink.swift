@@ -1,6 +1,6 @@
 import StallReports
 
-/// Gives each report to a closure of the app.
+/// Calls the app's closure with each report.
 final class ClosureSink: Sink {
     private let body: @Sendable (StallReport) throws -> Void
 
@@ -14,7 +14,7 @@ final class ClosureSink: Sink {
             do {
                 try body(report)
             } catch {
-                throw StallWatchError(.failedSink, "a sink threw an error: \(error)")
+                throw StallWatchError(.failedSink, "the app's sink threw an error: \(error)")
             }
         default:
             break
@@ -22,7 +22,7 @@ final class ClosureSink: Sink {
     }
 }
 
-/// Tells the app when stalls begin, end and escalate: each of them, reported or not.
+/// Calls the app's closures when stalls begin, end and escalate, whether or not they are reported.
 final class HookSink: Sink {
     /// The app's closures.
     struct Hooks: Sendable {

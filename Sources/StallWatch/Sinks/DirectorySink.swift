@@ -1,13 +1,13 @@
 import StallReports
 
-/// Keeps a report's file from the threshold on, and the directory inside its quota.
+/// Writes a stall's file from the threshold on, and keeps the directory within its quota.
 final class DirectorySink: Sink {
     private let directory: ReportDirectory
     private let quota: ReportQuota
     private let counts: ReportCounts
-    /// Where reports go that an earlier process has left.
+    /// Receives the reports that an earlier process left.
     private let recovered: @Sendable (StallReport) -> Void
-    /// Stalls that last and have a file.
+    /// The ids of ongoing stalls that have a file.
     private var open: Set<String> = []
 
     init(
@@ -30,7 +30,7 @@ final class DirectorySink: Sink {
     func take(_ delivery: Delivery) throws(StallWatchError) {
         switch delivery {
         case .began(let report), .updated(let report):
-            // A stall that was over before it was first reported is written when it is known whether it is to be reported.
+            // A stall that ended before its first report is written only once the policy has decided to report it.
             if report.state == .ongoing { try write(report) }
         case .ended(let report, nil):
             try write(report)

@@ -1,7 +1,7 @@
 import StallReports
 internal import Logging
 
-/// Tells each stall to swift-log, in one line at level info.
+/// Writes each reported stall to swift-log, as one line at level info.
 final class LogSink: Sink {
     private let logger: Logger
 

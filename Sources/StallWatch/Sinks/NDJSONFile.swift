@@ -2,10 +2,10 @@ import StallReports
 import LinuxSupport
 import Glibc
 
-/// A file with one report a line, and older ones of its kind beside it, such as `stalls.ndjson.1`.
+/// A file with one report per line, and rotated files beside it, such as `stalls.ndjson.1`.
 ///
-/// Several processes may write the same file: each line goes in under a lock and at the end, and whoever fills the file
-/// moves it on.
+/// Several processes may write the same file: each appends lines under a file lock, and the process that fills the file
+/// rotates it.
 final class NDJSONFile: Sink {
     private let path: String
     private let maximumBytes: Int
@@ -17,7 +17,9 @@ final class NDJSONFile: Sink {
         self.keep = keep
     }
 
-    /// Checks that the file can be written.
+    /// Creates the file and its directories if they are missing, and checks that the file can be written.
+    ///
+    /// - Throws: ``StallWatchError/Code/unwritableReports``.
     func check() throws(StallWatchError) {
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try makeDirectories(String(path[..<slash])) }
         close(try openLocked())
@@ -41,20 +43,20 @@ final class NDJSONFile: Sink {
         let descriptor = try openWithRoom(for: line.count)
         defer { close(descriptor) }
         let size = try self.size(descriptor)
-        // A process that died in the middle of a line has left it without an end.
+        // A process that died while writing may have left a line without its newline.
         var last: UInt8 = UInt8(ascii: "\n")
         if size > 0 { _ = pread(descriptor, &last, 1, off_t(size - 1)) }
         let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
         let error = writeAll(bytes, to: descriptor)
         guard error == nil, fsync(descriptor) == 0 else {
             let reason = error ?? errno
-            // Half a line would be taken for a damaged report.
+            // Remove a partial line: readers would see a damaged report.
             ftruncate(descriptor, off_t(size))
             throw failure(reason)
         }
     }
 
-    /// Opens the file, or a new one when it is full, and locks it.
+    /// Opens and locks the file; rotates it first if `count` more bytes do not fit.
     private func openWithRoom(for count: Int) throws(StallWatchError) -> Int32 {
         let descriptor = try openLocked()
         do {
@@ -69,13 +71,16 @@ final class NDJSONFile: Sink {
         return try openLocked()
     }
 
-    /// Opens the file that has the name now, and locks it against other processes for as long as it is open.
+    /// Opens the file that has the name now, and locks it against other processes until it is closed.
+    ///
+    /// Makes up to 100 attempts, 10 ms apart while another process holds the lock. A file system without locks is no
+    /// error.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
             let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard descriptor >= 0 else { throw failure(errno) }
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK {
-                // Another process may have moved the file on before the lock was there.
+                // Another process may have rotated the file before this one had the lock.
                 if let opened = FileStatus(descriptor: descriptor), opened.identity == FileStatus(path: path)?.identity
                 {
                     return descriptor

@@ -1,32 +1,32 @@
 import StallReports
 import Synchronization
 
-/// Counts what the reporter and the sinks do.
+/// The counters of the reporter and the sinks.
 ///
-/// Any thread may add to it; no monitored one does.
+/// Any thread may change them; no monitored thread does.
 final class ReportCounts: Sendable {
     /// The counts at one moment.
     struct Counts: Sendable, Equatable {
-        /// Stalls that are over, reported or not.
+        /// Finished stalls, reported or not.
         var stalls = 0
-        /// Stalls that were seen and not reported, by reason.
+        /// Stalls that were detected but not reported, by reason.
         var suppressed = SuppressionCounts()
-        /// Reports that a slow reader of the monitor's sequence has missed.
+        /// Reports dropped because a reader of `monitor.reports` was too slow.
         var reportsDropped = 0
-        /// Reports that a sink has missed.
+        /// Reports that did not reach a sink.
         var reportsLost = 0
-        /// Reports that were removed to stay inside a directory's quota.
+        /// Reports removed to keep a directory within its quota.
         var reportsRemoved = 0
-        /// Reports of processes that are gone, found at the start.
+        /// Reports of ended processes, recovered at the start.
         var reportsRecovered = 0
-        /// Attempts to hand a report to a sink that failed.
+        /// Failed attempts to deliver a report to a sink.
         var failedWrites = 0
-        /// Why the last one of them failed.
+        /// The error of the last failed attempt.
         var lastWriteError: StallWatchError?
-        /// Stalls by the loop's label.
+        /// Finished stalls by loop label.
         var stallsByLoop: [String: StallTotals] = [:]
 
-        /// Counts a stall that is over.
+        /// Counts a finished stall of that duration.
         mutating func add(stallOf nanoseconds: UInt64, on loop: String) {
             stalls += 1
             stallsByLoop[loop, default: StallTotals()].count += 1
@@ -34,7 +34,7 @@ final class ReportCounts: Sendable {
         }
     }
 
-    /// The stalls of one loop.
+    /// The number and total duration of one loop's stalls.
     struct StallTotals: Sendable, Equatable {
         var count = 0
         var nanoseconds: UInt64 = 0
@@ -42,7 +42,7 @@ final class ReportCounts: Sendable {
 
     private let counts = Mutex(Counts())
 
-    /// The counts now.
+    /// The current counts.
     var current: Counts { counts.withLock { $0 } }
 
     /// Changes the counts.

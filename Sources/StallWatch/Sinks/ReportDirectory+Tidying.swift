@@ -3,23 +3,27 @@ import LinuxSupport
 import Glibc
 import Synchronization
 
-/// How much a report directory may hold.
+/// The limits of a report directory.
 public struct ReportQuota: Sendable, Equatable {
-    /// Reports at most; at least 1.
+    /// The maximum number of reports; at least 1.
     public var reports: Int
-    /// Bytes at most, over all reports; at least 1 MiB.
+    /// The maximum total size of the reports in bytes; at least 1 MiB.
     public var bytes: Int
 
-    /// Makes a quota.
+    /// Creates a quota.
     ///
-    /// By default 1,000 reports and 128 MiB: a report is some tens of kilobytes.
+    /// A report takes some tens of kilobytes.
+    ///
+    /// - Parameters:
+    ///   - reports: The maximum number of reports; 1,000 by default.
+    ///   - bytes: The maximum total size in bytes; 128 MiB by default.
     public init(reports: Int = 1_000, bytes: Int = 128 << 20) {
         self.reports = reports
         self.bytes = bytes
     }
 }
 
-/// The reports that monitors of this process are writing just now: their files are nobody's to tidy up.
+/// The ids of reports that this process's monitors are writing; their files must not be removed or recovered.
 enum OpenReports {
     private static let ids = Mutex<Set<String>>([])
 
@@ -29,13 +33,12 @@ enum OpenReports {
 }
 
 extension ReportDirectory {
-    /// Ends what processes that are gone have left: their temporary files go, and their ongoing reports become
-    /// abandoned.
+    /// Cleans up after ended processes: removes their temporary files and marks their ongoing reports as abandoned.
     ///
-    /// Returns these.
+    /// A process on another host or in another pid namespace seems to have ended. If it still runs, its next write
+    /// restores the report's state.
     ///
-    /// A process on another host or in another pid namespace looks gone from here. If it is not, its next sample or the
-    /// stall's end puts its own state back.
+    /// - Returns: The reports that are now abandoned, ordered by file name.
     func recover() -> [StallReport] {
         withLock {
             for name in names() where isLeftover(name) || isEmptyReport(name) {
@@ -44,16 +47,18 @@ extension ReportDirectory {
             return names().filter(StallReport.isFileName).sorted().compactMap { name in
                 guard var report = openReport(name), isGone(report) else { return nil }
                 report.state = .abandoned
-                // What cannot be written now is found again at the next start.
+                // A report that cannot be written now is recovered at the next start.
                 guard (try? write(report)) != nil else { return nil }
                 return report
             }
         }
     }
 
-    /// Removes the oldest reports until the directory is inside its quota.
+    /// Removes the oldest reports until the directory is within its quota.
     ///
-    /// Those of stalls that still last stay. Returns how many were removed.
+    /// Reports of ongoing stalls stay.
+    ///
+    /// - Returns: The number of removed reports.
     func enforce(_ quota: ReportQuota) -> Int {
         struct File {
             var name: String
@@ -77,9 +82,9 @@ extension ReportDirectory {
         return removed
     }
 
-    /// The report in a file, if it is of a stall that was ongoing when it was written.
+    /// Reads a report's file; `nil` if the report is not ongoing, or the file is invalid.
     private func openReport(_ name: String) -> StallReport? {
-        // Keys are sorted, so the state stands near the end: closed reports, nearly all of them, are not read as a whole.
+        // The keys are sorted, so the state is near the end. Reading the tail first avoids parsing finished reports.
         guard let tail = AtomicFile.tail(path + "/" + name, count: 1024),
             String(decoding: tail, as: UTF8.self).contains("\"\(StallReport.State.ongoing.rawValue)\""),
             let bytes = AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes),
@@ -89,14 +94,14 @@ extension ReportDirectory {
         return report
     }
 
-    /// Whether nobody follows an ongoing report any more.
+    /// Returns whether no monitor updates an ongoing report anymore.
     private func isGone(_ report: StallReport) -> Bool {
         guard let process = ProcessIdentity(report.process) else { return false }
-        // This process itself may have replaced its program with execve(2), which keeps both pid and start time.
+        // This process may have replaced its own program with execve(2), which keeps both pid and start time.
         return process == owner ? !OpenReports.contains(report.id) : !process.isAlive
     }
 
-    /// Whether a file is a temporary one of a process that is gone.
+    /// Returns whether a file is a temporary file of an ended process.
     private func isLeftover(_ name: String) -> Bool {
         guard name.hasPrefix(".stall-"), name.hasSuffix(Self.temporarySuffix),
             let mark = name.dropLast(Self.temporarySuffix.count).lastIndex(of: "."),
@@ -107,7 +112,7 @@ extension ReportDirectory {
         return process != owner && !process.isAlive
     }
 
-    /// Whether a power failure has left nothing of a report but its name.
+    /// Returns whether a file is an empty report: a power failure can leave the name without the contents.
     private func isEmptyReport(_ name: String) -> Bool {
         StallReport.isFileName(name)
             && FileStatus(path: path + "/" + name).map { $0.isRegular && $0.size == 0 } ?? false
@@ -115,10 +120,10 @@ extension ReportDirectory {
 
     private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 
-    /// Keeps two processes that start at once from both recovering the same reports.
+    /// Prevents two processes that start at the same time from recovering the same reports.
     ///
-    /// Waits half a second at most: the lock may be held by a process that is stopped, and a file system may have no
-    /// locks.
+    /// Waits at most half a second, then continues without the lock: its holder may be stopped, and a file system may
+    /// have no locks.
     private func withLock<Result>(_ body: () -> Result) -> Result {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return body() }

@@ -2,18 +2,19 @@ import StallReports
 import LinuxSupport
 import Glibc
 
-/// A directory with one JSON file a stall.
+/// A directory with one JSON file per stall.
 ///
-/// A file is replaced as a whole: written beside, flushed to the disk, renamed over the old one. A reader never sees
-/// half a report, and what fails leaves the file as it was. Several processes may share a directory: every file's name
-/// has the random part of its report's id, and temporary files carry the process that writes them.
+/// A new state is written to a temporary file, flushed to disk, and renamed over the old file. So a reader never sees a
+/// partial report, and a failed write leaves the old file unchanged. Several processes may share a directory: every
+/// file name has the random part of its report's id, and the name of a temporary file identifies the process that
+/// writes it.
 struct ReportDirectory: Sendable {
-    /// The directory's path, as it was given.
+    /// The directory's path, as passed to the initializer.
     let path: String
-    /// What this process's temporary files are called by.
+    /// The process identity in the names of this process's temporary files.
     let owner: ProcessIdentity
 
-    /// Makes the directory (and those above it) where it is missing, and checks that files can be made in it.
+    /// Creates the directory and its missing parents, and checks that files can be created in it.
     ///
     /// - Throws: ``StallWatchError/Code/unwritableReports``.
     init(path: String) throws(StallWatchError) {
@@ -21,7 +22,8 @@ struct ReportDirectory: Sendable {
             throw StallWatchError(.unwritableReports, "the report directory's path is empty: name a directory")
         }
         self.path = path
-        // Without /proc nothing tells whether another process lives, so no other one's files are touched.
+        // Without /proc, this process cannot check whether another one is alive, so it leaves the files of others
+        // alone.
         owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         try makeDirectories(path)
         let probe = temporaryPath(for: "stall-probe")
@@ -29,13 +31,13 @@ struct ReportDirectory: Sendable {
         unlink(probe)
     }
 
-    /// Writes a report's file, or replaces it.
+    /// Writes or replaces a report's file.
     ///
-    /// Returns its path.
+    /// Creates the directory again if it is missing.
     ///
-    /// A directory that has vanished is made again.
-    ///
-    /// - Throws: ``StallWatchError/Code/unwritableReports``; then nothing has changed.
+    /// - Parameter report: The report.
+    /// - Returns: The file's path.
+    /// - Throws: ``StallWatchError/Code/unwritableReports``; an existing file is then unchanged.
     @discardableResult
     func write(_ report: StallReport) throws(StallWatchError) -> String {
         let name = report.fileName
@@ -50,19 +52,22 @@ struct ReportDirectory: Sendable {
 
     /// Removes a report's file.
     ///
-    /// That there is none is no error.
+    /// A missing file is not an error.
     ///
+    /// - Parameter name: The file's name.
     /// - Throws: ``StallWatchError/Code/unwritableReports``.
     func remove(_ name: String) throws(StallWatchError) {
         guard unlink(path + "/" + name) != 0, errno != ENOENT, errno != ENOTDIR else { return }
-        throw StallWatchError(.unwritableReports, "\(path)/\(name) cannot be removed", errno: errno)
+        throw StallWatchError(
+            .unwritableReports, "\(path)/\(name) cannot be removed: make the directory writable", errno: errno
+        )
     }
 
     private func write(_ bytes: [UInt8], _ name: String) throws(StallWatchError) -> String {
         let file = path + "/" + name
         let temporary = temporaryPath(for: name)
-        // A busy disk may take long to flush. Where there is no older file to lose, the new one is shown at once: the death
-        // of the process cannot take it back, and only a power failure within that time leaves an empty file.
+        // A busy disk may take long to flush. A file that replaces none is renamed before the flush: it then survives
+        // the death of the process, and only a power failure during the flush can leave it empty.
         let isNew = access(file, F_OK) != 0
         try throwing(.unwritableReports) { () throws(SystemError) in
             try AtomicFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
@@ -70,7 +75,9 @@ struct ReportDirectory: Sendable {
         guard isNew || rename(temporary, file) == 0 else {
             let reason = errno
             unlink(temporary)
-            throw StallWatchError(.unwritableReports, "\(file) cannot be replaced", errno: reason)
+            throw StallWatchError(
+                .unwritableReports, "\(file) cannot be replaced: make the directory writable", errno: reason
+            )
         }
         flush()
         return file
@@ -83,9 +90,9 @@ struct ReportDirectory: Sendable {
     static let ownerMark = "."
     static let temporarySuffix = ".tmp"
 
-    /// Flushes the directory itself, so that the new name is on the disk too.
+    /// Flushes the directory itself, so that the new name is on disk too.
     ///
-    /// Where a file system cannot, the report is still there for as long as the machine is up.
+    /// Ignores errors: if the file system cannot flush a directory, the report still survives the process.
     private func flush() {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -94,8 +101,12 @@ struct ReportDirectory: Sendable {
     }
 }
 
-/// Makes a directory, and those above it, where they are missing; for their owner only, as reports tell of paths and
-/// functions.
+/// Creates a directory and its missing parents.
+///
+/// Only their owner has access, because reports contain paths and function names.
+///
+/// - Parameter path: The directory's path; an existing directory is not an error.
+/// - Throws: ``StallWatchError/Code/unwritableReports``.
 func makeDirectories(_ path: String) throws(StallWatchError) {
     if let status = FileStatus(path: path) {
         guard status.isDirectory else {
@@ -111,7 +122,8 @@ func makeDirectories(_ path: String) throws(StallWatchError) {
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
         throw StallWatchError(
             .unwritableReports,
-            "the report directory \(path) cannot be made: name another one, or make it writable", errno: errno
+            "the report directory \(path) cannot be created: name another one, or make its parent writable",
+            errno: errno
         )
     }
 }

@@ -1,20 +1,20 @@
 import StallReports
 
-/// What a sink is given.
+/// One event for a sink.
 enum Delivery: Sendable {
-    /// A stall has been seen: its first report, `ongoing` unless it was over at once.
+    /// A stall's first named report: `ongoing`, unless the stall has already ended.
     case began(StallReport)
-    /// An ongoing stall's report, with one more sample.
+    /// A newer report of an ongoing stall, or its first report without names.
     case updated(StallReport)
-    /// A stall is over, or nobody will see its end.
+    /// A stall's final report: the stall ended, or the monitor stopped following it.
     ///
-    /// With a reason, it is not to be reported, only counted.
+    /// With a reason, the stall is suppressed: counted, but not reported.
     case ended(StallReport, SuppressionReason?)
-    /// A report that an earlier process has left, now `abandoned`.
+    /// A report that an earlier process left, now `abandoned`.
     case recovered(StallReport)
-    /// A stall has lasted for as long as the app does not want to wait.
+    /// The report of a stall that has reached the app's escalation time.
     case escalated(StallReport)
-    /// Something that the log should tell about the monitor itself.
+    /// A log message about the monitor itself, with its metadata.
     case notice(String, [String: String])
 
     /// The report's id; `nil` for a notice.
@@ -27,6 +27,7 @@ enum Delivery: Sendable {
         }
     }
 
+    /// The kind of this delivery.
     var interest: Interest {
         switch self {
         case .began: .began
@@ -39,7 +40,7 @@ enum Delivery: Sendable {
         }
     }
 
-    /// The kinds of delivery that a sink wants.
+    /// The kinds of deliveries that a sink receives.
     struct Interest: OptionSet, Sendable {
         let rawValue: Int
         static let began = Interest(rawValue: 1)
@@ -50,21 +51,22 @@ enum Delivery: Sendable {
         static let escalated = Interest(rawValue: 32)
         static let notice = Interest(rawValue: 64)
 
-        /// Reports of stalls that are over.
+        /// Final reports of this process and of earlier ones.
         static let finished: Interest = [.ended, .recovered]
     }
 }
 
-/// Where reports go.
+/// A destination of reports.
 ///
-/// Made and used by one thread, the sink's own.
+/// Created and used only on the sink's own thread.
 protocol Sink: AnyObject {
-    /// Called once, before anything is delivered.
+    /// Called once, before the first delivery.
     func start()
 
-    /// Takes one delivery.
+    /// Handles one delivery; may block.
     ///
-    /// May take its time.
+    /// - Parameter delivery: The delivery.
+    /// - Throws: An error if the delivery failed; a store's worker then tries it again later.
     func take(_ delivery: Delivery) throws(StallWatchError)
 
     /// Called once, after the last delivery.
@@ -76,23 +78,23 @@ extension Sink {
     func finish() {}
 }
 
-/// What a sink's thread needs to know of its sink.
+/// The properties of a sink that its worker thread uses.
 struct SinkDescription: Sendable {
-    /// The thread's name: 15 bytes at most.
+    /// The thread's name; at most 15 bytes.
     var name: String
-    /// What the sink wants to be given.
+    /// The kinds of deliveries that the sink receives.
     var interest: Delivery.Interest
-    /// Whether a delivery that failed is tried again, and a newer one for the same report takes an older one's place.
+    /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report.
     ///
-    /// Right for files, where the newest state is all that counts; wrong for code that may have done half its work.
+    /// True for files, where only the newest state counts. False for code that may have done half of its work.
     var isStore = false
-    /// Makes the sink, on its own thread.
+    /// Creates the sink; called on the sink's thread.
     var make: @Sendable () -> any Sink
 }
 
-/// Checks that a sink can work and describes it.
+/// Checks that a sink can work and returns its description.
 ///
-/// The second parameter takes the reports that an earlier process left.
+/// The second parameter receives the reports that an earlier process left.
 typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription

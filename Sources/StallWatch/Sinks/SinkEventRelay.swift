@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets sinks send something to the other sinks, which are made after them.
+/// Passes deliveries from one sink to the other sinks, which may be created after it.
 final class SinkEventRelay: Sendable {
     private let receiver = Mutex<(@Sendable (Delivery) -> Void)?>(nil)
 
@@ -12,7 +12,7 @@ final class SinkEventRelay: Sendable {
         receiver.withLock { $0 }?(delivery)
     }
 
-    /// Gives the receiver back, and the sinks with it: they refer to this board.
+    /// Releases the receiver and its sinks, which refer to this relay: otherwise they would form a reference cycle.
     func close() {
         receiver.withLock { $0 = nil }
     }

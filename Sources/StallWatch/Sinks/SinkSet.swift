@@ -1,19 +1,21 @@
 import StallReports
 import LinuxSupport
 
-/// The sinks of a monitor: the stores, which keep reports on a disk, and the others.
+/// The sinks of a monitor: the stores, which write reports to disk, and the others.
 ///
-/// Nothing here waits longer than one of the patiences, whatever a sink does.
+/// Every wait is limited to ``storePatience`` for stores and ``otherPatience`` for others, whatever a sink does.
 struct SinkSet: Sendable {
-    /// How long a disk may keep the process from aborting, or ``StallMonitor/stop()`` from returning, in nanoseconds.
+    /// The longest delay, in nanoseconds, that a store may cause to an abort or to ``StallMonitor/stop()``.
     static let storePatience: UInt64 = 5_000_000_000
-    /// The same for any other sink; also how long a disk may keep a report from the other sinks.
+    /// The same for all other sinks; also the longest delay that a store may cause to the delivery to other sinks.
     static let otherPatience: UInt64 = 1_000_000_000
 
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
 
-    /// - Throws: What a sink says that cannot work.
+    /// Creates the sinks' workers; starts no thread.
+    ///
+    /// - Throws: The error of the first sink that cannot work.
     init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
@@ -33,19 +35,23 @@ struct SinkSet: Sendable {
         for worker in all { try worker.start() }
     }
 
-    /// Whether any of them wants to have deliveries of this kind.
+    /// Returns whether any sink receives deliveries of this kind.
     func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
 
-    /// Gives it to all.
+    /// Queues a delivery for all sinks; never waits.
     func submit(_ delivery: Delivery) {
         for worker in all { worker.submit(delivery) }
     }
 
-    /// Gives the last report of a stall to the stores, and to the others once it is on disk: who is told of a report
-    /// finds its file.
+    /// Delivers a stall's final report to stores first, then to other sinks, so that the file exists when they are
+    /// notified.
     ///
-    /// - Parameter reached: Where each store was when the last stall was over. A disk that takes too long is not waited for,
-    ///   and not again before it has caught up.
+    /// Waits up to ``otherPatience`` for the stores. If a store is slower, later calls do not wait until it has caught
+    /// up.
+    ///
+    /// - Parameters:
+    ///   - delivery: The final report.
+    ///   - reached: One barrier per store, queued with the previous final report.
     func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
@@ -55,20 +61,20 @@ struct SinkSet: Sendable {
         for worker in others { worker.submit(delivery) }
     }
 
-    /// Waits until the sinks have got everything so far.
+    /// Waits until the sinks have handled everything queued so far, for a bounded time.
     func flush() {
         wait(for: stores.map { $0.barrier() }, Self.storePatience)
         wait(for: others.map { $0.barrier() }, Self.otherPatience)
     }
 
-    /// Tells that the calling thread is not to be waited for, if it is a sink's: it is what stops the monitor.
+    /// If the calling thread belongs to a sink, makes ``finish()`` not wait for it, because it stops the monitor.
     func abandonCurrent() {
         for worker in all { worker.abandonIfCurrent() }
     }
 
-    /// Waits until the sinks have got everything there will ever be.
+    /// Closes the sinks and waits until they have handled everything, for a bounded time.
     ///
-    /// Harmless the second time.
+    /// A second call does nothing.
     func finish() {
         for worker in all { worker.close() }
         for worker in stores { worker.join(until: monotonicNow() &+ Self.storePatience) }

@@ -2,15 +2,15 @@ import StallReports
 import LinuxSupport
 import Synchronization
 
-/// Runs one sink on a thread of its own, so that a slow one holds up neither the monitor nor the other sinks.
+/// Runs one sink on its own thread, so that a slow sink delays neither the monitor nor the other sinks.
 ///
-/// What a sink has not got to waits in a queue that is bounded; what a store could not write waits, bounded too, and is
-/// tried again. Everything that is lost is counted.
+/// Pending deliveries wait in a bounded queue. Failed deliveries to a store wait in a second bounded queue and are
+/// retried. Lost deliveries are counted.
 final class SinkWorker: Sendable {
-    /// Deliveries that wait for a slow sink; past it, the oldest is dropped.
+    /// The maximum number of queued items; when it is exceeded, the oldest delivery is dropped.
     static let capacity = 64
 
-    /// Reached when everything that was submitted before it has been given to the sink.
+    /// A marker in the queue, reached when the sink has received everything submitted before it.
     final class Barrier: Sendable {
         private let reached = Atomic<Bool>(false)
         private let semaphore = Semaphore()
@@ -22,7 +22,7 @@ final class SinkWorker: Sendable {
             semaphore.post()
         }
 
-        /// Waits until it is reached, or until `deadline` (monotonic nanoseconds).
+        /// Waits until the barrier is reached, or until `deadline` in monotonic nanoseconds.
         func wait(until deadline: UInt64) {
             while !isReached, monotonicNow() < deadline { semaphore.wait(until: deadline) }
         }
@@ -44,7 +44,7 @@ final class SinkWorker: Sendable {
     private let done = Semaphore()
     private let description: SinkDescription
     private let counts: ReportCounts
-    /// Where failures are told, once each time that they begin.
+    /// Receives a notice when deliveries begin to fail.
     private let notice: @Sendable (Delivery) -> Void
 
     init(_ description: SinkDescription, counts: ReportCounts, notice: @escaping @Sendable (Delivery) -> Void) {
@@ -61,12 +61,10 @@ final class SinkWorker: Sendable {
         box.withLock { $0.thread = thread }
     }
 
-    /// Whether the sink wants deliveries of that kind.
+    /// Returns whether the sink receives deliveries of this kind.
     func isInterested(in kind: Delivery.Interest) -> Bool { description.interest.contains(kind) }
 
-    /// Leaves something for the sink, if it is interested.
-    ///
-    /// Never waits.
+    /// Queues a delivery if the sink is interested in it; never waits.
     func submit(_ delivery: Delivery) {
         guard isInterested(in: delivery.interest) else { return }
         let isLost = box.withLock { box in
@@ -89,7 +87,7 @@ final class SinkWorker: Sendable {
         arrival.post()
     }
 
-    /// A barrier behind everything that has been submitted.
+    /// Queues a barrier after everything submitted so far.
     func barrier() -> Barrier {
         let barrier = Barrier()
         box.withLock { $0.items.append(.barrier(barrier)) }
@@ -97,23 +95,24 @@ final class SinkWorker: Sendable {
         return barrier
     }
 
-    /// Lets the thread end when the sink has got everything.
+    /// Makes the thread end once the sink has received everything.
     func close() {
         box.withLock { $0.isClosed = true }
         arrival.post()
     }
 
-    /// Tells that the calling thread is not to be waited for, if it is this sink's: it is what stops the monitor.
+    /// If the calling thread is this sink's, makes ``join(until:)`` not wait for it, because it stops the monitor.
     func abandonIfCurrent() {
         box.withLock { box in
             if let thread = box.thread, thread.isCurrent { box.isAbandoned = true }
         }
     }
 
-    /// Waits for the closed sink's thread until `deadline`; after that, the thread ends by itself when its sink lets
-    /// it.
+    /// Waits for the closed sink's thread until `deadline`, in monotonic nanoseconds.
+    ///
+    /// A thread that misses the deadline is detached, and ends when its sink returns.
     func join(until deadline: UInt64) {
-        // Taken away, so that a second call finds nothing: a thread is joined once.
+        // Remove the thread from the box, because a thread may be joined only once.
         let (joining, isAbandoned) = box.withLock { box in
             defer { box.thread = nil }
             return (box.thread, box.isAbandoned)
@@ -144,7 +143,7 @@ extension SinkWorker {
                 case .barrier(let barrier): barrier.reach()
                 }
             }
-            // When the monitor is stopped, what waits has one more chance.
+            // When the monitor stops, retry failed deliveries once more.
             if isClosed && items.isEmpty || retries.isDue(at: monotonicNow()) { tryAgain(sink, &retries) }
             guard items.isEmpty else { continue }
             if isClosed { break }
@@ -191,13 +190,13 @@ extension SinkWorker {
         }
         let isNews = !retries.isFailing
         if description.isStore { retries.failed(at: monotonicNow()) }
-        if isNews { notice(.notice("a stall report was not written", ["reason": error.description])) }
+        if isNews { notice(.notice("a stall report could not be delivered", ["reason": error.description])) }
     }
 }
 
-/// What a store could not write, and when to try again.
+/// The failed deliveries of a store, and the time of the next attempt.
 struct Retries {
-    /// Reports that wait for a disk; past it, the oldest is dropped.
+    /// The maximum number of failed deliveries; when it is exceeded, the oldest is dropped.
     static let capacity = 64
 
     private var deliveries: [Delivery] = []
@@ -206,20 +205,22 @@ struct Retries {
     var first: Delivery? { deliveries.first }
     var waiting: Int { deliveries.count }
     var isFailing: Bool { backoff.nextAttempt != nil }
-    /// When to try again; `nil` while nothing waits.
+    /// The time of the next attempt in monotonic nanoseconds; `nil` while nothing waits.
     var nextAttempt: UInt64? { deliveries.isEmpty ? nil : backoff.nextAttempt ?? 0 }
 
     func isDue(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? false }
 
-    /// Whether a delivery may be tried now: not while the disk is left alone after a failure, nor before an older state
-    /// of the same report.
+    /// Returns whether a delivery may be attempted now.
+    ///
+    /// It must wait for the delay after a failure, and behind an older state of the same report.
     func mayTry(_ delivery: Delivery, at now: UInt64) -> Bool {
         backoff.mayTry(at: now) && !deliveries.contains { $0.id == delivery.id }
     }
 
-    /// Keeps a delivery for later, in the place of an older state of the same report.
+    /// Queues a failed delivery; it replaces an older state of the same report.
     ///
-    /// Returns how many were dropped.
+    /// - Parameter delivery: The delivery.
+    /// - Returns: The number of dropped deliveries, 0 or 1.
     mutating func keep(_ delivery: Delivery) -> Int {
         if let older = deliveries.firstIndex(where: { $0.id == delivery.id }) {
             deliveries[older] = delivery

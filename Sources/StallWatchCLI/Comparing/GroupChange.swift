@@ -20,10 +20,9 @@ struct GroupChange: Sendable {
     let new: Side
     let kind: Kind
 
-    /// - Parameters:
-    ///   - base: The group before; `nil` if there was none.
-    ///   - new: The group now; `nil` if there is none. Not both are `nil`.
-    ///   - tolerance: The share by which a rate may differ and still count as the same.
+    /// Compares a group before with the same group now; `nil` if both are missing.
+    ///
+    /// `tolerance` is the share by which a rate may differ and still count as the same.
     init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
         guard let group = new ?? base else { return nil }
         self.group = group

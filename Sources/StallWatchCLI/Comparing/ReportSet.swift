@@ -3,9 +3,7 @@ struct ReportSet {
     private(set) var groups = StallGroups()
     let time: MonitoredTime
 
-    /// - Parameters:
-    ///   - path: A file, a directory or `-`.
-    ///   - hours: The monitored time, if it is known.
+    /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
     init(_ path: String, filters: FilterOptions, strict: Bool, hours: Double?) throws {
         let reports = try filters.read([path], strict: strict)
         var statistics = StatisticsSum()

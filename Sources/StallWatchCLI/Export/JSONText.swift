@@ -25,8 +25,10 @@ struct JSONText {
         static func optional(_ text: String?) -> Value { text.map { .string($0) } ?? .null }
     }
 
-    /// - Parameter escapesMarkup: Whether `<`, `>` and `&` are escaped too, so that the text can stand in a `<script>`
-    ///   element of HTML, which ends at the first `</script` whatever stands around it.
+    /// Encodes `value`.
+    ///
+    /// With `escapesMarkup`, `<`, `>` and `&` are escaped too, so that the text can stand in a `<script>` element of HTML,
+    /// which ends at the first `</script`.
     init(_ value: Value, escapesMarkup: Bool = false) {
         self.escapesMarkup = escapesMarkup
         append(value)

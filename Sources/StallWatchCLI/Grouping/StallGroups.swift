@@ -8,7 +8,7 @@ struct StallGroups: Sendable {
 
     init(by grouping: Grouping = .fingerprint) { self.grouping = grouping }
 
-    /// - Parameter caller: The caller of the report's culprit, if it was looked up.
+    /// Adds a report to its group; `caller` is the caller of its culprit, if it was looked up.
     mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
         let key = grouping.key(report, caller)
         groups[key, default: StallGroup(key: key)].add(report, origin, caller: caller)

@@ -2,9 +2,7 @@ import Foundation
 
 /// The encoder for `--json`.
 enum JSONOutput {
-    /// UTF-8, keys sorted, a line feed at the end.
-    ///
-    /// - Parameter isIndented: Else it is one line.
+    /// Encodes `value` as UTF-8 with sorted keys and a line feed at the end; in one line if `isIndented` is false.
     static func bytes(_ value: some Encodable, isIndented: Bool = true) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

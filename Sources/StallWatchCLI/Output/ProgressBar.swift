@@ -12,7 +12,7 @@ final class ProgressBar {
     private var due: UInt64
     private var isDrawn = false
 
-    /// - Parameter total: The final value of ``advance(to:)``; 0 if unknown.
+    /// Makes a bar; `total` is the final value of ``advance(to:)``, 0 if unknown.
     init(_ label: String, total: Int) {
         self.label = label
         self.total = total

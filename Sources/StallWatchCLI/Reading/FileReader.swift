@@ -7,7 +7,7 @@ final class FileReader {
     private let descriptor: Int32
     private let path: String
 
-    /// - Parameter path: `-` for standard input.
+    /// Opens the file at `path`; `-` is standard input.
     init(path: String) throws(CommandFailure) {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw CommandFailure(reading: path, errno: errno) }

@@ -180,7 +180,7 @@ import Testing
         #expect(statistics.stalls == 3)
         #expect(statistics.reportsLost == 3)
         #expect(await reports(stream).count == 3)
-        #expect(lines.filter { $0.contains("not written") }.count == 1)
+        #expect(lines.filter { $0.contains("could not be delivered") }.count == 1)
     }
 
     @Test func withoutAnythingToDoItEnds() async throws {

@@ -19,14 +19,10 @@ struct LabeledStall: Sendable {
     /// Runs on the loop's thread, or makes the loop run what stalls.
     var body: @Sendable () throws -> Void
 
-    /// - Parameters:
-    ///   - label: What it calls into.
-    ///   - culprit: The function to be blamed, by base name.
-    ///   - merged: The function that may be blamed instead in a release build, which merges `culprit` with another one.
-    ///   - causes: Any of these is right.
-    ///   - lock: The kind of lock, for the cause `lock`.
-    ///   - loop: The loop that stalls.
-    ///   - body: Runs on the loop's thread.
+    /// Labels a stall that calls into `label` and runs `body` on the loop's thread.
+    ///
+    /// `culprit` is the base name of the function to blame. A release build may merge it with an identical function and
+    /// blame `merged`, its caller, instead. Each of `causes` is right; `lock` is the kind for the cause `lock`.
     init(
         _ label: String, culprit: String, orCaller merged: String? = nil, _ causes: Set<StallReport.CauseKind>,
         lock: StallReport.LockKind? = nil, on loop: Loop = .main, file: String = #filePath,
