@@ -31,8 +31,10 @@ public struct SuppressionCounts: Codable, Sendable, Equatable {
         counts.merge(other.counts) { $0 + $1 }
     }
 
-    /// Whether no count is negative.
-    package var isValid: Bool { counts.values.allSatisfy { $0 >= 0 } }
+    /// The alphabetically first reason with a negative count, and that count; `nil` if there is none.
+    package var firstNegative: (reason: String, count: Int)? {
+        counts.filter { $0.value < 0 }.min { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
 
     /// The count of one reason.
     public subscript(reason: SuppressionReason) -> Int {

@@ -113,6 +113,24 @@ import Testing
         #expect(error.message.contains(place))
     }
 
+    @Test(arguments: [
+        ("\"stack\": 0", "\"stack\": 9", "samples[0].stack is 9, but there are 2 stacks"),
+        ("[0, 1, 2]", "[0, 1, 7]", "stacks[0][2] is 7, but there are 3 frames"),
+        ("\"image\": 0", "\"image\": -1", "frames[1].image is -1, but there are 2 images"),
+        ("\"nesting\": 0", "\"nesting\": -1", "loop.nesting is -1, but a count cannot be negative"),
+        ("\"rateLimit\": 0", "\"rateLimit\": -3", "monitor.suppressed.rateLimit is -3, but a count cannot be negative"),
+        (
+            "\"captureMicroseconds\": 182.5", "\"captureMicroseconds\": -182.5",
+            "samples[0].captureMicroseconds is -182.5, but a duration is at least 0 and less than 1e+15"
+        ),
+        ("\"schemaVersion\": 1", "\"schemaVersion\": 0", "schemaVersion is 0, but the first version is 1"),
+    ])
+    func aFaultIsReportedWithItsPlaceAndValue(good: String, bad: String, fault: String) throws {
+        let json = reportLiteral.replacing(good, with: bad)
+        try #require(json != reportLiteral)
+        #expect(try #require(reading(json)).message == "this is not a stall report: \(fault)")
+    }
+
     @Test func aNewerSchemaIsRefusedByName() throws {
         let json = reportLiteral.replacing("\"schemaVersion\": 1", with: "\"schemaVersion\": 2")
         let error = try #require(reading(json))

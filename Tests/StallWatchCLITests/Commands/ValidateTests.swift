@@ -22,7 +22,7 @@ import Testing
                 ./stall-faulty.json: $.durationMilliseconds: -1 is less than 0
                 ./stall-faulty.json: $.frames[0].offset: 99 is not of type string
                 ./stall-faulty.json: $.loop: turn is missing
-                ./stall-nowhere.json: $: this is not a stall report: stacks[0] has a frame that leads nowhere
+                ./stall-nowhere.json: $: this is not a stall report: stacks[0][0] is 77, but there are 5 frames
                 ./stall-rubbish.json: $: it is not JSON: a value is expected, at byte 0
                 1 valid, 3 faulty
 
@@ -34,8 +34,14 @@ import Testing
 
     /// What the tool takes for granted once a report has been read.
     @Test(arguments: [
-        ("\"stack\": 1, \"isRunning\"", "\"stack\": 2, \"isRunning\"", "cause.lock.owners[0].stack leads nowhere"),
-        ("\"durationMilliseconds\": 500.0", "\"durationMilliseconds\": 1e300", "a duration is negative or too large"),
+        (
+            "\"stack\": 1, \"isRunning\"", "\"stack\": 2, \"isRunning\"",
+            "cause.lock.owners[0].stack is 2, but there are 2 stacks"
+        ),
+        (
+            "\"durationMilliseconds\": 500.0", "\"durationMilliseconds\": 1e300",
+            "durationMilliseconds is 1e+300, but a duration is at least 0 and less than 1e+15"
+        ),
     ])
     func whatNoSchemaCanSayIsCheckedToo(right: String, wrong: String, fault: String) throws {
         let text = ReportFixture().json
