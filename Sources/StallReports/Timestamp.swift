@@ -44,8 +44,9 @@ extension Timestamp: LosslessStringConvertible {
 
     /// Parses exactly the form that ``description`` produces.
     ///
+    /// The result is `nil` for any other form, and for a date or time that does not exist.
+    ///
     /// - Parameter description: A time such as `2026-11-21T08:00:00.123456Z`.
-    /// - Returns: `nil` for any other form, and for a date or time that does not exist.
     public init?(_ description: String) {
         let text = Array(description.utf8)
         let form = Array("0000-00-00T00:00:00.000000Z".utf8)
