@@ -87,7 +87,7 @@ extension StallReport {
     }
 
     private static func notADuration(_ value: Double, at place: String) -> String {
-        "\(place) is \(value), but a duration is at least 0 and less than \(maximumMilliseconds)"
+        "\(place) is \(value), but a duration is at least 0 and less than 1e15"
     }
 }
 

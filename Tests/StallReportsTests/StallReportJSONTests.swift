@@ -121,7 +121,7 @@ import Testing
         ("\"rateLimit\": 0", "\"rateLimit\": -3", "monitor.suppressed.rateLimit is -3, but a count cannot be negative"),
         (
             "\"captureMicroseconds\": 182.5", "\"captureMicroseconds\": -182.5",
-            "samples[0].captureMicroseconds is -182.5, but a duration is at least 0 and less than 1e+15"
+            "samples[0].captureMicroseconds is -182.5, but a duration is at least 0 and less than 1e15"
         ),
         ("\"schemaVersion\": 1", "\"schemaVersion\": 0", "schemaVersion is 0, but the first version is 1"),
     ])

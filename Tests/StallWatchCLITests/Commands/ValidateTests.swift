@@ -40,7 +40,7 @@ import Testing
         ),
         (
             "\"durationMilliseconds\": 500.0", "\"durationMilliseconds\": 1e300",
-            "durationMilliseconds is 1e+300, but a duration is at least 0 and less than 1e+15"
+            "durationMilliseconds is 1e+300, but a duration is at least 0 and less than 1e15"
         ),
     ])
     func whatNoSchemaCanSayIsCheckedToo(right: String, wrong: String, fault: String) throws {
