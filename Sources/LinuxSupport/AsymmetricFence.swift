@@ -1,29 +1,31 @@
 internal import CLinux
 import Synchronization
 
-/// Two memory fences that belong together: one for loops, which costs them no instruction, and one for the watchdog.
+/// A pair of memory fences: one for loops, which costs them no instruction, and one for the watchdog.
 ///
-/// Two threads that each store one thing and then load the other's need a full fence between the two, or both can miss
-/// what the other has stored. A loop would pay for that twice a turn, with half of what the turn costs (measured: 16 ns of
-/// 28). Instead the watchdog, which needs it once a stall and once a park, has the kernel execute the fence in every
-/// thread. Where the kernel cannot, loops execute their own.
+/// If two threads each store one value and then load the other's, each needs a full fence in between. Without it both
+/// can miss the other's store. A loop would execute that fence twice a turn, for half of the turn's cost (measured:
+/// 16 ns of 28). Instead the watchdog makes the kernel execute the fence in every thread, once per stall and once per
+/// park. If the kernel cannot do that, loops execute their own fence.
 package struct AsymmetricFence: ~Copyable {
-    /// Whether the watchdog's fence is enough for both.
+    /// Whether the watchdog's fence is enough for both sides.
     ///
-    /// Once it is, it stays so.
+    /// Never changes back to false.
     private let isPrepared = Atomic<Bool>(false)
 
     package init() {}
 
-    /// Finds out whether the kernel does it.
+    /// Registers the process for the kernel's barrier.
     ///
-    /// Until then, and for ever where it does not, each side executes its own fence. On the watchdog's thread, for it can
-    /// take some 10 ms.
+    /// Until this succeeds, each side executes its own fence. Call it on the watchdog's thread: it can take some 10 ms.
     package func prepare() {
         isPrepared.store(clinux_prepare_barrier_in_all_threads(), ordering: .sequentiallyConsistent)
     }
 
-    /// The loop's side: what it stored before is seen after ``heavy()``, or it sees what was stored before that.
+    /// Executes the loop's side of the pair.
+    ///
+    /// Either the watchdog sees, after ``heavy()``, what the loop stored before this call, or the loop sees, after this
+    /// call, what the watchdog stored before ``heavy()``.
     package func light() {
         if isPrepared.load(ordering: .relaxed) {
             clinux_compiler_barrier()
@@ -32,7 +34,7 @@ package struct AsymmetricFence: ~Copyable {
         }
     }
 
-    /// The watchdog's side.
+    /// Executes the watchdog's side of the pair.
     package func heavy() {
         atomicMemoryFence(ordering: .sequentiallyConsistent)
         if isPrepared.load(ordering: .relaxed) { _ = clinux_barrier_in_all_threads() }

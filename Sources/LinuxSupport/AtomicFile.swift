@@ -1,43 +1,46 @@
 import Glibc
 
-/// Files that are there as a whole or not at all.
+/// Functions that write files completely or not at all, and read them.
 package enum AtomicFile {
-    /// Writes a new file and flushes it to the disk.
+    /// Writes a file and flushes it to the disk.
     ///
-    /// What fails is taken away again. Only the owner may read it.
+    /// Only the owner may read the file. If anything fails, the function removes the file.
     ///
     /// - Parameters:
     ///   - bytes: The file's contents.
-    ///   - path: The file.
-    ///   - shown: Called when all is written and not yet flushed; returns 0 or an error number.
-    /// - Throws: ``SystemError``.
+    ///   - path: The file's path; must not be a symbolic link.
+    ///   - shown: A closure that the function calls after writing and before flushing; returns 0 or an error number.
+    /// - Throws: ``SystemError`` if the file cannot be created, written or flushed, or if `shown` returns an error.
     package static func write(
         _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
     ) throws(SystemError) {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw SystemError(
-                "\(path) cannot be made: make the directory writable or name another one",
+                "\(path) cannot be created: make the directory writable or choose another one",
                 errno: errno
             )
         }
         var failure = writeAll(bytes, to: descriptor) ?? 0
         if failure == 0 { failure = shown() }
         if failure == 0, fsync(descriptor) != 0 { failure = errno }
-        // Errors of a delayed write may only show here (close(2)).
+        // close(2) may be the first call to report the error of a delayed write.
         if close(descriptor) != 0, failure == 0 { failure = errno }
         guard failure == 0 else {
             unlink(path)
             throw SystemError(
-                "\(path) cannot be written: free some space or name another directory",
+                "\(path) cannot be written: free some space or choose another directory",
                 errno: failure
             )
         }
     }
 
-    /// Writes a file, or replaces it as a whole.
+    /// Creates a file, or replaces it atomically.
     ///
-    /// - Throws: ``SystemError``; then nothing has changed.
+    /// - Parameters:
+    ///   - path: The file's path.
+    ///   - bytes: The file's new contents.
+    /// - Throws: ``SystemError`` if the file cannot be written; the old file is then unchanged.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let temporary = "\(path).\(getpid()).tmp"
         try write(bytes, to: temporary)
@@ -48,7 +51,7 @@ package enum AtomicFile {
         }
     }
 
-    /// A file's bytes; `nil` if it cannot be read or has more than `limit`.
+    /// Returns the contents of a regular file; `nil` if it cannot be read or has more than `limit` bytes.
     package static func read(_ path: String, limit: Int) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
@@ -59,7 +62,7 @@ package enum AtomicFile {
         return read(descriptor, from: 0, count: status.size)
     }
 
-    /// The last bytes of a file, `count` at most; `nil` if it cannot be read.
+    /// Returns the last bytes of a regular file, at most `count`; `nil` if it cannot be read.
     package static func tail(_ path: String, count: Int) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return nil }
@@ -85,9 +88,12 @@ package enum AtomicFile {
     }
 }
 
-/// Writes all of `bytes` to what is open as `descriptor`.
+/// Writes all bytes to an open file.
 ///
-/// Returns the error number of what failed, or `nil`.
+/// - Parameters:
+///   - bytes: The bytes.
+///   - descriptor: A descriptor that is open for writing.
+/// - Returns: The error number if a write failed, or `nil`. EINTR is not an error: the function tries again.
 package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
     bytes.withUnsafeBytes { buffer in
         var left = buffer[...]

@@ -1,10 +1,10 @@
-/// Reads numbers and words out of a text file of /proc byte by byte, without making strings of what is not kept.
+/// Reads numbers and words from the text of a /proc file, without creating strings for the parts that it skips.
 package struct ByteCursor {
     private let bytes: [UInt8]
     private let end: Int
     private var position = 0
 
-    /// Reads the first `count` of the bytes, or all if there are no more.
+    /// Creates a cursor over the first `count` bytes, or over all if there are fewer.
     package init(_ bytes: [UInt8], count: Int) {
         self.bytes = bytes
         end = min(count, bytes.count)
@@ -15,7 +15,7 @@ package struct ByteCursor {
         self.init(bytes, count: bytes.count)
     }
 
-    /// The next byte that is no space, without taking it.
+    /// The next byte that is not white space, without consuming it; `nil` at the end.
     package var next: UInt8? {
         mutating get {
             while position < end, Self.isSpace(bytes[position]) { position += 1 }
@@ -23,7 +23,7 @@ package struct ByteCursor {
         }
     }
 
-    /// The next word: everything up to the next space.
+    /// Consumes the next word, which ends before white space; `nil` at the end.
     package mutating func word() -> String? {
         guard next != nil else { return nil }
         let start = position
@@ -31,7 +31,7 @@ package struct ByteCursor {
         return String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    /// Passes over `count` words.
+    /// Skips `count` words.
     package mutating func skipWords(_ count: Int) {
         for _ in 0..<count {
             guard next != nil else { return }
@@ -39,9 +39,9 @@ package struct ByteCursor {
         }
     }
 
-    /// The next word as a number: decimal, or hexadecimal after `0x`.
+    /// Consumes the next number: decimal, or lowercase hexadecimal after `0x`.
     ///
-    /// `nil`, and nothing taken, if it is none.
+    /// - Returns: The number; `nil` if there is none or it exceeds 64 bits. Then only white space is consumed.
     package mutating func number() -> UInt64? {
         guard let first = next else { return nil }
         var at = position
@@ -66,18 +66,22 @@ package struct ByteCursor {
         return value
     }
 
-    /// Goes behind the last `byte` of the text.
+    /// Moves past the last occurrence of `byte` in the text.
     ///
-    /// False, and nothing moved, if there is none.
+    /// - Parameter byte: The byte.
+    /// - Returns: Whether there is one; if not, the cursor does not move.
     package mutating func skip(pastLast byte: UInt8) -> Bool {
         guard let last = bytes[..<end].lastIndex(of: byte) else { return false }
         position = last + 1
         return true
     }
 
-    /// Goes behind the next place where a line begins with `prefix`.
+    /// Moves past the next occurrence of `prefix` at the beginning of a line.
     ///
-    /// False, and nothing moved, if there is none.
+    /// The cursor's position counts as the beginning of a line.
+    ///
+    /// - Parameter prefix: The prefix.
+    /// - Returns: Whether there is one; if not, the cursor does not move.
     package mutating func skip(pastLinePrefix prefix: StaticString) -> Bool {
         let wanted = UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount)
         var start = position

@@ -1,36 +1,35 @@
-// `struct stat` is in no header of Glibc's module map, so it belongs to whichever module the compiler happens to load first
-// in a batch of files. Both imports are needed for a build that does not depend on that order, and so this is the only
-// file that uses it.
+// `struct stat` is in no header of Glibc's module map, so the compiler assigns it to whichever module it loads first in
+// a batch of files. With both imports the build does not depend on that order. Only this file of the module uses it.
 internal import CoreFoundation
 import Glibc
 
-/// What stat(2) says of a file.
+/// The status of a file, as from stat(2).
 package struct FileStatus {
-    /// In bytes.
+    /// The file's size in bytes.
     package let size: Int
-    /// Whether it is a regular file.
+    /// Whether the file is a regular file.
     package let isRegular: Bool
-    /// Whether it is a directory.
+    /// Whether the file is a directory.
     package let isDirectory: Bool
     /// The permission bits.
     package let permissions: UInt32
-    /// When its contents, or the names in a directory, changed last: in nanoseconds since 1970.
+    /// The time of the last change to the file's contents or the directory's names, in nanoseconds since 1970.
     package let changedAt: Int
-    /// Device and inode: which file it is, whatever its name.
+    /// The device and inode numbers, which identify the file whatever its name.
     package let identity: [UInt64]
 
-    /// Follows symbolic links.
+    /// Reads the status of the file at `path`, following symbolic links.
     ///
-    /// `nil` if there is no such file; then `errno` says why.
+    /// `nil` if that fails, with the reason in `errno`.
     package init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// A file that is open.
+    /// Reads the status of an open file.
     ///
-    /// `nil` if it cannot be asked; then `errno` says why.
+    /// `nil` if that fails, with the reason in `errno`.
     package init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }

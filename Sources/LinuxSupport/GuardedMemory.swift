@@ -1,12 +1,12 @@
 internal import CLinux
 
-/// Reads memory of this process that may not be there.
+/// A way to read memory of this process that may not be mapped.
 package protocol MemoryReading {
-    /// `count` bytes at `address`, or `nil` if one of them is not mapped.
+    /// Returns the `count` bytes at `address`; `nil` if one of them is not mapped.
     func bytes(at address: UInt64, count: Int) -> [UInt8]?
 }
 
-/// Reads through the kernel, which walks the page tables: a bad address is an error and not a signal.
+/// Reads memory through the kernel, for which an unmapped address is an error, not a signal.
 package struct GuardedMemory: MemoryReading {
     package init() {}
 
@@ -18,18 +18,18 @@ package struct GuardedMemory: MemoryReading {
 }
 
 extension MemoryReading {
-    /// The 64-bit word at `address`.
+    /// Returns the 64-bit word at `address`; `nil` if it is not mapped.
     package func word(at address: UInt64) -> UInt64? {
-        // Both architectures are little-endian.
+        // x86-64 and AArch64 are little-endian.
         bytes(at: address, count: 8).map { $0.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
     }
 
-    /// The 32-bit integer at `address`.
+    /// Returns the 32-bit integer at `address`; `nil` if it is not mapped.
     package func integer(at address: UInt64) -> Int32? {
         bytes(at: address, count: 4).map { Int32(bitPattern: $0.reversed().reduce(0) { $0 << 8 | UInt32($1) }) }
     }
 
-    /// `count` 32-bit integers from `address` on.
+    /// Returns `count` 32-bit integers that start at `address`; `nil` if one of them is not mapped.
     package func integers(at address: UInt64, count: Int) -> [Int32]? {
         bytes(at: address, count: count * 4).map { bytes in
             stride(from: 0, to: bytes.count - 3, by: 4).map { at in
@@ -38,12 +38,13 @@ extension MemoryReading {
         }
     }
 
-    /// The C string at `address`, of at most 255 bytes.
+    /// Returns the C string at `address`, truncated to 255 bytes.
     ///
-    /// Longer ones are cut; `nil` for none.
+    /// - Parameter address: The address of the first byte.
+    /// - Returns: The string; `nil` if it is empty or not mapped. Ends early where mapped memory ends.
     package func string(at address: UInt64) -> String? {
         var text: [UInt8] = []
-        // By pieces that do not cross a page, so that a string at the end of a mapping can be read.
+        // Pieces that do not cross a page, so that a string at the end of a mapping can be read.
         while text.count < 255 {
             let at = address &+ UInt64(text.count)
             let piece = Int(min(64, 4096 - at % 4096))

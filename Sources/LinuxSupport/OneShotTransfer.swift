@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Hands one value from the thread that makes it to the one that keeps it.
+/// Transfers one value from the thread that creates it to another thread.
 ///
-/// `@unchecked Sendable`: the value is put in before the object is shared, and the mutex lets only one caller take it.
+/// `@unchecked Sendable`: `init` stores the value before the object is shared, and the mutex lets one caller take it.
 package final class OneShotTransfer<Value>: @unchecked Sendable {
     private let value: Mutex<Value?>
 
@@ -10,6 +10,7 @@ package final class OneShotTransfer<Value>: @unchecked Sendable {
         self.value = Mutex(value)
     }
 
+    /// Returns the value to the first caller, and `nil` to later ones.
     package func take() -> sending Value? {
         value.withLock { value in
             defer { value = nil }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file that is kept open for reading from its start again and again.
+/// An open file that can be read repeatedly from its start.
 package final class OpenFile {
     private let descriptor: Int32
 
@@ -15,11 +15,12 @@ package final class OpenFile {
         close(descriptor)
     }
 
-    /// Reads from the file's start until the buffer is full.
+    /// Reads the file's first bytes with one system call.
     ///
-    /// Returns how much, or 0 when it cannot be read.
+    /// - Parameter buffer: The buffer, whose count is the most that is read.
+    /// - Returns: The number of bytes read; 0 if the file cannot be read.
     package func read(into buffer: inout [UInt8]) -> Int {
-        // Never EINTR: the watchdog blocks every signal.
+        // Never fails with EINTR: the watchdog blocks every signal.
         max(pread(descriptor, &buffer, buffer.count, 0), 0)
     }
 }

@@ -1,8 +1,11 @@
 import Glibc
 
-/// The contents of a small file such as those under /proc; `nil` if it cannot be read.
+/// Returns the contents of a small file, such as one in /proc.
 ///
-/// At most `limit` bytes, and what the last read gave beyond them.
+/// - Parameters:
+///   - path: The file's path.
+///   - limit: The number of bytes after which reading stops. The result can exceed it by less than 4096 bytes.
+/// - Returns: The contents; `nil` if the file cannot be opened.
 package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -18,12 +21,12 @@ package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     return String(decoding: contents, as: UTF8.self)
 }
 
-/// The text up to the first line's end.
+/// Returns the first line of a text, without its line feed.
 package func firstLine(_ text: String) -> String {
     String(decoding: text.utf8.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
 }
 
-/// Where a symbolic link leads, or `nil` if it is none.
+/// Returns the target of a symbolic link; `nil` if there is no link at `path`.
 package func readLink(_ path: String) -> String? {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink(path, &buffer, buffer.count)

@@ -1,15 +1,16 @@
-/// Some fields of /proc/<pid>/stat (proc(5)).
+/// The fields of /proc/<pid>/stat that StallWatch uses (proc(5)).
 package struct ProcessStat: Equatable {
-    /// Field 3: one letter.
+    /// The state (field 3): one letter.
     package var state: String
-    /// Field 20.
+    /// The number of threads (field 20).
     package var threads: Int
-    /// Field 22.
+    /// The start time in clock ticks since the boot (field 22).
     package var startTicks: UInt64
 
+    /// Parses the file's text; `nil` if it lacks a field.
     package init?(_ text: String) {
         var fields = ByteCursor(text)
-        // The command's name is in parentheses and may have any character in it: count from the last one.
+        // The command's name in parentheses may contain any character: count fields from the last parenthesis.
         guard fields.skip(pastLast: UInt8(ascii: ")")), let state = fields.word() else { return nil }
         fields.skipWords(16)
         guard let threads = fields.number() else { return nil }

@@ -1,16 +1,16 @@
 internal import CLinux
 import Glibc
 
-/// A counting semaphore whose timed wait follows the monotonic clock.
+/// A counting semaphore whose timed wait uses the monotonic clock.
 ///
-/// `@unchecked Sendable`: a sem_t is made for being used by several threads, its address never changes, and it is
-/// destroyed only when nobody refers to this object any more.
+/// `@unchecked Sendable`: several threads may use a sem_t at once, its address never changes, and it is destroyed with
+/// the last reference to this object.
 package final class Semaphore: @unchecked Sendable {
     private let semaphore: UnsafeMutablePointer<sem_t>
 
     package init() {
         semaphore = .allocate(capacity: 1)
-        // Fails only for a value over SEM_VALUE_MAX or between processes (sem_init(3)): neither is asked for.
+        // Fails only for a value over SEM_VALUE_MAX or for sharing between processes (sem_init(3)); neither applies.
         sem_init(semaphore, 0, 0)
     }
 
@@ -19,16 +19,17 @@ package final class Semaphore: @unchecked Sendable {
         semaphore.deallocate()
     }
 
-    /// Lets one wait go on.
+    /// Releases one wait.
     ///
     /// Never blocks.
     package func post() {
         sem_post(semaphore)
     }
 
-    /// Waits for a post until `deadline` (monotonic nanoseconds; `.max` for without end).
+    /// Waits for a post.
     ///
-    /// - Returns: Whether there was one. Without one it may return early.
+    /// - Parameter deadline: The end of the wait, in nanoseconds of the monotonic clock; `.max` for no end.
+    /// - Returns: Whether there was a post. If not, the function may return before the deadline.
     @discardableResult
     package func wait(until deadline: UInt64 = .max) -> Bool {
         clinux_semaphore_wait_until(semaphore, deadline) == 0

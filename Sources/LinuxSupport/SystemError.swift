@@ -1,10 +1,10 @@
 import Glibc
 
-/// A call of the system that failed, with what the caller can do about it.
+/// A failed system call, with a message that says what to do.
 package struct SystemError: Error, Sendable, Equatable {
-    /// What failed and what to do, as a sentence without its full stop.
+    /// A sentence, without its period, that says what failed and what to do.
     package let message: String
-    /// The system's error number; `nil` if the system gave none.
+    /// The system's error number (errno(3)); `nil` if there is none.
     package let errno: Int32?
 
     package init(_ message: String, errno: Int32? = nil) {

@@ -1,8 +1,8 @@
-/// A thread of this process.
+/// The id and name of a thread of this process.
 package struct ThreadIdentity: Sendable, Equatable {
-    /// Its kernel id.
+    /// The thread's kernel id.
     package var id: Int32
-    /// The name that the kernel has for it, 15 bytes at most; `nil` if it has ended.
+    /// The thread's name in the kernel, at most 15 bytes; `nil` if the thread has ended.
     package var name: String?
 
     package init(id: Int32, name: String?) {
@@ -10,12 +10,12 @@ package struct ThreadIdentity: Sendable, Equatable {
         self.name = name
     }
 
-    /// The thread with that id, and the name that it has now.
+    /// Creates the identity of the thread `id` with its current name.
     package init(_ id: Int32) {
         self.init(id: id, name: readSmallFile("/proc/self/task/\(id)/comm").map(firstLine))
     }
 
-    /// The kernel ids of all threads of this process, ascending.
+    /// Returns the kernel ids of all threads of this process, in ascending order.
     package static func all() -> [Int32] {
         (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.sorted()
     }

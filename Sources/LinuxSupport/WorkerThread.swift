@@ -1,21 +1,26 @@
 internal import CLinux
 import Glibc
 
-/// A thread of the monitor's own: a plain pthread, because Dispatch and Swift concurrency may be what is stuck.
+/// A thread of the monitor: a plain pthread, because Dispatch or Swift concurrency may be stalled.
 ///
-/// `@unchecked Sendable`: the handle is written once, before anybody else has the object.
+/// `@unchecked Sendable`: `init` writes the handle once, before any other thread has the object.
 package final class WorkerThread: @unchecked Sendable {
     private var handle = pthread_t()
 
-    /// Starts a thread with the name `name` (15 bytes) that runs `body` and ends.
+    /// Starts a thread that runs `body` and ends.
     ///
-    /// No signal of the app is delivered to it.
+    /// The thread blocks all signals, so that it never runs a signal handler of the app.
+    ///
+    /// - Parameters:
+    ///   - name: The thread's name, at most 15 bytes.
+    ///   - body: The code that the thread runs.
+    /// - Throws: ``SystemError`` if the system refuses the thread.
     package init(name: String, body: @escaping @Sendable () -> Void) throws(SystemError) {
         let start = Unmanaged.passRetained(Start(name: name, body: body))
         let status = pthread_create(
             &handle, nil,
             { argument in
-                // Never nil: it is the pointer given below, which carries one reference.
+                // Never nil: it is the pointer passed below, which carries one reference.
                 guard let argument else { return nil }
                 let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
                 _ = clinux_block_all_signals()
@@ -26,28 +31,31 @@ package final class WorkerThread: @unchecked Sendable {
         )
         guard status == 0 else {
             start.release()
-            throw SystemError("the thread \(name) cannot be started", errno: status)
+            throw SystemError(
+                "the thread \(name) cannot be started: raise the limit on threads (ulimit -u, the cgroup's pids.max)",
+                errno: status
+            )
         }
     }
 
     /// Whether the calling thread is this one.
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
-    /// Waits for the thread's end.
+    /// Waits for the end of the thread.
     ///
-    /// To be called exactly once, by another thread.
+    /// Call it exactly once, from another thread.
     package func join() {
         pthread_join(handle, nil)
     }
 
-    /// Lets the thread end by itself.
+    /// Lets the thread end on its own.
     ///
-    /// To be called exactly once, instead of ``join()``.
+    /// Call it exactly once, instead of ``join()``.
     package func detach() {
         pthread_detach(handle)
     }
 
-    /// What the new thread needs, handed over in one pointer.
+    /// The arguments of the new thread, passed in one pointer.
     private final class Start {
         let name: String
         let body: @Sendable () -> Void

@@ -2,33 +2,38 @@ package import LinuxSupport
 internal import CUnwind
 import Glibc
 
-/// Captures stacks with CUnwind.
+/// The capture engine that uses CUnwind.
 ///
-/// The only file that knows of it.
-///
-/// Lives on the watchdog: an engine belongs to one thread at a time.
+/// This is the only file that imports CUnwind. An engine belongs to one thread at a time: the watchdog.
 package final class CUnwindEngine: CaptureEngine {
     private let engine: OpaquePointer
-    /// The result of the last unwind, reused: at half a thousand frames it is too large for a stack.
+    /// The result of the last unwind, reused because about 500 frames are too large for a stack.
     private let stack: UnsafeMutablePointer<cunwind_stack>
     private let asyncCallers: UnsafeMutablePointer<cunwind_async_callers>
     private var threads: [Int32: OpaquePointer] = [:]
-    /// How many of them there may be before those that have ended are looked for.
+    /// The number of open threads at which the engine next searches for ended ones.
     private var threadsBeforeTidying = CUnwindEngine.leastThreadsToTidy
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
     private let executable = readLink("/proc/self/exe") ?? ""
 
-    /// Threads whose /proc files are kept open; past it, all are closed and opened again as they are needed.
+    /// The limit on threads with open /proc files.
+    ///
+    /// At the limit the engine closes all of them, and reopens each when needed.
     static let maximumOpenThreads = 64
-    /// Fewer are not worth looking at: three descriptors each.
+    /// The least number of open threads worth a search for ended ones; each has three descriptors.
     static let leastThreadsToTidy = 8
 
-    /// The signal of the last resort: the only one that dispatch's worker threads let through (their mask leaves
-    /// ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE open).
+    /// The signal for captures where ptrace is refused.
+    ///
+    /// Dispatch's worker threads block all signals but ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE. All of those but
+    /// PROF report errors.
     static let defaultSignal = SIGPROF
 
-    /// `signal`: The signal where the kernel refuses the other ways, 1 … 64.
+    /// Creates an engine.
+    ///
+    /// - Parameter signal: The signal for captures where ptrace is refused, 1 to 64.
+    /// - Throws: `SystemError` if the system refuses a resource.
     package init(signal: Int32 = CUnwindEngine.defaultSignal) throws(SystemError) {
         guard let engine = cunwind_engine_create(signal) else {
             throw SystemError("the capture engine cannot be made", errno: errno)
@@ -47,21 +52,22 @@ package final class CUnwindEngine: CaptureEngine {
         asyncCallers.deallocate()
     }
 
-    /// Lets the calling thread run soon after it wakes, where the kernel can do that.
+    /// Asks the kernel to run the calling thread soon after it wakes.
     ///
-    /// For the thread that captures: on a busy processor it would otherwise come milliseconds late.
+    /// For the capturing thread, which would otherwise run milliseconds late on a busy CPU. Has no effect where the
+    /// kernel does not support it.
     package static func requestShortSlice() {
         _ = cunwind_request_short_slice()
     }
 
     package func probeStop() -> Bool {
-        // Only a refusal is for ever. On a busy machine the probe may run out of time, and signals instead of stops would
-        // then interrupt the app's calls for nothing (measured: 9 of 86 calls of poll).
+        // Only a refusal is permanent. On a busy machine the probe may time out; using signals because of that would
+        // interrupt the app's calls needlessly (measured: 9 of 86 calls of poll).
         cunwind_engine_probe_stop(engine, nil) != CUNWIND_REFUSED
     }
 
     package func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {
-        // Before the capture, which knows only the images of the last refresh.
+        // Needed before the capture, which knows only the images of the last refresh.
         cunwind_engine_refresh_images(engine)
         let handle = try open(thread)
         var status = cunwind_thread_status()
@@ -135,13 +141,13 @@ package final class CUnwindEngine: CaptureEngine {
 // MARK: - C values to Swift values
 
 extension CUnwindEngine {
-    /// The stack that was captured, with the async callers put in behind their async functions.
+    /// Returns the captured stack, with the async callers inserted after their async functions.
     private func withAsyncCallers(
         of handle: OpaquePointer, _ method: CapturedStack.Method, _ info: cunwind_capture_info
     ) -> CapturedStack {
         var info = info
         asyncCallers.pointee.count = 0
-        // A signal handler copies and does nothing else, so there is no moment at which the callers could be read.
+        // A signal handler only copies the stack: the thread is never held while its async callers could be read.
         let status =
             method == .signal
             ? CUNWIND_OK
@@ -158,7 +164,7 @@ extension CUnwindEngine {
             // The array has CUNWIND_MAX_ASYNC_CALLERS elements, of which `count` are filled.
             Array(bytes.bindMemory(to: cunwind_async_caller.self).prefix(count))
         }
-        // From the outermost frame inwards, so that the indices of the others hold.
+        // From the outermost frame inward, so that the other indices stay valid.
         for caller in callers.reversed() where Int(caller.frame) < captured.frames.count {
             captured.frames.insert(
                 CapturedStack.Frame(
@@ -206,9 +212,9 @@ extension CUnwindEngine {
         )
     }
 
-    /// Whether the number is an open socket's descriptor in this process.
+    /// Returns whether the number is a descriptor of an open socket in this process.
     ///
-    /// Only asks; nothing happens to the socket.
+    /// Does not affect the socket.
     private static func isSocket(_ argument: UInt64) -> Bool {
         guard let descriptor = Int32(exactly: argument) else { return false }
         var status = stat()
@@ -242,12 +248,12 @@ extension CUnwindEngine {
         return handle
     }
 
-    /// Closes the files of threads that have ended, and of all when too many are left.
+    /// Closes the files of ended threads, and of all threads if too many are left.
     private func tidy() {
         var status = cunwind_thread_status()
         for (thread, handle) in threads where cunwind_thread_inspect(handle, &status) != CUNWIND_OK { forget(thread) }
         if threads.count >= Self.maximumOpenThreads { for thread in threads.keys { forget(thread) } }
-        // Twice as many: however many threads live, each is looked at once for each that is opened.
+        // Twice as many, so that the searches inspect one thread, on average, for each thread that the engine opens.
         threadsBeforeTidying = min(max(2 * threads.count, Self.leastThreadsToTidy), Self.maximumOpenThreads)
     }
 

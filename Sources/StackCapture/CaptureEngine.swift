@@ -1,27 +1,27 @@
-/// The mechanisms behind a capture: what CUnwind does, as a protocol, so that the policy's use of them can be tested.
+/// The mechanisms of a capture, as a protocol so that tests can replace CUnwind.
 package protocol CaptureEngine: AnyObject {
-    /// Whether ptrace is permitted here, tried on a thread of the engine's own.
+    /// Returns whether the system permits ptrace, by trying it on a thread of the engine.
     func probeStop() -> Bool
 
-    /// What the thread is doing now.
+    /// Returns the current status of a thread.
     func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus
 
-    /// Captures the thread with one method.
+    /// Captures a thread's stack with one method.
     func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack
 
-    /// The images that are mapped now.
+    /// Returns the images that are currently mapped.
     func images() -> ImageList
 
-    /// Moves the calling thread to another processor, if it is on that one and may be on another.
+    /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
     func leave(processor: Int32)
 }
 
-/// Why one method gave no stack.
+/// A reason why one capture method returned no stack.
 package enum CaptureFailure: Error, Equatable {
     case noSuchThread
-    /// The thread runs: there is nothing to read.
+    /// The thread is running, so that its stack cannot be read.
     case notBlocked
-    /// The thread ran while it was read.
+    /// The thread ran during the read.
     case moved
     case refused(errno: Int32)
     case timedOut

@@ -1,44 +1,44 @@
-/// A thread's stack at one moment, as addresses: copied, unwound, not yet named.
+/// A thread's stack at one moment, as addresses that are not yet symbolicated.
 package struct CapturedStack: Sendable, Equatable {
-    /// How the stack was come by.
+    /// A method of capturing a stack.
     package enum Method: String, Sendable {
-        /// The thread was blocked, and its stack was read from outside.
+        /// The watchdog read the stack of a blocked thread.
         case read
-        /// The thread was stopped with ptrace for as long as the copy took.
+        /// A helper process stopped the thread with ptrace while its stack was copied.
         case ptrace
-        /// The thread's own signal handler copied it.
+        /// A signal handler on the thread copied the stack.
         case signal
     }
 
-    /// What the thread was doing when it was captured.
+    /// The state of a thread at its capture.
     package enum ThreadState: String, Sendable {
-        /// On CPU, or waiting for one.
+        /// On a CPU or ready to run.
         case running
-        /// In a system call or a page fault that waits.
+        /// Blocked in a system call or a page fault.
         case blocked
-        /// The same, and no signal can end the wait (proc(5)'s state D).
+        /// Blocked in a wait that no signal can end (state D of proc(5)).
         case uninterruptible
     }
 
-    /// What a frame is.
+    /// A kind of frame.
     package enum Kind: Sendable {
         /// A function on the thread's stack.
         case code
-        /// An async function that waits for the one before it.
+        /// A suspended async function that awaits the function of the frame before it.
         case asyncCaller
-        /// The same, and the last one: what ends the task.
+        /// The last async caller of a task: the task ends when it returns.
         case taskStart
     }
 
-    /// One frame, not yet named.
+    /// One frame, not yet symbolicated.
     package struct Frame: Sendable, Equatable {
         /// The frame's program counter.
         package var address: UInt64
-        /// Whether `address` is the instruction itself.
+        /// Whether `address` is the frame's current instruction.
         ///
-        /// Otherwise it is a return address, one past the call.
+        /// If not, it is a return address: the one after the call.
         var isExact: Bool
-        /// What the frame is.
+        /// The kind of frame.
         package var kind = Kind.code
 
         package init(
@@ -51,23 +51,23 @@ package struct CapturedStack: Sendable, Equatable {
             self.kind = kind
         }
 
-        /// An address inside the instruction that the frame is at: what names and lines are looked up by.
+        /// An address inside the frame's current instruction or call, for looking up names and lines.
         package var lookupAddress: UInt64 { isExact || address == 0 ? address : address - 1 }
     }
 
     package var method: Method
     package var threadState: ThreadState
-    /// Innermost first.
+    /// The frames, innermost first.
     package var frames: [Frame]
     /// Whether the last frame is the thread's first function.
     package var isComplete: Bool
-    /// Why it is not, in words; `nil` when it is.
+    /// The reason why the stack is incomplete; `nil` if it is complete.
     package var incompleteReason: String?
-    /// Why the callers of an async function on the stack are missing; `nil` when none are.
+    /// The reason why callers of an async function on the stack are missing; `nil` if none are.
     package var missingAsyncCallersReason: String?
-    /// How long the thread was kept from running, in nanoseconds.
+    /// The time for which the capture kept the thread from running, in nanoseconds.
     package var heldNanoseconds: UInt64
-    /// How long the whole capture took on the watchdog's time, in nanoseconds.
+    /// The time that the watchdog spent on the whole capture, in nanoseconds.
     package var captureNanoseconds: UInt64
 
     package init(

@@ -1,14 +1,14 @@
-/// An image (ELF file) mapped into this process.
+/// An image (ELF file) that is mapped into this process.
 package struct LoadedImage: Sendable, Hashable {
-    /// The file's path; of the executable too.
+    /// The file's path, never empty for the executable.
     package var path: String
-    /// The address that the file's virtual address 0 has here.
+    /// The address in this process of the file's virtual address 0.
     package var base: UInt64
-    /// The lowest address of the image and the first one past it.
+    /// The addresses from the image's lowest to its highest one.
     package var addresses: Range<UInt64>
-    /// The build ID's bytes; empty if the file has none.
+    /// The bytes of the build ID; empty if the file has none.
     package var buildID: [UInt8]
-    /// Whether it is the executable itself.
+    /// Whether the image is the executable.
     package var isExecutable: Bool
 
     package init(path: String, base: UInt64, addresses: Range<UInt64>, buildID: [UInt8], isExecutable: Bool) {
@@ -31,7 +31,7 @@ package struct ImageList: Sendable, Equatable {
         self.images = images.sorted { $0.addresses.lowerBound < $1.addresses.lowerBound }
     }
 
-    /// The image that `address` lies in.
+    /// Returns the image that contains `address`; `nil` if there is none.
     package func image(at address: UInt64) -> LoadedImage? {
         var low = 0
         var high = images.count

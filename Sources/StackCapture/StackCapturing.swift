@@ -1,27 +1,29 @@
-/// Takes the stacks of threads of this process.
+/// Captures the stacks of threads of this process.
 ///
-/// Used by one thread, the watchdog.
+/// Only one thread, the watchdog, uses it.
 package protocol StackCapturing: AnyObject {
-    /// Captures the stack of the thread with the kernel id `thread`, in bounded time.
+    /// Captures a thread's stack in bounded time.
     ///
-    /// - Throws: ``CaptureError``, which says why there is no stack.
+    /// - Parameter thread: The thread's kernel id.
+    /// - Returns: The stack, complete or not.
+    /// - Throws: ``CaptureError`` if there is no stack.
     func capture(thread: Int32) throws(CaptureError) -> CapturedStack
 
-    /// The methods that the system permits here.
+    /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
 
-    /// The images that are mapped now.
+    /// Returns the images that are currently mapped.
     func images() -> ImageList
 
-    /// Moves the calling thread to another processor, if it is on that one and may be on another.
+    /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
     func leave(processor: Int32)
 }
 
-/// Why a thread's stack could not be captured.
+/// The reason why a thread's stack could not be captured.
 package struct CaptureError: Error, Equatable, CustomStringConvertible {
-    /// A sentence without its full stop, such as "the thread has ended".
+    /// A sentence without its period, such as "the thread has ended".
     package var description: String
-    /// Whether the thread that was to be captured is gone.
+    /// Whether the thread has ended.
     package var isThreadGone = false
 
     package init(

@@ -1,16 +1,20 @@
 import Glibc
 
-/// Captures threads by the policy: the gentlest method that gives a whole stack.
+/// Captures threads with the least intrusive method of the policy that returns a complete stack.
 package final class ThreadCapture: StackCapturing {
     private let engine: any CaptureEngine
     package private(set) var policy: CapturePolicy
 
-    /// How often one capture looks at a thread that changes under its eyes.
+    /// The limit on attempts in one capture of a thread that keeps changing its state.
     ///
-    /// A thread that moves this often is healthy enough to be sampled another time.
+    /// A thread that moves this often makes progress; a later sample will catch it.
     static let maximumLooks = 4
 
-    /// `policy`: What the system permits; by default it is found out here, once.
+    /// Creates a capturer.
+    ///
+    /// - Parameters:
+    ///   - engine: The capture engine.
+    ///   - policy: The policy; `nil` to determine it once by probing ptrace.
     package init(engine: any CaptureEngine, policy: CapturePolicy? = nil) {
         self.engine = engine
         self.policy = policy ?? CapturePolicy(mayUsePtrace: engine.probeStop())

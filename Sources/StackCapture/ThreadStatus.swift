@@ -1,9 +1,9 @@
-/// What the kernel says of a thread at one moment, as far as the choice of a capture method needs it.
+/// A thread's status at one moment, as far as the choice of a capture method depends on it.
 package struct ThreadStatus: Equatable {
     var state: CapturedStack.ThreadState
-    /// The number of the system call that it is blocked in; `nil` when it runs, or waits for a page.
+    /// The number of the system call that blocks the thread; `nil` if it is running or waits for a page.
     var systemCall: Int?
-    /// Whether a stop would make that call end with EINTR (signal(7)).
+    /// Whether a stop would end that call with EINTR (signal(7)).
     var isInterruptedByStop = false
     /// Whether the kernel shows no more of the thread than that it waits, so that it cannot be read.
     ///

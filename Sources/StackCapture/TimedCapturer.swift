@@ -1,14 +1,14 @@
-/// Captures as another does, and sums up the time that takes.
+/// Forwards to another capturer, and adds up the time of its captures.
 ///
-/// Used on the watchdog's thread: what it spends on captures is no time in which the process stood still.
+/// The watchdog uses it to tell the time that it spends on captures from a time in which the process was stopped.
 package final class TimedCapturer: StackCapturing {
-    /// What one capture counts for at most, in nanoseconds: two waits for the thread to stop, each of which may take
-    /// `CUNWIND_STOP_TIMEOUT_NANOSECONDS` and its helper's 100 ms of grace.
+    /// The longest time that counts for one capture, in nanoseconds.
     ///
-    /// One that takes longer was stopped together with the process.
+    /// A capture waits at most twice for the thread to stop. Each wait takes at most `CUNWIND_STOP_TIMEOUT_NANOSECONDS`
+    /// and the helper's grace period of 100 ms. If a capture takes longer, the whole process was stopped meanwhile.
     static let longestCapture: UInt64 = 500_000_000
 
-    /// How long all captures so far took, in nanoseconds.
+    /// The time of all captures so far, in nanoseconds.
     package private(set) var timeTaken: UInt64 = 0
     private let capturer: any StackCapturing
     private let now: @Sendable () -> UInt64

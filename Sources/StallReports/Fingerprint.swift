@@ -1,27 +1,27 @@
-/// What makes two stalls the same: the path through the app's own functions, and the kind of loop.
+/// The identity of a stall: the path through the app's own functions, and the kind of loop.
 ///
-/// It is made from names, never from addresses or lines, so it is the same under ASLR, in every process, and in a
-/// rebuild that leaves the functions on the path alone. What such a rebuild may change is taken out first:
+/// A fingerprint depends on names, never on addresses or lines. So it is the same under ASLR, in every process, and
+/// after a rebuild that does not change the functions on the path. It ignores what such a rebuild may change:
 ///
-/// - *Compiler's variants* of a function (specialisations, merged functions, partial applications, C functions split or
-///   cloned under a suffix such as `.cold` or `.constprop.0`): which there are depends on callers elsewhere.
-/// - *Frames without code of the app's own* (reabstraction and dispatch thunks, protocol witnesses, outlined copies):
-///   the optimiser adds and removes them as it likes.
-/// - *Functions that were inlined*: which are depends on the optimiser, and whether it is known on debug information.
-/// - *How deep a recursion was*: a function counts once, where it was seen first.
-/// - *How the loop was reached*: functions outside the turn's callout have not stalled.
+/// - *Compiler variants* of a function (specializations, merged functions, partial applications, C functions that the
+///   compiler split or cloned under a suffix such as `.cold` or `.constprop.0`): they depend on callers elsewhere.
+/// - *Compiler-generated frames* (reabstraction and dispatch thunks, protocol witnesses, outlined copies): the
+///   optimizer adds and removes them freely.
+/// - *Inlined functions*: inlining depends on the optimizer, and knowledge of it depends on debug information.
+/// - *The depth of a recursion*: a function counts once, at its outermost frame.
+/// - *The path to the loop*: functions outside the turn's callout have not stalled.
 ///
 /// A closure keeps its number within its function: two closures of one function are two places, and their numbers
-/// change only with that function. Overloads share one short name, and so a fingerprint.
+/// change only with that function. Overloads share one short name, and so one fingerprint.
 ///
-/// Samples of a busy turn differ in their innermost frames. The path is followed inwards for as long as more than half
-/// of the samples agree.
+/// Samples of a busy turn differ in their innermost frames. The path goes inward as long as more than half of the
+/// samples agree.
 package struct Fingerprint: Equatable {
     /// A function of the app on a stack.
     package struct Place: Equatable {
-        /// Its name as it was written, or where it is (build ID and offset) when it has no name.
+        /// The function's demangled name, or the build ID and offset of a frame without a name.
         package var name: String
-        /// Whether the name is a function's.
+        /// Whether ``name`` is a function's name.
         var isFunction: Bool
 
         package init(
@@ -33,20 +33,22 @@ package struct Fingerprint: Equatable {
         }
     }
 
-    /// 16 lower-case hexadecimal digits.
+    /// The fingerprint as 16 lowercase hexadecimal digits.
     package let text: String
 
+    /// Computes the fingerprint.
+    ///
     /// - Parameters:
     ///   - loop: The kind of loop.
     ///   - paths: For each sample, the places inside the turn, innermost first.
     package init(loop: StallReport.LoopKind, paths: [[Place]]) {
         let paths = paths.map(Self.normalise).filter { !$0.isEmpty }
         let agreed = Self.agreedPath(paths)
-        // The first line tells one rule for making fingerprints from the next one.
+        // The first line is the version of the rules above.
         text = hexadecimal(Self.hash((["1", loop.rawValue] + agreed).joined(separator: "\n").utf8), width: 16)
     }
 
-    /// The names that count, outermost first.
+    /// Returns the names that count, outermost first.
     private static func normalise(_ places: [Place]) -> [String] {
         var seen: Set<String> = []
         return places.reversed().compactMap { place in
@@ -56,7 +58,7 @@ package struct Fingerprint: Equatable {
         }
     }
 
-    /// A function's name without what the compiler made of it; `nil` for a frame that is only the compiler's.
+    /// Returns a function's name without the compiler's prefixes and suffixes; `nil` for a compiler-generated function.
     package static func functionName(_ name: String) -> String? {
         var name = Substring(name)
         let variants = ["specialized ", "merged ", "partial apply for "]
@@ -65,7 +67,7 @@ package struct Fingerprint: Equatable {
             "thunk for ", "reabstraction thunk", "dispatch thunk of ", "protocol witness for ", "outlined ",
         ]
         guard !compilersOwn.contains(where: { name.hasPrefix($0) }) else { return nil }
-        // A C symbol has no dot of its own, and a Swift or C++ name that has one also has a parenthesis or a space.
+        // A C identifier contains no dot. A Swift or C++ name with a dot also has a parenthesis, a space or a "<".
         if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
             let dot = name.firstIndex(of: "."),
             name[dot...].dropFirst().prefix(while: { $0 != "." }).isCloneSuffix
@@ -75,7 +77,7 @@ package struct Fingerprint: Equatable {
         return String(name)
     }
 
-    /// The path that more than half of the samples take, or the first one's if there is none.
+    /// Returns the path that more than half of the samples share, or the first sample's path if there is none.
     private static func agreedPath(_ paths: [[String]]) -> [String] {
         guard let first = paths.first else { return [] }
         var agreed: [String] = []
@@ -90,14 +92,16 @@ package struct Fingerprint: Equatable {
         return agreed.isEmpty ? first : agreed
     }
 
-    /// FNV-1a with 64 bits: the same in every process, where Swift's own hashing is seeded at random.
+    /// Returns the 64-bit FNV-1a hash.
+    ///
+    /// It is the same in every process, unlike Swift's own hash, whose seed is random.
     package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 }
 
 extension Substring {
-    /// What GCC and Clang put behind the dot in a symbol that they have cloned or split.
+    /// Whether GCC or Clang append this word, after a dot, to a symbol that they have cloned or split.
     fileprivate var isCloneSuffix: Bool {
         ["cold", "constprop", "isra", "part", "llvm", "resume", "destroy", "cleanup", "lto_priv", "localalias"]
             .contains { self == $0 }
@@ -105,7 +109,9 @@ extension Substring {
 }
 
 extension Fingerprint {
-    /// The fingerprint of a report whose frames have been named.
+    /// Computes the fingerprint of a symbolicated report.
+    ///
+    /// The report's indices must be valid (``StallReport/fault``).
     package init(_ report: StallReport) {
         let valid = report.samples.filter(\.isValid)
         let stacks = (valid.isEmpty ? report.samples : valid).compactMap { sample in
@@ -116,7 +122,7 @@ extension Fingerprint {
             paths: stacks.map { stack in
                 let turn = stack.prefix { StallReport.Callout(symbols: [$0.symbol]) == nil }
                     .filter { $0.isInlined != true && $0.isRuntimeFrame != true && $0.compilerGenerated == nil }
-                // A turn that runs none of the app's code (a system library's own timer) is told by what it does run.
+                // A turn without the app's code (a system library's own timer) is identified by all of its functions.
                 let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn
                 return inApp.map { frame in
                     if let function = frame.function { return Place(name: function, isFunction: true) }

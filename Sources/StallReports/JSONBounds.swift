@@ -1,21 +1,23 @@
-/// What a JSON text is made of, counted before anything is made of it.
+/// The number and depth of the values in a JSON text, counted before it is decoded.
 ///
-/// A decoder takes some hundred bytes of memory for a value, and a value may be two bytes of text. Nothing is checked
-/// here but the counts: a text that is no JSON is for the decoder to refuse.
+/// A decoder needs some hundred bytes of memory for each value, and a value may be two bytes of text. Counts only: the
+/// decoder refuses text that is not JSON.
 struct JSONBounds {
-    /// Values and members of objects that a report may have.
+    /// The limit on the number of values and object members in a report.
     ///
-    /// Twenty different stacks of 512 frames each have about 125,000.
+    /// A report with twenty different stacks of 512 frames each has about 125,000.
     static let maximumValues = 500_000
-    /// Objects and arrays that may be inside one another; a report has seven.
+    /// The limit on the nesting of objects and arrays; a report has seven levels.
     static let maximumDepth = 64
 
-    /// At least as many as there are: whatever is opened or follows a comma counts.
+    /// An upper bound of the number of values: counts each opening bracket and each comma.
     private(set) var values = 0
     /// The deepest nesting.
     private(set) var depth = 0
 
-    /// - Parameter text: UTF-8. Bytes inside strings do not count.
+    /// Counts the values and levels of `text`, outside its strings.
+    ///
+    /// - Parameter text: A text in UTF-8.
     init(_ text: [UInt8]) {
         var nesting = 0
         var isInString = false
@@ -44,10 +46,10 @@ struct JSONBounds {
         }
     }
 
-    /// Which bound is passed, in words; `nil` when none is.
+    /// A description of the exceeded limit; `nil` if none is exceeded.
     var excess: String? {
-        if values > Self.maximumValues { return "it has \(values) values, and \(Self.maximumValues) is the most" }
-        if depth > Self.maximumDepth { return "it is \(depth) levels deep, and \(Self.maximumDepth) is the most" }
+        if values > Self.maximumValues { return "it has \(values) values, but the limit is \(Self.maximumValues)" }
+        if depth > Self.maximumDepth { return "it is \(depth) levels deep, but the limit is \(Self.maximumDepth)" }
         return nil
     }
 }

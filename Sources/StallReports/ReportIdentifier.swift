@@ -1,9 +1,14 @@
-/// Makes UUIDs of version 7 (RFC 9562): a millisecond time in front, so that they sort by it, and 74 random bits.
+/// Makes UUIDs of version 7 (RFC 9562): the time in milliseconds, by which they sort, and 74 random bits.
 package enum ReportIdentifier {
-    /// `random`: of its bits 12 and 62 are used.
+    /// Returns a new UUID in lowercase.
     ///
-    /// Not a generator, which the system's would be passed to as nothing at an undefined address: ThreadSanitizer, when it
-    /// checks the app, looks there (Swift 6.3, SIGSEGV).
+    /// The random bits are values, not a generator: the system's generator is an empty type, which is passed at an
+    /// undefined address. ThreadSanitizer accesses that address when it checks the app (Swift 6.3, SIGSEGV).
+    ///
+    /// - Parameters:
+    ///   - time: The time in the UUID; a time before 1970 counts as 1970.
+    ///   - random: The random bits: 12 of the first word and 62 of the second are used.
+    /// - Returns: A UUID such as `01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e`.
     package static func make(
         at time: Timestamp, random: (UInt64, UInt64) = (.random(in: .min ... .max), .random(in: .min ... .max))
     ) -> String {

@@ -1,7 +1,7 @@
 extension StallReport.Callout {
-    /// What a turn was running, told from the functions through which a CFRunLoop calls out (CFRunLoop.c).
+    /// Finds the callout by the functions through which a CFRunLoop calls out (CFRunLoop.c); `nil` if there is none.
     ///
-    /// - Parameter symbols: The stack's symbols, innermost first: the innermost callout is the one of the turn.
+    /// - Parameter symbols: The stack's symbols, innermost first. The innermost callout belongs to the turn.
     package init?(symbols: some Sequence<String?>) {
         for case let symbol? in symbols {
             switch symbol {

@@ -1,50 +1,54 @@
 extension StallReport {
-    /// Why the turn took so long: where its time went to, and the one cause that the rules name.
+    /// The cause of a stall: how the thread spent the time, and the one cause that the rules conclude.
     ///
-    /// ``onCPUMilliseconds``, ``runQueueMilliseconds`` and ``blockedMilliseconds`` add up to the time from the turn's
-    /// beginning to the report's last observation at it.
+    /// The sum of ``onCPUMilliseconds``, ``runQueueMilliseconds`` and ``blockedMilliseconds`` is the time from the
+    /// beginning of the turn to the monitor's last observation of it.
     public struct Cause: Codable, Sendable, Equatable {
-        /// What the time went to.
+        /// The main use of the time.
         public var kind: CauseKind
-        /// One sentence that says it with the numbers.
+        /// One sentence that states the cause with its numbers.
         public var summary: String
-        /// How sure that is.
+        /// The confidence in ``kind``.
         public var confidence: Confidence
-        /// Time on a CPU.
+        /// The time on a CPU, in milliseconds.
         public var onCPUMilliseconds: Double
-        /// Time ready to run but without a CPU.
+        /// The time in which the thread was ready to run but had no CPU, in milliseconds.
         public var runQueueMilliseconds: Double
-        /// Time waiting for something.
+        /// The time in which the thread was blocked, in milliseconds.
         public var blockedMilliseconds: Double
-        /// How much of the first two may belong to the time right before the turn.
+        /// The part of the CPU and run-queue time that may have passed right before the turn, in milliseconds.
         ///
-        /// Large only for a loop that was busy before it stalled.
+        /// Large only if the loop was busy before it stalled.
         public var uncertaintyMilliseconds: Double
-        /// Of the CPU time, the part in the kernel, 0 to 1; `nil` if it was too short to tell.
+        /// The share of the CPU time spent in the kernel, 0 to 1; `nil` if that time was too short to tell.
         public var kernelShare: Double?
-        /// Page faults that needed no disk.
+        /// The number of page faults that needed no disk.
         public var minorFaults: UInt64
-        /// Page faults that waited for one.
+        /// The number of page faults that waited for a disk.
         public var majorFaults: UInt64
-        /// How often the thread went to wait.
+        /// The number of times that the thread blocked.
         public var voluntarySwitches: UInt64
-        /// How often its CPU was taken from it.
+        /// The number of times that the scheduler preempted the thread.
         public var involuntarySwitches: UInt64
-        /// How long the thread's cgroup was held back by its CPU quota; `nil` if it was not.
+        /// The time for which a CPU quota throttled the thread's cgroup, in milliseconds; `nil` if none did.
         public var throttledMilliseconds: Double?
-        /// The file that the last page came from that the thread waited for, where the kernel tells (perf_event_open(2)).
+        /// The file of the last page that the thread waited for; `nil` if unknown.
+        ///
+        /// Needs a kernel that permits perf_event_open(2).
         public var pagedFile: String?
-        /// The system call that it waited in.
+        /// The system call in which the thread was blocked.
         public var systemCall: SystemCall?
-        /// The function of the C library that it was in, where no system call was seen.
+        /// The C library function in which the thread was, if no sample saw a system call.
         public var function: String?
-        /// The kernel's function that it waited in.
+        /// The kernel function in which the thread was blocked (/proc/<pid>/wchan, proc(5)).
         public var waitChannel: String?
-        /// All of the kernel's functions, innermost first, where the process may read them (CAP_SYS_ADMIN).
+        /// The kernel functions on the thread's stack, innermost first.
+        ///
+        /// `nil` unless the process may read them (CAP_SYS_ADMIN).
         public var kernelStack: [String]?
-        /// The lock that it waited for.
+        /// The lock for which the thread waited.
         public var lock: Lock?
-        /// How busy the machine was; `nil` where the kernel does not tell.
+        /// The machine's resource pressure; `nil` if the kernel does not provide it.
         public var pressure: Pressure?
 
         package init(
@@ -92,66 +96,66 @@ extension StallReport {
         }
     }
 
-    /// What a stall's time went to.
+    /// The main use of a stall's time.
     ///
-    /// More may come.
+    /// Later versions may add kinds.
     public struct CauseKind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// Computing, in the app's code or in the kernel.
+        /// Running on a CPU, in the app's code or in the kernel.
         public static let cpu = CauseKind(rawValue: "cpu")
-        /// Waiting for somebody to let go of a lock, a semaphore or a queue.
+        /// Waiting for a lock, a semaphore or a queue.
         public static let lock = CauseKind(rawValue: "lock")
-        /// Waiting for data of a file, a pipe, a socket or a device.
+        /// Waiting for a file, a pipe, a socket or a device.
         public static let io = CauseKind(rawValue: "io")
-        /// Waiting for time to pass.
+        /// Waiting for a time, as in `nanosleep`.
         public static let sleep = CauseKind(rawValue: "sleep")
         /// Waiting in any other system call, such as `wait4`.
         public static let syscall = CauseKind(rawValue: "syscall")
-        /// Waiting for pages of memory to come from a disk.
+        /// Waiting for memory pages from a disk.
         public static let paging = CauseKind(rawValue: "paging")
-        /// Ready to run, while other threads had the CPUs.
+        /// Ready to run while other threads used the CPUs.
         public static let cpuContention = CauseKind(rawValue: "cpuContention")
-        /// Ready to run, while the cgroup's CPU quota was used up.
+        /// Ready to run after the cgroup had used up its CPU quota.
         public static let throttled = CauseKind(rawValue: "throttled")
-        /// Waiting in a circle of threads, of which none can go on.
+        /// Waiting in a cycle of threads, none of which can continue.
         public static let deadlock = CauseKind(rawValue: "deadlock")
-        /// Nothing that was seen explains it.
+        /// Not explained by anything that the monitor observed.
         public static let unknown = CauseKind(rawValue: "unknown")
 
-        /// The words above: all that this version writes.
+        /// The kinds that this version writes.
         package static let known: Set<CauseKind> = [
             .cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock, .unknown,
         ]
     }
 
-    /// How sure a cause is.
+    /// The confidence in a cause.
     ///
-    /// More may come.
+    /// Later versions may add levels.
     public struct Confidence: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// What was seen leaves nothing else.
+        /// The observations rule out every other cause.
         public static let certain = Confidence(rawValue: "certain")
-        /// What was seen makes it the best explanation.
+        /// The cause explains the observations best.
         public static let likely = Confidence(rawValue: "likely")
-        /// One explanation of several.
+        /// The cause is one of several explanations.
         public static let possible = Confidence(rawValue: "possible")
     }
 
-    /// A system call.
+    /// A system call and its target.
     public struct SystemCall: Codable, Sendable, Equatable {
-        /// Its number on this architecture.
+        /// The call's number on this architecture.
         public var number: Int
-        /// Its name.
+        /// The call's name, such as `futex`.
         public var name: String
-        /// What it was on: a path, a socket's peer, a time, a process; `nil` if that has no name.
+        /// The call's target: a path, a socket's peer, a time or a process; `nil` if there is no name for it.
         public var target: String?
 
         package init(
@@ -165,13 +169,13 @@ extension StallReport {
         }
     }
 
-    /// How much the machine's tasks were held up in the ten seconds before, in percent of the time.
+    /// The machine's resource pressure over about ten seconds (the `some avg10` values of /proc/pressure).
     public struct Pressure: Codable, Sendable, Equatable {
-        /// For want of a CPU.
+        /// The percentage of the time in which some task waited for a CPU.
         public var cpuSomeAvg10: Double?
-        /// By input and output.
+        /// The percentage of the time in which some task waited for input or output.
         public var ioSomeAvg10: Double?
-        /// By a lack of memory.
+        /// The percentage of the time in which some task waited for memory.
         public var memorySomeAvg10: Double?
 
         package init(

@@ -1,7 +1,7 @@
 extension StallReport.Cause {
-    /// One sentence for a reader: how long, in what, and for what.
+    /// One sentence that says how long the thread waited or ran, where, and for what.
     ///
-    /// It is made from the other fields of the cause, so it says nothing that they do not hold.
+    /// Uses only the other fields of the cause.
     package var sentence: String {
         let all = Self.whole(onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds)
         let blocked = "\(Self.whole(blockedMilliseconds)) of \(all) ms"
@@ -10,14 +10,14 @@ extension StallReport.Cause {
         case .cpu:
             return "On CPU for \(Self.whole(onCPUMilliseconds)) of \(all) ms\(kernelPart)."
         case .cpuContention:
-            return "Ready to run but without a CPU for \(ready): other threads had them."
+            return "Ready to run but without a CPU for \(ready): other threads used the CPUs."
         case .throttled:
-            return "Ready to run but held back for \(ready): its cgroup's CPU quota was used up."
+            return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota."
         case .paging:
-            let file = pagedFile.map { ", the last of them for \($0)" } ?? ""
+            let file = pagedFile.map { ", the last one for \($0)" } ?? ""
             let kernel = Self.whole(onCPUMilliseconds * (kernelShare ?? 0))
             let handling = kernel * 10 >= all ? ", and handled them in the kernel for \(kernel) ms" : ""
-            return "Waited for pages of memory for \(blocked)\(handling): "
+            return "Waited for memory pages for \(blocked)\(handling): "
                 + "\(majorFaults) page faults went to a disk\(file)."
         case .sleep:
             return "Slept for \(blocked) in \(place)."
@@ -28,7 +28,7 @@ extension StallReport.Cause {
         case .deadlock:
             return lock.map(deadlock) ?? "A deadlock."
         default:
-            return "Blocked for \(blocked), in waits that no sample met."
+            return "Blocked for \(blocked), in waits that no sample caught."
         }
     }
 
@@ -47,7 +47,7 @@ extension StallReport.Cause {
         let function =
             lock.kind == .file ? place : lock.function ?? (lock.kind == .pthreadMutex ? "a pthread mutex" : "futex")
         if !lock.kind.hasOwner {
-            return "\(function): \(lock.kind.noun) has no owner, any thread may end the wait"
+            return "\(function): \(lock.kind.noun) has no owner; any thread may end the wait"
         }
         let name = lock.kind.named(lock.label)
         guard let first = lock.owners.first else {
@@ -62,7 +62,7 @@ extension StallReport.Cause {
         return "\(function); \(verb) \(first.thread.inWords), which \(Self.chain(lock.owners))"
     }
 
-    /// What the first owner does, which may be to wait for the second one, and so on.
+    /// Describes what the first owner does: it may wait for the second one, which may wait for the third, and so on.
     private static func chain(_ owners: [StallReport.LockOwner]) -> String {
         var text = ""
         for (index, owner) in owners.enumerated() {
@@ -79,9 +79,9 @@ extension StallReport.Cause {
     private func deadlock(_ lock: StallReport.Lock) -> String {
         let name = lock.kind.named(lock.label)
         if lock.owners.count == 1, let only = lock.owners.first {
-            return "Deadlock: \(only.thread.inWords) waits for \(name) that it holds itself."
+            return "Deadlock: \(only.thread.inWords) waits for \(name), which it holds itself."
         }
-        // The circle closes at a thread that is in it already, which is the last of the owners.
+        // The last owner closes the cycle: it is a thread that occurs earlier in it.
         var text = "Deadlock: waits for \(name)"
         for (index, owner) in lock.owners.enumerated() {
             if index > 0 { text += ", which waits for \(lock.owners[index - 1].awaitedName)" }
@@ -111,7 +111,7 @@ extension StallReport.LockOwner {
 }
 
 extension StallReport.LockKind {
-    /// Whether a lock of this kind has an owner that could be named.
+    /// Whether locks of this kind have an owner.
     ///
     /// Any thread may signal a semaphore, a group, a condition or a barrier.
     package var hasOwner: Bool {
@@ -121,7 +121,7 @@ extension StallReport.LockKind {
         }
     }
 
-    /// The lock in a sentence: with an article, and with the label that the app gave it.
+    /// Returns the lock as a phrase: an article, the noun and the app's label.
     fileprivate func named(_ label: String?) -> String { label.map { "\(noun) \"\($0)\"" } ?? noun }
 
     fileprivate var noun: String {

@@ -1,7 +1,7 @@
 extension StallReport {
-    /// The stack that most samples show; of several, the one that was seen first.
+    /// The index of the stack with the most samples; if several have the same number, the lowest index.
     ///
-    /// Samples that another turn may have crept into count only where there are no others.
+    /// Invalid samples, which may belong to a later turn, count only if there are no valid ones. `nil` without stacks.
     package var dominantStack: Int? {
         let valid = samples.filter { $0.isValid && $0.stack != nil }
         var counts: [Int: Int] = [:]

@@ -1,14 +1,16 @@
 internal import Foundation
 
 extension StallReport {
-    /// The report as JSON: UTF-8, indented, keys sorted, a line feed at the end.
+    /// Returns the report as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
+    ///
+    /// The result is never empty: encoding cannot fail.
     public func jsonData() -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         return Self.encode(self, encoder)
     }
 
-    /// The report as one line of JSON, with a line feed at the end.
+    /// Returns the report as one line of JSON, with a line feed at the end.
     package func jsonLine() -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -19,25 +21,24 @@ extension StallReport {
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan"
         )
-        // Every stored type is a string, a number, a Boolean, or made of those: with the strategy above, none can fail.
+        // Cannot fail: all values are strings, numbers and Booleans, and the strategy above covers infinities and NaN.
         guard let data = try? encoder.encode(report) else { return [] }
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }
 
-    /// Reads a report from JSON.
+    /// Decodes and validates a report.
     ///
-    /// Fields and words that this version does not know are passed over. Memory is bounded whatever the bytes are: a text
-    /// with more values than a report can have is refused before it is decoded.
+    /// Ignores unknown fields and accepts unknown words. Memory use is bounded for any input: the initializer refuses a
+    /// document with more values than a report can have before it decodes it.
     ///
-    /// - Parameter jsonData: UTF-8, ``maximumBytes`` at most.
-    /// - Throws: ``StallWatchError/Code/unreadableReport``, with the place of the first fault: what is not JSON, a field that
-    ///   is missing, an index that leads nowhere, or a newer ``schemaVersion``.
+    /// - Parameter jsonData: A JSON document in UTF-8, at most ``maximumBytes`` long.
+    /// - Throws: ``StallWatchError`` with the code ``StallWatchError/Code/unreadableReport`` and the place of the first
+    ///   fault: a syntax error, a missing field, a value or an index out of range, or a newer ``schemaVersion``.
     public init(jsonData: [UInt8]) throws(StallWatchError) {
         guard jsonData.count <= Self.maximumBytes else {
             throw StallWatchError(
                 .unreadableReport,
-                "this is not a stall report: it has \(jsonData.count) bytes, and \(Self.maximumBytes) is "
-                    + "the most that one may have"
+                "this is not a stall report: it has \(jsonData.count) bytes, but the limit is \(Self.maximumBytes)"
             )
         }
         if let excess = JSONBounds(jsonData).excess {
@@ -46,7 +47,7 @@ extension StallReport {
         do {
             self = try JSONDecoder().decode(StallReport.self, from: Data(jsonData))
         } catch let error as DecodingError {
-            // What a newer version has changed may be what could not be read.
+            // The failure may result from a newer schema, which makes the better message.
             if let version = try? JSONDecoder().decode(Version.self, from: Data(jsonData)) { try version.check() }
             throw StallWatchError(.unreadableReport, "this is not a stall report: \(error.place)")
         } catch {
@@ -71,7 +72,7 @@ private struct Version: Decodable {
 }
 
 extension DecodingError {
-    /// The path of the fault and what is wrong there.
+    /// The path of the fault, followed by its description.
     fileprivate var place: String {
         let context: Context
         switch self {

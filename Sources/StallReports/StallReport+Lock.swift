@@ -1,21 +1,22 @@
 extension StallReport {
-    /// A lock that was waited for.
+    /// A lock for which a thread waited.
     public struct Lock: Codable, Sendable, Equatable {
-        /// What kind of lock it is.
+        /// The kind of lock.
         public var kind: LockKind
-        /// Its address, in hexadecimal; `nil` if it has none.
+        /// The lock's address, in hexadecimal; `nil` if it has none.
         public var address: String?
-        /// The function that waited.
+        /// The function in which the thread waited.
         public var function: String?
-        /// The name that the app gave it: a dispatch queue's label.
+        /// The label that the app gave the lock: a dispatch queue's label.
         public var label: String?
-        /// Whether the owners wait in a circle.
+        /// Whether the owners wait for each other in a cycle.
         public var isDeadlock: Bool
-        /// Who holds it, who holds the lock that the first one waits for, and so on.
+        /// The chain of owners.
         ///
-        /// Only threads that were confirmed to.
+        /// The first one owns this lock, the second one owns the lock for which the first one waits, and so on. The
+        /// monitor has confirmed each owner.
         public var owners: [LockOwner]
-        /// Why there is no owner; `nil` when there is one.
+        /// The reason why ``owners`` is empty; `nil` if it is not.
         public var reason: String?
 
         package init(
@@ -37,44 +38,44 @@ extension StallReport {
         }
     }
 
-    /// What kind of lock it is.
+    /// A kind of lock, or of another object that threads wait for.
     ///
-    /// More may come.
+    /// Later versions may add kinds.
     public struct LockKind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// pthread_mutex_t; also NSLock, NSRecursiveLock and std::mutex.
+        /// A `pthread_mutex_t`; also `NSLock`, `NSRecursiveLock` and `std::mutex`.
         public static let pthreadMutex = LockKind(rawValue: "pthreadMutex")
-        /// pthread_rwlock_t.
+        /// A `pthread_rwlock_t`.
         public static let pthreadReadWriteLock = LockKind(rawValue: "pthreadReadWriteLock")
-        /// Mutex of Swift's Synchronization module.
+        /// A `Mutex` of Swift's Synchronization module.
         public static let swiftMutex = LockKind(rawValue: "swiftMutex")
         /// A lock inside libdispatch.
         public static let dispatchUnfairLock = LockKind(rawValue: "dispatchUnfairLock")
         /// A serial dispatch queue.
         public static let dispatchQueue = LockKind(rawValue: "dispatchQueue")
-        /// dispatch_once.
+        /// An initialization by `dispatch_once`.
         public static let dispatchOnce = LockKind(rawValue: "dispatchOnce")
         /// The end of a thread.
         public static let threadJoin = LockKind(rawValue: "threadJoin")
-        /// pthread_once.
+        /// An initialization by `pthread_once`, `call_once` or `swift_once`.
         public static let once = LockKind(rawValue: "once")
-        /// sem_t.
+        /// A `sem_t`.
         public static let semaphore = LockKind(rawValue: "semaphore")
-        /// DispatchSemaphore.
+        /// A `DispatchSemaphore`.
         public static let dispatchSemaphore = LockKind(rawValue: "dispatchSemaphore")
-        /// DispatchGroup.
+        /// A `DispatchGroup`.
         public static let dispatchGroup = LockKind(rawValue: "dispatchGroup")
-        /// pthread_cond_t; also NSCondition.
+        /// A `pthread_cond_t`; also `NSCondition`.
         public static let condition = LockKind(rawValue: "condition")
-        /// pthread_barrier_t.
+        /// A `pthread_barrier_t`.
         public static let barrier = LockKind(rawValue: "barrier")
         /// A lock on a file.
         public static let file = LockKind(rawValue: "file")
-        /// A futex of a kind that is not known.
+        /// A futex of an unknown kind.
         public static let futex = LockKind(rawValue: "futex")
         /// A System V semaphore.
         public static let systemSemaphore = LockKind(rawValue: "systemSemaphore")
@@ -82,19 +83,19 @@ extension StallReport {
 
     /// A thread that holds a lock.
     public struct LockOwner: Codable, Sendable, Equatable {
-        /// The thread.
+        /// The thread that holds the lock.
         public var thread: ThreadDescription
-        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        /// The index of the thread's stack in ``StallReport/stacks``; `nil` if it could not be captured.
         public var stack: Int?
-        /// Whether it was on a CPU, or ready for one.
+        /// Whether the thread was on a CPU or ready to run.
         public var isRunning: Bool
-        /// The system call that it waited in.
+        /// The system call in which the thread was blocked.
         public var systemCall: SystemCall?
-        /// The kind of the lock that it waited for itself.
+        /// The kind of lock for which the thread waited itself; `nil` if none.
         public var waitsFor: LockKind?
-        /// That lock's address, in hexadecimal.
+        /// The address of the lock for which the thread waited, in hexadecimal.
         public var waitsForAddress: String?
-        /// That lock's name, if the app gave it one.
+        /// The app's label of the lock for which the thread waited.
         public var waitsForLabel: String?
 
         package init(

@@ -1,24 +1,24 @@
-/// What of the paths in a report leaves the process.
+/// The form in which reports contain file paths.
 public struct PathStyle: Sendable, Equatable {
     private enum Value { case full, fileNames }
     private let value: Value
 
-    /// Paths as they are.
+    /// Full paths.
     public static let full = PathStyle(value: .full)
-    /// File names only.
+    /// File names without directories.
     ///
-    /// Build IDs still tell which file it was.
+    /// Build IDs still identify the files.
     public static let fileNames = PathStyle(value: .fileNames)
 }
 
 extension StallReport {
-    /// Leaves nothing of the paths but what `style` says.
+    /// Shortens all paths in the report to the form `style`.
     package mutating func shortenPaths(_ style: PathStyle) {
         guard style == .fileNames else { return }
         process.executable = process.name
         for index in images.indices {
             images[index].path = images[index].name
-            // It names files in directories.
+            // The reason may contain full paths.
             images[index].reason = nil
         }
         for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
@@ -30,11 +30,13 @@ extension StallReport {
         path.split(separator: "/").last.map(String.init) ?? path
     }
 
-    /// Lets the app change the report.
+    /// Applies the app's redaction.
     ///
-    /// What other parts go by stays: id, state, times, and indices that lead somewhere.
+    /// Restores schema version, id, kind, state and start time afterwards, because other components depend on them.
     ///
-    /// - Returns: What the app has broken; the report is then without its stacks.
+    /// - Parameter body: The app's closure.
+    /// - Returns: The fault, if the closure made the report invalid: the report then keeps only what identifies the
+    ///   stall. `nil` if the report is valid.
     package mutating func redact(with body: @Sendable (inout StallReport) -> Void) -> String? {
         let original = self
         body(&self)
@@ -44,7 +46,7 @@ extension StallReport {
         state = original.state
         startedAt = original.startedAt
         guard let fault else { return nil }
-        // What the app wanted out must not stay in for a mistake of its own: only what identifies the stall is kept.
+        // A mistake in the closure must not expose what it was meant to remove: keep only what identifies the stall.
         self = original
         metadata = [:]
         loop.thread?.name = nil
@@ -65,7 +67,7 @@ extension StallReport {
 }
 
 extension StallReport.Cause {
-    /// Leaves the file names only of what system calls were on, there and in the summary, which says it again.
+    /// Shortens the paths in the targets of system calls, and their copies in the summary.
     fileprivate mutating func shortenPaths() {
         var targets: [String] = []
         func shorten(_ target: inout String?) {
@@ -79,15 +81,15 @@ extension StallReport.Cause {
             for index in owners.indices { shorten(&owners[index].systemCall.targetOrNone) }
             lock?.owners = owners
         }
-        // Longest first: one may be the beginning of another.
+        // Longest first: one target may be a prefix of another.
         for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) {
             summary = summary.replacing(target, with: Self.withoutDirectories(target))
         }
     }
 
-    /// A system call's target, which may be several descriptors and say more of each than its path.
+    /// Removes the directories from a system call's target, which may list several descriptors and describe each.
     ///
-    /// In doubt too much is left out: a path may itself have commas in it.
+    /// If in doubt it removes too much: a path may itself contain commas.
     private static func withoutDirectories(_ target: String) -> String {
         target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
             guard piece.contains("/") else { return String(piece) }
@@ -98,7 +100,7 @@ extension StallReport.Cause {
 }
 
 extension StallReport.SystemCall? {
-    /// The target of a call; `nil`, and nothing to set, when there is no call.
+    /// The call's target; without a call it is `nil`, and setting it has no effect.
     fileprivate var targetOrNone: String? {
         get { self?.target }
         set { self?.target = newValue }

@@ -1,27 +1,31 @@
 extension StallReport {
-    /// The program that stalled.
+    /// The process that stalled.
     ///
-    /// Holds no arguments and no environment.
+    /// Contains neither its arguments nor its environment.
     public struct ProcessDescription: Codable, Sendable, Equatable {
         /// The executable's file name.
         public var name: String
         /// The process id.
         public var pid: Int32
-        /// When the process was started, to 1/100 s.
+        /// The time at which the process started, precise to 1/100 s; `nil` if unknown.
         public var startedAt: Timestamp?
-        /// The same in clock ticks since the boot, which never shifts when the clock is set.
+        /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat).
+        ///
+        /// Does not change when the wall clock is set. `nil` if unknown.
         public var startTicks: UInt64?
-        /// The executable's path; empty when it cannot be found out.
+        /// The executable's path; empty if unknown.
         public var executable: String
         /// The machine's architecture, such as `x86_64`.
         public var architecture: String
-        /// The distribution, such as `Debian GNU/Linux 12 (bookworm)`.
+        /// The Linux distribution, such as `Debian GNU/Linux 12 (bookworm)`; `nil` if unknown.
         public var operatingSystem: String?
-        /// The kernel's release.
+        /// The kernel's release, as from `uname -r`.
         public var kernel: String
         /// The host's name.
         public var hostname: String
-        /// The kernel's id of this boot: with pid and start time it names a process for ever.
+        /// The kernel's id of the boot.
+        ///
+        /// Together with ``pid`` and ``startTicks`` it identifies the process permanently. `nil` if unknown.
         public var bootID: String?
 
         package init(

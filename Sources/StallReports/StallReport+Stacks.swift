@@ -1,25 +1,29 @@
 extension StallReport {
-    /// One stack, taken while the stall lasted.
+    /// One attempt to capture the loop's stack during the stall.
     public struct Sample: Codable, Sendable, Equatable {
-        /// How old the turn was.
+        /// The age of the turn at the time of the sample, in milliseconds.
         public var atMilliseconds: Double
-        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        /// The index of the stack in ``StallReport/stacks``; `nil` if it could not be captured.
         public var stack: Int?
-        /// Why there is no stack, or why it is not complete; `nil` when it is.
+        /// The reason why the stack is missing or incomplete; `nil` if it is complete.
         public var reason: String?
-        /// What the thread was doing.
+        /// The thread's state at the capture.
         public var threadState: ThreadState?
-        /// How the stack was taken.
+        /// The method of the capture.
         public var method: CaptureMethod?
-        /// The workers of a pool, grouped by equal stack: those in the app's code first, then the largest group.
+        /// The workers of a pool, grouped by equal stack; `nil` for other loops.
+        ///
+        /// Groups in the app's code come first; among those, and among the others, larger groups come first.
         public var workers: [WorkerGroup]?
-        /// Whether the same turn was still running after the capture: only then is the stack the stall's for certain.
+        /// Whether the same turn still ran after the capture.
+        ///
+        /// If not, the stack may belong to a later turn.
         public var isValid: Bool
-        /// Whether the stack reaches to the thread's first function.
+        /// Whether the stack reaches the thread's first function.
         public var isComplete: Bool
-        /// How long the thread was kept from running, in microseconds.
+        /// The time for which the capture kept the thread from running, in microseconds.
         public var heldMicroseconds: Double
-        /// How long the capture took on the watchdog's time, in microseconds.
+        /// The time that the watchdog spent on the capture, in microseconds.
         public var captureMicroseconds: Double
 
         package init(
@@ -47,11 +51,11 @@ extension StallReport {
         }
     }
 
-    /// Workers of a pool that have the same stack.
+    /// The workers of a pool that have the same stack.
     public struct WorkerGroup: Codable, Sendable, Equatable {
-        /// Index into ``StallReport/stacks``; `nil` for workers whose stacks could not be taken.
+        /// The index of the stack in ``StallReport/stacks``; `nil` for workers whose stacks could not be captured.
         public var stack: Int?
-        /// The threads.
+        /// The worker threads.
         public var threads: [ThreadDescription]
 
         package init(
@@ -63,19 +67,19 @@ extension StallReport {
         }
     }
 
-    /// A thread that is not the loop's, captured once, right after the first sample.
+    /// A thread other than the loop's, captured once, right after the first sample.
     public struct OtherThread: Codable, Sendable, Equatable {
-        /// The thread.
+        /// The captured thread.
         public var thread: ThreadDescription
-        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        /// The index of the stack in ``StallReport/stacks``; `nil` if it could not be captured.
         public var stack: Int?
-        /// Why there is no stack, or why it is not complete; `nil` when it is.
+        /// The reason why the stack is missing or incomplete; `nil` if it is complete.
         public var reason: String?
-        /// What the thread was doing.
+        /// The thread's state at the capture.
         public var threadState: ThreadState?
-        /// How the stack was taken.
+        /// The method of the capture.
         public var method: CaptureMethod?
-        /// How long the thread was kept from running, in microseconds.
+        /// The time for which the capture kept the thread from running, in microseconds.
         public var heldMicroseconds: Double
 
         package init(
@@ -97,30 +101,30 @@ extension StallReport {
 
     /// One frame of a stack.
     ///
-    /// (build ID of the image, offset) names the place for ever, whatever addresses the process had.
+    /// The image's build ID and the offset identify the place permanently, whatever addresses the process had.
     public struct Frame: Codable, Sendable, Hashable {
-        /// Index into ``StallReport/images``; `nil` when the address is in none.
+        /// The index of the image in ``StallReport/images``; `nil` if the address is in none.
         public var image: Int?
-        /// The address as a virtual address of the image's file; without an image, the address itself.
-        ///
-        /// Hexadecimal.
+        /// The virtual address in the image's file, in hexadecimal; without an image, the address in the process.
         public var offset: String
-        /// The function's name as it was written.
+        /// The function's demangled name; `nil` if unknown.
         public var function: String?
-        /// The mangled name.
+        /// The symbol: the mangled name; `nil` if unknown.
         public var symbol: String?
-        /// The source file as the compiler recorded it.
+        /// The path of the source file, as the compiler recorded it; `nil` if unknown.
         public var file: String?
-        /// The line in it, from 1.
+        /// The line in ``file``, from 1; `nil` if unknown.
         ///
-        /// Where the compiler made code that stands for no line: the one before it in the same function, else the one that
-        /// declares the function.
+        /// For compiler-generated code without a line, the preceding line of the same function, else the line of its
+        /// declaration.
         public var line: Int?
-        /// The column in the line, from 1.
+        /// The column in the line, from 1; `nil` if unknown.
         public var column: Int?
-        /// True for a function that was inlined into the next frame's, which has the same image and offset.
+        /// Whether the function is inlined into the next frame's function; `nil` means no.
+        ///
+        /// The next frame then has the same image and offset.
         public var isInlined: Bool?
-        /// Whether the code is the app's own: the root package's.
+        /// Whether the code belongs to the app: to the root package.
         public var isInApp: Bool
         /// True for code of a package that the app depends on, or of a library that was compiled elsewhere and linked in.
         public var isDependency: Bool?
@@ -132,9 +136,11 @@ extension StallReport {
         public var compilerGenerated: CompilerGenerated?
         /// Why the name or line is missing, where the reason is not the image's.
         public var reason: String?
-        /// What the frame is.
+        /// The kind of frame.
         public var kind: FrameKind
-        /// True for the last async caller of a task: frames after it do not wait for this task.
+        /// Whether the frame is the last async caller of a task; `nil` means no.
+        ///
+        /// The frames after it do not wait for this task.
         public var isTaskStart: Bool?
 
         package init(
@@ -172,7 +178,7 @@ extension StallReport {
         }
     }
 
-    /// An ELF file that was mapped into the process.
+    /// An ELF file that is mapped into the process.
     public struct Image: Codable, Sendable, Hashable {
         /// The file's name without its directories.
         public var name: String
@@ -180,13 +186,14 @@ extension StallReport {
         public var path: String
         /// The build ID in hexadecimal; `nil` if the file has none.
         public var buildID: String?
-        /// The address that the file's virtual address 0 had.
-        ///
-        /// Hexadecimal.
+        /// The address in the process of the file's virtual address 0, in hexadecimal.
         public var baseAddress: String
-        /// Whether it is the app's: the executable, or a library outside the system's and the toolchain's directories.
+        /// Whether the image belongs to the app; `nil` if unknown.
+        ///
+        /// The app's images are the executable and the libraries outside the directories of the system and the
+        /// toolchain.
         public var isInApp: Bool?
-        /// Why names or lines of this image are missing; `nil` when none are.
+        /// The reason why names or lines of the image's frames are missing; `nil` if none are.
         public var reason: String?
 
         package init(
@@ -206,7 +213,12 @@ extension StallReport {
         }
     }
 
-    /// The names of a sample's functions, innermost first, with the image and offset where there is no name.
+    /// Returns the names of a sample's functions, innermost first.
+    ///
+    /// For a frame without a name, the image's name and the offset take its place.
+    ///
+    /// - Parameter sample: A sample of this report.
+    /// - Returns: One name for each frame; an empty array if the sample has no stack.
     public func functionNames(of sample: Sample) -> [String] {
         guard let stack = sample.stack, stacks.indices.contains(stack) else { return [] }
         return stacks[stack].map { index in

@@ -1,57 +1,100 @@
 extension StallReport {
-    /// The largest report that is read, in bytes of JSON: 16 MiB.
+    /// The size limit of a report's JSON: 16 MiB.
     ///
-    /// A report with twenty different stacks of 512 frames each takes about 6.
+    /// A report with twenty different stacks of 512 frames each takes about 6 MiB.
     public static let maximumBytes = 16 << 20
 
-    /// What is wrong with a report that a decoder has accepted; `nil` when nothing is.
+    /// The first fault of a decoded report, with its place and value; `nil` if there is none.
     ///
-    /// Every index has to lead somewhere and every duration has to be one, so that whoever has a report can use it
-    /// without checking again.
+    /// Covers every index, count and duration, so that code which holds a report can use them unchecked.
     package var fault: String? {
-        guard schemaVersion >= 1 else { return "schemaVersion is \(schemaVersion)" }
-        let times = [
-            durationMilliseconds, thresholdMilliseconds, startUncertaintyMilliseconds ?? 0,
-            monitor.watchdogLateMilliseconds,
+        guard schemaVersion >= 1 else { return "schemaVersion is \(schemaVersion), but the first version is 1" }
+        return durationFault ?? countFault ?? indexFault
+    }
+
+    private var durationFault: String? {
+        let durations: [(place: String, value: Double)] = [
+            ("durationMilliseconds", durationMilliseconds),
+            ("thresholdMilliseconds", thresholdMilliseconds),
+            ("startUncertaintyMilliseconds", startUncertaintyMilliseconds ?? 0),
+            ("monitor.watchdogLateMilliseconds", monitor.watchdogLateMilliseconds),
         ]
-        guard times.allSatisfy(\.isDuration) else { return "a duration is negative or too large" }
-        guard repeats >= 0, loop.nesting >= 0, omittedThreads ?? 0 >= 0, monitor.suppressed.isValid else {
-            return "a count is negative"
-        }
+        for (place, value) in durations where !value.isDuration { return Self.notADuration(value, at: place) }
         for (index, sample) in samples.enumerated() {
-            guard sample.stack.map(stacks.indices.contains) ?? true else {
-                return "samples[\(index)].stack leads nowhere"
+            let durations: [(name: String, value: Double)] = [
+                ("atMilliseconds", sample.atMilliseconds),
+                ("heldMicroseconds", sample.heldMicroseconds),
+                ("captureMicroseconds", sample.captureMicroseconds),
+            ]
+            for (name, value) in durations where !value.isDuration {
+                return Self.notADuration(value, at: "samples[\(index)].\(name)")
             }
-            guard [sample.atMilliseconds, sample.heldMicroseconds, sample.captureMicroseconds].allSatisfy(\.isDuration)
-            else { return "samples[\(index)] has a time that is negative or too large" }
-            guard (sample.workers ?? []).allSatisfy({ $0.stack.map(stacks.indices.contains) ?? true }) else {
-                return "samples[\(index)].workers has a stack that leads nowhere"
+        }
+        for (index, other) in (otherThreads ?? []).enumerated() where !other.heldMicroseconds.isDuration {
+            return Self.notADuration(other.heldMicroseconds, at: "otherThreads[\(index)].heldMicroseconds")
+        }
+        return nil
+    }
+
+    private var countFault: String? {
+        var counts: [(place: String, value: Int)] = [
+            ("repeats", repeats), ("loop.nesting", loop.nesting), ("omittedThreads", omittedThreads ?? 0),
+        ]
+        if let (reason, count) = monitor.suppressed.firstNegative {
+            counts.append(("monitor.suppressed.\(reason)", count))
+        }
+        for (place, value) in counts where value < 0 { return "\(place) is \(value), but a count cannot be negative" }
+        return nil
+    }
+
+    private var indexFault: String? {
+        for (index, sample) in samples.enumerated() {
+            if let fault = stackFault(sample.stack, at: "samples[\(index)].stack") { return fault }
+            for (group, workers) in (sample.workers ?? []).enumerated() {
+                if let fault = stackFault(workers.stack, at: "samples[\(index)].workers[\(group)].stack") {
+                    return fault
+                }
             }
         }
         for (index, other) in (otherThreads ?? []).enumerated() {
-            guard other.stack.map(stacks.indices.contains) ?? true, other.heldMicroseconds.isDuration else {
-                return "otherThreads[\(index)] leads nowhere or has a time that is none"
-            }
+            if let fault = stackFault(other.stack, at: "otherThreads[\(index)].stack") { return fault }
         }
         for (index, owner) in (cause?.lock?.owners ?? []).enumerated() {
-            guard owner.stack.map(stacks.indices.contains) ?? true else {
-                return "cause.lock.owners[\(index)].stack leads nowhere"
+            if let fault = stackFault(owner.stack, at: "cause.lock.owners[\(index)].stack") { return fault }
+        }
+        for (index, stack) in stacks.enumerated() {
+            for (position, frame) in stack.enumerated() where !frames.indices.contains(frame) {
+                return Self.outOfRange(frame, at: "stacks[\(index)][\(position)]", of: "frame", count: frames.count)
             }
         }
-        for (index, stack) in stacks.enumerated() where !stack.allSatisfy(frames.indices.contains) {
-            return "stacks[\(index)] has a frame that leads nowhere"
-        }
-        for (index, frame) in frames.enumerated() where !(frame.image.map(images.indices.contains) ?? true) {
-            return "frames[\(index)].image leads nowhere"
+        for (index, frame) in frames.enumerated() {
+            if let image = frame.image, !images.indices.contains(image) {
+                return Self.outOfRange(image, at: "frames[\(index)].image", of: "image", count: images.count)
+            }
         }
         return nil
+    }
+
+    /// The fault of an index into ``stacks``; `nil` if the index is valid or absent.
+    private func stackFault(_ stack: Int?, at place: @autoclosure () -> String) -> String? {
+        guard let stack, !stacks.indices.contains(stack) else { return nil }
+        return Self.outOfRange(stack, at: place(), of: "stack", count: stacks.count)
+    }
+
+    private static func outOfRange(_ index: Int, at place: String, of element: String, count: Int) -> String {
+        let elements = count == 1 ? "there is 1 \(element)" : "there are \(count) \(element)s"
+        return "\(place) is \(index), but \(elements)"
+    }
+
+    private static func notADuration(_ value: Double, at place: String) -> String {
+        "\(place) is \(value), but a duration is at least 0 and less than 1e15"
     }
 }
 
 extension StallReport {
-    /// What a duration has to be less than, in milliseconds: 30,000 years.
+    /// The exclusive upper bound of every duration in a report: 1e15, in the duration's own unit.
     ///
-    /// As much as can be made a whole number of microseconds without a second thought.
+    /// In milliseconds that is 30,000 years. It converts to whole microseconds without an overflow of `Int64`.
     package static let maximumMilliseconds = 1e15
 }
 

@@ -1,78 +1,78 @@
-// The words of a report's vocabulary. Each is a struct over its text instead of an enum: a word that a later version
-// adds is kept as it is by an older reader, where an enum would refuse the whole report.
+// The words of a report's vocabulary. Each type is a struct around its text, not an enum: an older reader keeps a word
+// that a later version added, where an enum would refuse the whole report.
 
 extension StallReport {
-    /// What kind of lateness a report is about.
+    /// A kind of delay that a report describes.
     ///
-    /// More kinds may come.
+    /// Later versions may add kinds.
     public struct Kind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// One turn over the threshold.
+        /// One turn that exceeded the threshold.
         public static let stall = Kind(rawValue: "stall")
-        /// A loop that did not come to wait for a long time, though its turns kept passing.
+        /// A loop that did not wait for a long time, although its turns were short.
         public static let saturation = Kind(rawValue: "saturation")
-        /// A pool of threads that did not start new work in time.
+        /// A queue or a pool that did not start new work in time.
         public static let starvation = Kind(rawValue: "starvation")
     }
 
-    /// Where a stall was when its report was last written.
+    /// The state of a stall when the monitor last wrote its report.
     ///
-    /// More states may come.
+    /// Later versions may add states.
     public struct State: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// It still lasted.
+        /// The stall continued.
         public static let ongoing = State(rawValue: "ongoing")
-        /// It was over: the duration is final.
+        /// The stall had ended; the duration is final.
         public static let ended = State(rawValue: "ended")
-        /// Nobody saw its end: the process died or the monitor was stopped before.
+        /// The process died, or the app stopped the monitor, before the stall ended.
         ///
-        /// The duration is the last one seen.
+        /// The duration is the last one that the monitor recorded.
         public static let abandoned = State(rawValue: "abandoned")
     }
 
-    /// What a turn of a run loop calls out to.
+    /// A kind of code that a run loop calls during a turn.
     ///
-    /// More callouts may come.
+    /// Later versions may add callouts.
     public struct Callout: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A timer.
         public static let timer = Callout(rawValue: "timer")
-        /// A source that the app signals.
+        /// A source that the app signals (version 0).
         public static let source0 = Callout(rawValue: "source0")
-        /// A source that the kernel signals.
+        /// A source that the kernel signals (version 1).
         public static let source1 = Callout(rawValue: "source1")
-        /// A block given to `RunLoop.perform`.
+        /// A block passed to `RunLoop.perform`.
         public static let performedBlock = Callout(rawValue: "performedBlock")
-        /// An observer of the app.
+        /// A run loop observer of the app.
         public static let observer = Callout(rawValue: "observer")
-        /// The main dispatch queue, which is also the main actor.
+        /// The main dispatch queue, which also runs the main actor.
         public static let mainQueue = Callout(rawValue: "mainQueue")
-        /// None: the time between two runs of the loop.
+        /// No callout: the time between two runs of the loop.
         public static let outside = Callout(rawValue: "outside")
     }
 
-    /// What kind of loop it is.
+    /// A kind of loop.
     ///
-    /// More kinds may come.
+    /// Later versions may add kinds.
     public struct LoopKind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// A CFRunLoop, which is what a Foundation RunLoop is.
+        /// A `CFRunLoop`, which also underlies Foundation's `RunLoop`.
         public static let runLoop = LoopKind(rawValue: "runLoop")
         /// The main dispatch queue, in a program that does not run the main run loop.
         public static let mainQueue = LoopKind(rawValue: "mainQueue")
@@ -80,60 +80,62 @@ extension StallReport {
         public static let dispatchQueue = LoopKind(rawValue: "dispatchQueue")
         /// One of the system's global dispatch queues.
         public static let globalQueue = LoopKind(rawValue: "globalQueue")
-        /// The pool of threads that runs Swift's tasks.
+        /// The thread pool that runs Swift tasks.
         public static let cooperativePool = LoopKind(rawValue: "cooperativePool")
-        /// An event loop of SwiftNIO.
+        /// A SwiftNIO event loop.
         public static let eventLoop = LoopKind(rawValue: "eventLoop")
-        /// A loop that tells of its turns through a ``LoopProbe``.
+        /// A loop that reports its turns through a ``LoopProbe``.
         public static let probe = LoopKind(rawValue: "probe")
     }
 
-    /// What a thread was doing when it was captured.
+    /// The state of a thread at its capture.
     ///
-    /// More states may come.
+    /// Later versions may add states.
     public struct ThreadState: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// On CPU, or waiting for one.
+        /// On a CPU or ready to run.
         public static let running = ThreadState(rawValue: "running")
-        /// In a system call or a page fault that waits.
+        /// Blocked in a system call or a page fault.
         public static let blocked = ThreadState(rawValue: "blocked")
-        /// The same, and no signal can end the wait.
+        /// Blocked in a wait that no signal can end (state D of proc(5)).
         public static let uninterruptible = ThreadState(rawValue: "uninterruptible")
     }
 
-    /// How a stack was taken.
+    /// A method of capturing a stack.
     ///
-    /// More methods may come.
+    /// Later versions may add methods.
     public struct CaptureMethod: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The thread was blocked, and was read without being touched.
+        /// The watchdog read the stack of a blocked thread, without stopping the thread.
         public static let read = CaptureMethod(rawValue: "read")
-        /// The thread was stopped with ptrace(2) while its stack was copied.
+        /// A helper process stopped the thread with ptrace(2) while its stack was copied.
         public static let ptrace = CaptureMethod(rawValue: "ptrace")
-        /// A signal handler on the thread copied its stack.
+        /// A signal handler on the thread copied the stack.
         public static let signal = CaptureMethod(rawValue: "signal")
     }
 
-    /// What a frame is.
+    /// A kind of frame.
     ///
-    /// More kinds may come.
+    /// Later versions may add kinds.
     public struct FrameKind: RawRepresentable, Codable, Sendable, Hashable {
         /// The word in the JSON.
         public let rawValue: String
-        /// Takes any word, known or not.
+        /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// A function that is on the thread's stack.
+        /// A function on the thread's stack.
         public static let code = FrameKind(rawValue: "code")
-        /// An async function that waits for the one before it: it is in a suspended task's memory, not on a stack.
+        /// A suspended async function that awaits the function of the frame before it.
+        ///
+        /// It is in the memory of its task, not on a stack.
         public static let asyncCaller = FrameKind(rawValue: "asyncCaller")
     }
 

@@ -1,70 +1,77 @@
-/// What is known of one stall: a value that is written as one JSON file.
+/// A report about one stall, stored as one JSON file.
 ///
-/// Durations are milliseconds, addresses and offsets are hexadecimal strings, times are UTC. Stacks, frames and images
-/// are stored once and referred to by index. A field that is `nil` was not known, and is left out of the JSON.
+/// The name of each duration ends with its unit. Addresses and offsets are hexadecimal strings. Times are UTC. Stacks,
+/// frames and images are stored once and referred to by index. A field is `nil`, and absent from the JSON, if its value
+/// is unknown.
 ///
-/// `Schemas/stall-report.schema.json` describes the JSON for other programs. Within one ``schemaVersion`` fields and
-/// words may be added, so a reader passes over fields that it does not know and expects words that it does not know; a
-/// field that goes away or changes its meaning makes a new version, which older readers refuse.
+/// `Schemas/stall-report.schema.json` describes the JSON for other programs. Later releases may add fields and words
+/// within one ``schemaVersion``: readers must ignore unknown fields and accept unknown words. Removing a field, or
+/// changing its meaning, starts a new version, which older readers refuse.
 public struct StallReport: Codable, Sendable, Equatable, Identifiable {
-    /// The version of the shape that this library writes.
+    /// The schema version that this library writes.
     ///
-    /// It grows when a field changes its meaning or goes away; new fields may come without it.
+    /// It increases when a field is removed or changes its meaning, not when a field is added.
     public static let currentSchemaVersion = 1
 
-    /// The version of the report's shape.
+    /// The version of the report's schema, 1 or more.
     public var schemaVersion: Int
-    /// A UUID (version 7: ids sort by time).
+    /// The report's id: a UUID of version 7, so that ids sort by time.
     public var id: String
-    /// What kind of lateness it was.
+    /// The kind of delay: stall, saturation or starvation.
     public var kind: Kind
-    /// Whether the stall still lasted when the report was last written.
+    /// The state of the stall when the monitor last wrote the report.
     public var state: State
-    /// When the turn that stalled began.
+    /// The time at which the stalled turn began.
     public var startedAt: Timestamp
-    /// How long the stall took, or had taken when the report was last written.
+    /// The duration of the stall, in milliseconds.
+    ///
+    /// For a stall that has not ended, the duration so far when the monitor last wrote the report.
     public var durationMilliseconds: Double
-    /// The threshold that it went over.
+    /// The threshold that the stall exceeded, in milliseconds.
     public var thresholdMilliseconds: Double
-    /// The program.
+    /// The process that stalled.
     public var process: ProcessDescription
-    /// What the app gave with the configuration.
+    /// The metadata from the monitor's configuration.
     public var metadata: [String: String]
-    /// The loop and the turn.
+    /// The loop that stalled, and the turn.
     public var loop: LoopDescription
-    /// By how much the stall may have begun earlier.
+    /// The time by which the stall may have begun earlier, in milliseconds.
     ///
-    /// Only for loops that are watched by heartbeat, and after a run of the loop in a mode that is not watched.
+    /// Present only for loops that the monitor watches by heartbeat, and after the loop ran in a mode that the monitor
+    /// does not watch.
     public var startUncertaintyMilliseconds: Double?
-    /// Turns that passed while the loop did not come to wait.
+    /// The number of turns that the loop ran without waiting.
     ///
-    /// Only for a saturation.
+    /// Present only for a saturation.
     public var turns: UInt64?
-    /// What the turn was running.
+    /// The kind of callout that the turn was running.
     public var callout: Callout?
-    /// What makes two stalls the same: 16 hexadecimal digits made from the names of the app's functions on the stack.
+    /// The fingerprint: stalls with the same one are repeats of each other.
     ///
-    /// `nil` until these have been looked up.
+    /// 16 hexadecimal digits, computed from the names of the app's functions on the stack. `nil` until the report is
+    /// symbolicated.
     public var fingerprint: String?
-    /// Stalls with the same fingerprint that came since the last one that was reported, and were only counted.
+    /// The number of stalls with the same fingerprint that the monitor suppressed since it last reported one.
     public var repeats: Int
-    /// The function that a developer should look at first.
+    /// The function that a developer should inspect first.
     public var culprit: Culprit?
     /// Why there is no culprit; `nil` when there is one, or the functions' names have not been looked up yet.
     public var missingCulpritReason: String?
     /// Why it took so long; `nil` where no single thread runs the loop, or the thread could not be read.
     public var cause: Cause?
-    /// The samples, oldest first.
+    /// The stacks that the monitor captured during the stall, oldest first.
     public var samples: [Sample]
-    /// The other threads at the first sample, if the configuration asks for them, or when a deadlock was seen.
+    /// The other threads of the process, captured right after the first sample.
+    ///
+    /// Present only if the configuration enables it, or if the monitor found a deadlock.
     public var otherThreads: [OtherThread]?
-    /// Threads that are not in ``otherThreads`` because there are too many; `nil` when none is left out.
+    /// The number of threads that ``otherThreads`` omits because there are too many; `nil` if it omits none.
     public var omittedThreads: Int?
-    /// Each stack: indices into ``frames``, innermost first.
+    /// The stacks, each an array of indices into ``frames``, innermost frame first.
     public var stacks: [[Int]]
-    /// Each frame that is in a stack.
+    /// The frames of all stacks, each stored once.
     public var frames: [Frame]
-    /// Each image that a frame is in.
+    /// The images of all frames, each stored once.
     public var images: [Image]
     /// The monitor that wrote the report.
     public var monitor: MonitorDescription
@@ -123,19 +130,19 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.monitor = monitor
     }
 
-    /// A loop and one of its turns.
+    /// A monitored loop and one of its turns.
     public struct LoopDescription: Codable, Sendable, Equatable {
-        /// The name that the loop was given.
+        /// The label under which the app registered the loop.
         public var label: String
-        /// What kind of loop it is.
+        /// The kind of loop.
         public var kind: LoopKind
-        /// The mode that the loop ran in, if it is one that was named.
+        /// The run loop mode of the turn; `nil` if the app did not name that mode, or if the loop has none.
         public var mode: String?
-        /// The turn's number; the first one that was seen is 1.
+        /// The number of the turn; the first turn that the monitor saw is 1.
         public var turn: UInt64
-        /// Runs of the loop inside a callout of the same loop; 0 is the outermost.
+        /// The nesting depth: how many callouts of the same loop this run is inside; 0 for the outermost run.
         public var nesting: Int
-        /// The thread that runs it; `nil` for a pool.
+        /// The thread that runs the loop; `nil` for a pool.
         public var thread: ThreadDescription?
 
         package init(
@@ -155,11 +162,11 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         }
     }
 
-    /// A thread.
+    /// A thread's id and name.
     public struct ThreadDescription: Codable, Sendable, Equatable {
-        /// Its kernel id.
+        /// The thread's kernel id, as from gettid(2).
         public var id: Int32
-        /// Its name, 15 bytes at most.
+        /// The thread's name, at most 15 bytes; `nil` if unknown.
         public var name: String?
 
         package init(
@@ -171,15 +178,15 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         }
     }
 
-    /// The function that a developer should look at first.
+    /// The function that a developer should inspect first.
     public struct Culprit: Codable, Sendable, Equatable {
-        /// Its name as it was written.
+        /// The function's demangled name.
         public var function: String
-        /// The name of the image that it is in.
+        /// The name of the image that contains the function.
         public var image: String?
-        /// The source file as the compiler recorded it.
+        /// The path of the source file, as the compiler recorded it.
         public var file: String?
-        /// The line in it, from 1.
+        /// The line in ``file``, from 1.
         public var line: Int?
 
         package init(
@@ -197,13 +204,15 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
 
     /// The monitor that wrote a report.
     public struct MonitorDescription: Codable, Sendable, Equatable {
-        /// StallWatch's version.
+        /// The version of StallWatch.
         public var version: String
-        /// How late the watchdog was itself when it saw the stall.
+        /// The watchdog's own delay when it detected the stall, in milliseconds.
         public var watchdogLateMilliseconds: Double
-        /// The ways in which threads can be captured here: `signal` instead of `stop` says that ptrace(2) is refused.
+        /// The capture methods that the system permits.
+        ///
+        /// `signal` instead of `ptrace` means that the system refuses ptrace(2).
         public var captureMethods: [CaptureMethod]?
-        /// How often something over the threshold was not reported, by reason, since the monitor was started.
+        /// The number of suppressions since the monitor started, by reason.
         public var suppressed: SuppressionCounts
 
         package init(
@@ -221,7 +230,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
 }
 
 extension StallReport {
-    /// One sentence: what stalled, how long, and where.
+    /// One sentence that names the loop, the duration and the culprit.
     public var summary: String {
         var text = "\(loop.label) stalled"
         text += state == .ended ? " for " : " and has not come back after "
@@ -233,13 +242,13 @@ extension StallReport {
 
     /// The name of the report's file in the report directory.
     ///
-    /// Names sort by the time at which the stall began.
+    /// File names sort by the time at which the stall began.
     public var fileName: String {
         let time = startedAt.description.filter { $0 != "-" && $0 != ":" }
         return "stall-\(time)-\(id.suffix(12)).json"
     }
 
-    /// Whether a file of that name is a report's, by its form.
+    /// Returns whether `name` has the form of a report's file name.
     package static func isFileName(_ name: String) -> Bool {
         name.hasPrefix("stall-") && name.hasSuffix(".json")
     }

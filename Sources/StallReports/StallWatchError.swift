@@ -1,10 +1,10 @@
 import Glibc
 
-/// What went wrong, in a sentence that can be acted on.
+/// An error of StallWatch, with a message for the developer.
 public struct StallWatchError: Error, Sendable, Equatable {
-    /// The kind of error.
+    /// A kind of error.
     ///
-    /// More kinds may come, so a `switch` over them needs a `default`.
+    /// Later versions may add kinds, so a `switch` over them needs a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case invalidConfiguration, alreadyWatched, alreadyStarted, stopped, unwritableReports, unreadableImage
@@ -15,36 +15,38 @@ public struct StallWatchError: Error, Sendable, Equatable {
 
         /// A value of the configuration is out of its range.
         public static let invalidConfiguration = Code(.invalidConfiguration)
-        /// The loop is watched already by this monitor.
+        /// This monitor already watches the loop.
         public static let alreadyWatched = Code(.alreadyWatched)
-        /// The monitor has been started already.
+        /// The monitor is already started.
         public static let alreadyStarted = Code(.alreadyStarted)
-        /// The monitor has been stopped; a stopped monitor is not used again.
+        /// The monitor is stopped, and cannot be used again.
         public static let stopped = Code(.stopped)
-        /// Reports cannot be written where they are asked to be.
+        /// The configured destination for reports is not writable.
         public static let unwritableReports = Code(.unwritableReports)
-        /// An ELF file cannot be read.
+        /// An ELF file is missing, unreadable or damaged.
         ///
-        /// Never thrown by the monitor: the frame just has no name.
+        /// The monitor never throws it: the frames of such an image have no names.
         public static let unreadableImage = Code(.unreadableImage)
-        /// A file is not a stall report, or not one that this version can read.
+        /// A file is not a stall report, or its schema is newer than this version.
         public static let unreadableReport = Code(.unreadableReport)
         /// A sink of the app threw an error.
         ///
-        /// Never thrown by the monitor: ``StallMonitor/Statistics/lastWriteError`` has it.
+        /// The monitor never throws it: ``StallMonitor/Statistics/lastWriteError`` contains it.
         public static let failedSink = Code(.failedSink)
-        /// The system refused something that is needed, such as a thread.
+        /// The system refused a resource that StallWatch needs, such as a thread.
         public static let systemFailure = Code(.systemFailure)
 
-        /// The kind's name.
+        /// The name of the kind, such as `alreadyWatched`.
         public var description: String { value.rawValue }
     }
 
-    /// The kind of error.
+    /// The kind of this error.
     public let code: Code
-    /// What is wrong, without what to do about it.
+    /// A sentence that says what is wrong and, if the caller can help it, what to do.
+    ///
+    /// Does not contain the system's description of ``errno``.
     public let message: String
-    /// The system's error number, if the system gave one.
+    /// The system's error number (errno(3)); `nil` if no system call failed.
     public let errno: Int32?
 
     package init(_ code: Code, _ message: String, errno: Int32? = nil) {
@@ -55,7 +57,7 @@ public struct StallWatchError: Error, Sendable, Equatable {
 }
 
 extension StallWatchError: CustomStringConvertible {
-    /// The message, with the system's own words for the error number behind it.
+    /// The message, followed by the system's description of ``errno``.
     public var description: String {
         guard let errno else { return message }
         return "\(message): \(String(cString: strerror(errno)))"

@@ -1,5 +1,5 @@
-/// The version of the library and the tool, which every report carries.
+/// The version of the library and the tool, contained in every report.
 package enum StallWatchVersion {
-    /// Three numbers, by the rules of Semantic Versioning.
+    /// The current version, in the form of Semantic Versioning.
     package static let current = "0.1.0"
 }

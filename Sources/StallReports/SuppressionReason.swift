@@ -1,28 +1,30 @@
-/// Why something that was over the threshold was not reported.
+/// A reason for suppression: the monitor counts a delay over the threshold, and does not report it.
 public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
-    /// The whole process had been stopped: SIGSTOP, the cgroup freezer, a paused virtual machine. The watchdog was late
-    /// itself, and had not been waiting for a CPU.
+    /// The whole process was stopped, by SIGSTOP, the cgroup freezer or a paused virtual machine.
+    ///
+    /// The watchdog was late itself, and had not been waiting for a CPU.
     case processStopped
-    /// The host of this virtual machine had given its CPUs to others (steal, proc_stat(5)), so the watchdog was late: turns
-    /// got a fifth of the threshold more to end, 50 ms at most.
+    /// The host of the virtual machine ran other machines on its CPUs (steal, proc_stat(5)), so the watchdog was late.
+    ///
+    /// Turns get a grace period of a fifth of the threshold, at most 50 ms, before they count as stalls.
     case cpuStolen
-    /// The machine had been suspended.
+    /// The machine was suspended.
     case suspended
     /// A debugger was attached to the loop's thread.
     case debugger
-    /// The app had paused the monitor, or was in an ignored scope.
+    /// The app had paused the monitor, or the loop was in an ignored scope.
     case paused
-    /// The thread that ran the loop had ended.
+    /// The thread that runs the loop had ended.
     case threadEnded
-    /// It was the same as one that was reported, and not the 1st, 2nd, 4th, 8th … of its kind.
+    /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint.
     case repeated
-    /// Too many reports had been made within a minute.
+    /// The monitor had reached the limit of reports per minute.
     case rateLimit
 }
 
-/// How often each reason held something back.
+/// The number of suppressions for each reason.
 public struct SuppressionCounts: Codable, Sendable, Equatable {
-    /// Only counts that are not 0, so that equal counts are equal values.
+    // Only counts other than 0, so that equal counts are equal values.
     private var counts: [String: Int] = [:]
 
     package init() {}
@@ -31,21 +33,31 @@ public struct SuppressionCounts: Codable, Sendable, Equatable {
         counts.merge(other.counts) { $0 + $1 }
     }
 
-    /// Whether no count is negative.
-    package var isValid: Bool { counts.values.allSatisfy { $0 >= 0 } }
+    /// The alphabetically first reason with a negative count, and that count; `nil` if there is none.
+    package var firstNegative: (reason: String, count: Int)? {
+        counts.filter { $0.value < 0 }.min { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
 
-    /// The count of one reason.
+    /// The number of suppressions for one reason; setting 0 removes it.
     public subscript(reason: SuppressionReason) -> Int {
         get { counts[reason.rawValue] ?? 0 }
         set { counts[reason.rawValue] = newValue == 0 ? nil : newValue }
     }
 
-    /// Reads an object with a count for each reason; a reason that is missing was never the case.
+    /// Decodes an object with a count for each reason.
+    ///
+    /// The count of a missing reason is 0. Unknown reasons are kept.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if the value is not an object of integers. A negative count is not an error here.
     public init(from decoder: any Decoder) throws {
         counts = try decoder.singleValueContainer().decode([String: Int].self).filter { $0.value != 0 }
     }
 
-    /// Writes an object with a count for each reason.
+    /// Encodes an object with a count for each reason, known or kept from the input.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: An error of the encoder.
     public func encode(to encoder: any Encoder) throws {
         let all = SuppressionReason.allCases.map { ($0.rawValue, self[$0]) }
         var container = encoder.singleValueContainer()

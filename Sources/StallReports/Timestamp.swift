@@ -1,17 +1,21 @@
 public import struct Foundation.Date
 import Glibc
 
-/// A point in time, to the microsecond, written as RFC 3339 in UTC: `2026-11-21T08:00:00.123456Z`.
+/// A point in time with microsecond precision.
+///
+/// Its text form is RFC 3339 in UTC: `2026-11-21T08:00:00.123456Z`.
 public struct Timestamp: Sendable, Hashable, Comparable {
-    /// Microseconds since 1970-01-01T00:00:00Z.
+    /// The number of microseconds since 1970-01-01T00:00:00Z; negative for earlier times.
     public let microsecondsSince1970: Int64
 
-    /// Makes a timestamp.
+    /// Creates a timestamp.
+    ///
+    /// - Parameter microsecondsSince1970: The number of microseconds since 1970-01-01T00:00:00Z.
     public init(microsecondsSince1970: Int64) {
         self.microsecondsSince1970 = microsecondsSince1970
     }
 
-    /// Makes a timestamp of nanoseconds of the wall clock.
+    /// Creates a timestamp from the wall clock's nanoseconds since 1970, rounded down to microseconds.
     package init(wallClockNanoseconds: UInt64) {
         microsecondsSince1970 = Int64(clamping: wallClockNanoseconds / 1_000)
     }
@@ -19,14 +23,14 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// The same point in time as a `Date`.
     public var date: Date { Date(timeIntervalSince1970: Double(microsecondsSince1970) / 1_000_000) }
 
-    /// The earlier one is less.
+    /// Returns whether `left` is earlier than `right`.
     public static func < (left: Timestamp, right: Timestamp) -> Bool {
         left.microsecondsSince1970 < right.microsecondsSince1970
     }
 }
 
 extension Timestamp: LosslessStringConvertible {
-    /// RFC 3339 in UTC, with six digits of a second.
+    /// The time as RFC 3339 text in UTC, with six fractional digits.
     public var description: String {
         let parts = microsecondsSince1970.quotientAndRemainder(flooredBy: 1_000_000)
         var seconds = time_t(parts.quotient)
@@ -38,7 +42,11 @@ extension Timestamp: LosslessStringConvertible {
             + Self.digits(Int(parts.remainder), 6) + "Z"
     }
 
-    /// Reads exactly the form that ``description`` writes; `nil` for anything else.
+    /// Parses exactly the form that ``description`` produces.
+    ///
+    /// The result is `nil` for any other form, and for a date or time that does not exist.
+    ///
+    /// - Parameter description: A time such as `2026-11-21T08:00:00.123456Z`.
     public init?(_ description: String) {
         let text = Array(description.utf8)
         let form = Array("0000-00-00T00:00:00.000000Z".utf8)
@@ -54,7 +62,7 @@ extension Timestamp: LosslessStringConvertible {
         calendar.tm_min = Int32(number(14..<16))
         calendar.tm_sec = Int32(number(17..<19))
         self.init(microsecondsSince1970: Int64(timegm(&calendar)) * 1_000_000 + Int64(number(20..<26)))
-        // timegm(3) takes a 31st of November for the 1st of December.
+        // timegm(3) reads November 31 as December 1.
         guard self.description == description else { return nil }
     }
 
@@ -65,7 +73,10 @@ extension Timestamp: LosslessStringConvertible {
 }
 
 extension Timestamp: Codable {
-    /// Reads the text form.
+    /// Decodes the text form.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if the value is not a string of the form of ``description``.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
@@ -77,7 +88,10 @@ extension Timestamp: Codable {
         self = value
     }
 
-    /// Writes the text form.
+    /// Encodes the text form.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: An error of the encoder.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(description)
@@ -85,7 +99,7 @@ extension Timestamp: Codable {
 }
 
 extension Int64 {
-    /// Division that rounds down, so that the remainder is never negative.
+    /// Returns the quotient, rounded down, and the remainder, which is never negative.
     fileprivate func quotientAndRemainder(flooredBy divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -4,13 +4,13 @@ import Testing
 
 @testable import LinuxSupport
 
-/// Of two threads that each store one thing and then load the other's, one at least sees what the other has stored.
+/// Tests that of two threads that each store one value and then load the other's, at least one sees the other's store.
 @Suite(.serialized) struct AsymmetricFenceTests {
-    /// With the watchdog's own fence alone, some fifty go wrong.
+    /// Enough rounds to find a fault: with a fence in the watchdog's thread alone, about fifty of them fail.
     private static let rounds = 10_000
 
     @Test(arguments: [false, true])
-    func oneOfTheTwoSeesTheOther(isPrepared: Bool) throws {
+    func atLeastOneThreadSeesTheOthersStore(isPrepared: Bool) throws {
         let litmus = Litmus(rounds: Self.rounds)
         if isPrepared { litmus.fence.prepare() }
         let loop = try WorkerThread(name: "test-loop") {
@@ -32,14 +32,14 @@ import Testing
     }
 }
 
-/// Two threads that do their part of each round at the same moment.
+/// A litmus test in which two threads run their parts of each round at the same time.
 private final class Litmus: Sendable {
     let fence = AsymmetricFence()
     let began = Atomic<Int>(0)
     let parked = Atomic<Int>(0)
     let loopSaw = Atomic<Int>(0)
     let watchdogSaw = Atomic<Int>(0)
-    /// Rounds in which neither saw the other.
+    /// The number of times that a thread found a round in which neither saw the other's store.
     let misses = Atomic<Int>(0)
     private let rounds: Int
     private let arrivals = Atomic<Int>(0)
@@ -53,25 +53,25 @@ private final class Litmus: Sendable {
             meet(4 * round - 2)
             part(round)
             meet(4 * round)
-            // Both threads look, so that neither goes on before the other has looked; one miss counts as two.
+            // Both threads check, so that neither continues before the other has checked: each miss counts twice.
             if loopSaw.load(ordering: .relaxed) < round, watchdogSaw.load(ordering: .relaxed) < round {
                 misses.wrappingAdd(1, ordering: .relaxed)
             }
         }
     }
 
-    /// The parts of a round overlap by another amount each time.
+    /// Delays a part, so that the parts overlap differently in each round.
     func delay(_ loads: Int) {
         for _ in 0..<loads { _ = arrivals.load(ordering: .relaxed) }
     }
 
-    /// Waits, on CPU, until both threads have come here.
+    /// Waits on the CPU until both threads have arrived.
     private func meet(_ count: Int) {
         arrivals.wrappingAdd(1, ordering: .sequentiallyConsistent)
         var looks = 0
         while arrivals.load(ordering: .sequentiallyConsistent) < count {
             looks += 1
-            // The other one may wait for this very CPU.
+            // The other thread may wait for this CPU.
             if looks % 2000 == 0 { sched_yield() }
         }
     }

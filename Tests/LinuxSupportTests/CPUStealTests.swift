@@ -5,7 +5,7 @@ import Testing
 @Suite struct CPUStealTests {
     private static let second: UInt64 = 1_000_000_000
 
-    /// The clocks of two CPUs after some seconds, of which so many ticks of 10 ms were stolen.
+    /// A reading of two CPUs that have lost `first` and `second` ticks of 10 ms.
     private func steal(_ first: Int, _ second: Int, at seconds: UInt64) -> CPUSteal {
         let text = """
             cpu  7000 72 688 64942 986 0 182 30 4 5
@@ -17,32 +17,31 @@ import Testing
         return CPUSteal(text, at: seconds * Self.second)
     }
 
-    @Test func theCPUThatLostMostCounts() {
+    @Test func longestIsTheTimeOfTheMostAffectedCPU() {
         #expect(steal(10, 20, at: 1).longest(until: steal(40, 30, at: 3)) == 300_000_000)
         #expect(steal(10, 20, at: 1).longest(until: steal(10, 20, at: 3)) == 0)
     }
 
-    @Test func theShareIsOfAllCPUs() {
+    @Test func shareIsRelativeToAllCPUs() {
         #expect(steal(10, 20, at: 1).share(until: steal(40, 30, at: 3)) == 0.1)
         #expect(steal(10, 20, at: 1).share(until: steal(10, 20, at: 1)) == 0)
     }
 
-    /// A CPU that was taken out and put in again counts anew.
-    @Test func whatGoesBackIsNotStolen() {
+    /// A CPU that went offline and online again restarts its count.
+    @Test func aDecreasingCountIsNotStolenTime() {
         #expect(steal(50, 20, at: 1).longest(until: steal(0, 30, at: 3)) == 100_000_000)
     }
 
-    /// What stands in the file's place in sandboxes need not have all of it.
+    /// Sandboxes provide incomplete replacements of the file.
     @Test(arguments: ["", "cpu  1 2 3\n", "cpu  1 2 3 4 5 6 7 8\ncpu0 1 2 3 4\n", "cpu 1\ncpus\n", "intr 5\n"])
-    func whatIsNotThereIsNotStolen(text: String) {
+    func aMissingCountIsNotStolenTime(text: String) {
         let before = CPUSteal(text, at: 0)
         #expect(before.longest(until: steal(10, 20, at: 1)) == 0)
         #expect(before.share(until: steal(10, 20, at: 1)) == 0)
         #expect(steal(10, 20, at: 0).longest(until: before) == 0)
     }
 
-    /// This machine's own file.
-    @Test func theKernelsTextIsUnderstood() {
+    @Test func theFileOfThisMachineIsParsed() {
         let before = CPUSteal()
         let moreOnEach = CPUSteal(
             (readSmallFile("/proc/stat") ?? "").split(separator: "\n").map { line in

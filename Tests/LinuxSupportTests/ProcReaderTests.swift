@@ -10,28 +10,28 @@ import Testing
         directory = try TemporaryDirectory()
     }
 
-    @Test func aFileIsReadWhole() throws {
+    @Test func aFileIsReadCompletely() throws {
         let file = try directory.write("file", Array("one\ntwo\n".utf8))
         #expect(readSmallFile(file) == "one\ntwo\n")
     }
 
-    @Test func anEmptyFileIsNoFailure() throws {
+    @Test func anEmptyFileIsAnEmptyString() throws {
         #expect(readSmallFile(try directory.write("empty", "")) == "")
     }
 
-    @Test func aLargeFileIsCut() throws {
+    @Test func aLargeFileIsTruncated() throws {
         let file = try directory.write("large", repeatElement(UInt8(ascii: "x"), count: 1 << 20))
         let count = try #require(readSmallFile(file)).utf8.count
         #expect((65_536..<131_072).contains(count))
     }
 
-    @Test func whatIsNotThereOrNoFileGivesNothing() throws {
+    @Test func aMissingFileOrLinkGivesNil() throws {
         #expect(readSmallFile(directory.path + "/missing") == nil)
         #expect(readLink(directory.path) == nil)
         #expect(readLink(directory.path + "/missing") == nil)
     }
 
-    @Test func aLinkLeadsToItsTarget() throws {
+    @Test func readLinkReturnsTheTarget() throws {
         #expect(try #require(readLink("/proc/self/exe")).hasPrefix("/"))
     }
 

@@ -8,7 +8,7 @@ import Testing
 @testable import StackCapture
 
 @Suite struct CUnwindEngineTests {
-    /// A thread that waits for its end.
+    /// A thread that waits until the test ends it.
     private final class Waiting {
         private let gate = DispatchSemaphore(value: 0)
         private let thread: WorkerThread
@@ -35,10 +35,10 @@ import Testing
         let value = Atomic<Int32>(0)
     }
 
-    /// syscall, status and schedstat.
+    /// The number of files that the engine opens for each thread: syscall, status and schedstat.
     private static let filesEach = 3
 
-    /// How many files of those threads the process has open.
+    /// Returns the number of files of `threads` that the process has open.
     private func openFiles(of threads: Set<Int32>) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { name in
             let parts = readLink("/proc/self/fd/\(name)")?.split(separator: "/") ?? []
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func filesOfThreadsThatHaveEndedAreClosed() throws {
+    @Test func filesOfEndedThreadsAreClosed() throws {
         let engine = try CUnwindEngine()
         var seen: Set<Int32> = []
         for _ in 0..<(3 * CUnwindEngine.leastThreadsToTidy) {
@@ -54,13 +54,13 @@ import Testing
             _ = try engine.status(of: thread.id)
             thread.end()
             seen.insert(thread.id)
-            // The last one that has ended may still be seen by the kernel.
+            // The last ended thread may still exist in the kernel.
             #expect(try openFiles(of: seen) <= Self.filesEach * (CUnwindEngine.leastThreadsToTidy + 1))
         }
         #expect(try openFiles(of: seen) > 0)
     }
 
-    @Test func tooManyThreadsThatLiveHaveTheirFilesClosedToo() throws {
+    @Test func filesOfLivingThreadsAreClosedAtTheLimit() throws {
         let engine = try CUnwindEngine()
         let threads = try (0..<(CUnwindEngine.maximumOpenThreads + 6)).map { _ in try Waiting() }
         for thread in threads { _ = try engine.status(of: thread.id) }
@@ -70,18 +70,18 @@ import Testing
     }
 
     @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "needs two processors"))
-    func aCapturerLeavesTheProcessorThatItIsOn() throws {
+    func leaveMovesTheThreadToAnotherProcessor() throws {
         let capturer = TimedCapturer(ThreadCapture(engine: try CUnwindEngine()), now: monotonicNow)
         let moves = try (0..<100).count { _ in
             let here = try processorOfThisThread()
             capturer.leave(processor: here)
             return try processorOfThisThread() != here
         }
-        // The scheduler may bring it back at once.
+        // The scheduler may move the thread back at once.
         #expect(moves > 50)
     }
 
-    /// Field 39 of /proc/thread-self/stat (proc(5)), counted from the end of the command's name.
+    /// Returns field 39 of /proc/thread-self/stat (proc(5)), counted from the end of the command's name.
     private func processorOfThisThread() throws -> Int32 {
         var stat = ByteCursor(try #require(readSmallFile("/proc/thread-self/stat")))
         let isPastName = stat.skip(pastLast: UInt8(ascii: ")"))

@@ -10,7 +10,7 @@ import Testing
         #expect(open.methods(for: ThreadStatus(state: .running)) == [.ptrace])
     }
 
-    @Test func aRunningThreadIsSignalledOnlyWherePtraceIsRefused() {
+    @Test func aRunningThreadIsSignalledIfPtraceIsRefused() {
         #expect(closed.methods(for: ThreadStatus(state: .running)) == [.signal])
     }
 
@@ -18,7 +18,7 @@ import Testing
         #expect(open.methods(for: ThreadStatus(state: .blocked, systemCall: 202)) == [.read, .ptrace])
     }
 
-    @Test func aThreadInACallThatAStopInterruptsIsOnlyRead() {
+    @Test func aThreadInAnInterruptibleCallIsOnlyRead() {
         let status = ThreadStatus(state: .blocked, systemCall: 232, isInterruptedByStop: true)
         #expect(open.methods(for: status) == [.read])
     }
@@ -44,11 +44,11 @@ import Testing
         #expect(closed.methods(for: status).isEmpty)
     }
 
-    @Test func aThreadThatAnswersNothingIsOnlyRead() {
+    @Test func anUninterruptibleThreadIsOnlyRead() {
         #expect(open.methods(for: ThreadStatus(state: .uninterruptible)) == [.read])
     }
 
-    @Test func whatIsPermittedIsSaid() {
+    @Test func permittedMethodsDependOnPtrace() {
         #expect(open.permitted == [.read, .ptrace])
         #expect(closed.permitted == [.read, .signal])
     }

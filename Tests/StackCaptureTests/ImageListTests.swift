@@ -8,7 +8,7 @@ import Testing
     private let middle = LoadedImage.stub(path: "/lib/libc.so.6", addresses: 0x2000..<0x2800)
     private let high = LoadedImage.stub(path: "linux-vdso.so.1", addresses: 0xf000..<0xf001)
 
-    @Test func theImageThatAnAddressLiesInIsFound() {
+    @Test func theImageThatContainsAnAddressIsFound() {
         let list = ImageList([high, low, middle])
         #expect(list.images == [low, middle, high])
         #expect(list.image(at: 0xfff) == nil)
@@ -23,7 +23,7 @@ import Testing
         #expect(list.image(at: .max) == nil)
     }
 
-    @Test func everyAddressOfManyImagesIsFound() {
+    @Test func addressesAreFoundInManyImages() {
         let images = (0..<200).map { index in
             LoadedImage.stub(path: "/lib/\(index).so", addresses: UInt64(index) * 0x100..<UInt64(index) * 0x100 + 0x80)
         }
@@ -35,11 +35,11 @@ import Testing
         }
     }
 
-    @Test func anEmptyListHasNoImage() {
+    @Test func anEmptyListContainsNoAddress() {
         #expect(ImageList().image(at: 0x1000) == nil)
     }
 
-    @Test func anEmptyImageHoldsNothing() {
+    @Test func anEmptyImageContainsNoAddress() {
         #expect(ImageList([.stub(path: "/lib/empty.so", addresses: 0x10..<0x10)]).image(at: 0x10) == nil)
     }
 
@@ -55,7 +55,7 @@ import Testing
         #expect(CapturedStack.Frame(address: 0x1000, isExact: false).lookupAddress == 0xfff)
     }
 
-    @Test func anInterruptedInstructionIsLookedUpWhereItIs() {
+    @Test func anExactAddressIsLookedUpUnchanged() {
         #expect(CapturedStack.Frame(address: 0x1000, isExact: true).lookupAddress == 0x1000)
     }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import StackCapture
 
-/// An engine that answers from a script and remembers what it was asked.
+/// An engine that returns scripted results and records the methods of its captures.
 private final class ScriptedEngine: CaptureEngine {
     var statuses: [ThreadStatus]
     var answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]
@@ -46,7 +46,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
     private let running = ThreadStatus(state: .running)
 
-    @Test func aWholeReadIsEnough() throws {
+    @Test func aCompleteReadIsEnough() throws {
         let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
         let captured = try ThreadCapture(engine: engine).capture(thread: 1)
         #expect(captured.method == .read)
@@ -78,7 +78,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(try ThreadCapture(engine: engine).capture(thread: 1).frames.count == 7)
     }
 
-    @Test func aThreadThatWakesUpWhileItIsReadIsLookedAtAgain() throws {
+    @Test func aThreadThatWakesDuringTheReadIsTriedAgain() throws {
         let engine = ScriptedEngine(
             statuses: [blocked, running],
             answers: [.read: [.failure(.moved)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
@@ -87,13 +87,13 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(engine.asked == [.read, .ptrace])
     }
 
-    @Test func aThreadThatNeverStandsStillIsGivenUp() {
+    @Test func aThreadThatKeepsMovingIsGivenUp() {
         let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.failure(.moved)]])
         #expect(throws: CaptureError(.moved)) { try ThreadCapture(engine: engine).capture(thread: 1) }
         #expect(engine.asked.count == ThreadCapture.maximumLooks)
     }
 
-    @Test func aRefusalIsRememberedAndTheSignalTakesOver() throws {
+    @Test func afterARefusedStopSignalsAreUsed() throws {
         let engine = ScriptedEngine(
             statuses: [running],
             answers: [.ptrace: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
@@ -105,7 +105,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(engine.asked == [.ptrace, .signal, .signal])
     }
 
-    @Test func aThreadThatIsGoneIsAnError() {
+    @Test func anEndedThreadIsAnError() {
         let engine = ScriptedEngine(statuses: [], answers: [:])
         #expect(throws: CaptureError(.noSuchThread)) { try ThreadCapture(engine: engine).capture(thread: 1) }
     }
@@ -117,7 +117,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(engine.asked.isEmpty)
     }
 
-    @Test func aStopThatTimesOutLeavesTheIncompleteRead() throws {
+    @Test func afterAStopTimeoutTheIncompleteReadIsKept() throws {
         let engine = ScriptedEngine(
             statuses: [blocked],
             answers: [.read: [.success(stack(.read, frames: 2, isComplete: false))], .ptrace: [.failure(.timedOut)]]

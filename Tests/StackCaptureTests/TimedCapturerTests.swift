@@ -9,7 +9,7 @@ import Testing
         let time = Atomic<UInt64>(1_000)
     }
 
-    /// Takes its time, and then finds a stack or none.
+    /// A capturer that takes a given time and then succeeds or fails.
     private final class Slow: StackCapturing {
         let clock: Clock
         var takes: UInt64 = 0
@@ -39,7 +39,7 @@ import Testing
         capturer = TimedCapturer(slow) { clock.time.load(ordering: .relaxed) }
     }
 
-    @Test func theTimeOfAllCapturesAddsUpWhetherTheyFindAStackOrNot() throws {
+    @Test func timesOfFailedAndSuccessfulCapturesAddUp() throws {
         slow.takes = 120_000_000
         #expect(try capturer.capture(thread: 1).frames.count == 1)
         slow.fails = true
@@ -48,7 +48,7 @@ import Testing
         #expect(capturer.methods == [.ptrace])
     }
 
-    @Test func aCaptureThatTookLongerThanAnyMayWasStoppedMeanwhile() throws {
+    @Test func timeOverTheLongestCaptureIsNotCounted() throws {
         slow.takes = 3_000_000_000
         _ = try capturer.capture(thread: 1)
         #expect(capturer.timeTaken == TimedCapturer.longestCapture)

@@ -29,7 +29,7 @@ import Testing
         ).sentence
     }
 
-    @Test func aLockIsSaidWithItsOwnerAndWhatThatDoes() {
+    @Test func aLockIsDescribedWithItsOwnerAndTheOwnersState() {
         #expect(
             sentence(.lock, mutex([owner(2, "saver", isRunning: true)]))
                 == "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which is running."
@@ -44,7 +44,7 @@ import Testing
         )
     }
 
-    @Test func aOneTimeInitializationIsRunByItsOwner() {
+    @Test func anInitializationIsDescribedAsRunByItsOwner() {
         let once = StallReport.Lock(
             kind: .once, function: "swift_once", isDeadlock: false, owners: [owner(2, "init", isRunning: true)])
         #expect(
@@ -54,13 +54,13 @@ import Testing
         )
     }
 
-    @Test func whatHasNoOwnerOrNoneThatIsKnownSaysSo() {
+    @Test func aMissingOrUnknownOwnerIsStated() {
         let semaphore = StallReport.Lock(
             kind: .dispatchSemaphore, function: "dispatch_semaphore_wait", isDeadlock: false, owners: [],
             reason: "this kind has no owner")
         #expect(
             sentence(.lock, semaphore)
-                == "Blocked for 470 of 500 ms in dispatch_semaphore_wait: a semaphore has no owner, any thread may end the wait."
+                == "Blocked for 470 of 500 ms in dispatch_semaphore_wait: a semaphore has no owner; any thread may end the wait."
         )
         #expect(
             sentence(.lock, mutex([], reason: "it was just let go"))
@@ -68,7 +68,7 @@ import Testing
         )
     }
 
-    @Test func aDeadlockIsSaidLockByLock() {
+    @Test func aDeadlockIsDescribedLockByLock() {
         let circle = mutex(
             [owner(2, "saver", waitsFor: .dispatchQueue, label: "main"), owner(1, "app")], isDeadlock: true)
         #expect(
@@ -77,17 +77,20 @@ import Testing
                 + "held by thread 1 \"app\"."
         )
         let alone = mutex([owner(1, "app", waitsFor: .pthreadMutex)], isDeadlock: true)
-        #expect(sentence(.deadlock, alone) == "Deadlock: thread 1 \"app\" waits for the mutex that it holds itself.")
+        #expect(sentence(.deadlock, alone) == "Deadlock: thread 1 \"app\" waits for the mutex, which it holds itself.")
     }
 
-    @Test func theRestIsSaidWithItsNumbers() {
+    @Test func otherCausesAreDescribedWithTheirNumbers() {
         #expect(sentence(.cpu) == "On CPU for 10 of 500 ms.")
-        #expect(sentence(.cpuContention) == "Ready to run but without a CPU for 20 of 500 ms: other threads had them.")
+        #expect(
+            sentence(.cpuContention)
+                == "Ready to run but without a CPU for 20 of 500 ms: other threads used the CPUs."
+        )
         #expect(sentence(.io, function: "fsync") == "Blocked for 470 of 500 ms in fsync.")
         #expect(sentence(.syscall) == "Blocked for 470 of 500 ms in a system call.")
         #expect(
             sentence(.paging)
-                == "Waited for pages of memory for 470 of 500 ms: 7 page faults went to a disk, the last of them for /data/pages."
+                == "Waited for memory pages for 470 of 500 ms: 7 page faults went to a disk, the last one for /data/pages."
         )
     }
 }

@@ -12,7 +12,7 @@ import Testing
         #expect(hexadecimal(value, width: width) == text)
     }
 
-    @Test func numbersAreWhatTheStandardLibraryMakesOfThem() {
+    @Test func numbersMatchTheStandardLibrary() {
         for shift in 0..<64 {
             let value = UInt64(0x9e37_79b9_7f4a_7c15) >> shift
             #expect(hexadecimal(value) == String(value, radix: 16))

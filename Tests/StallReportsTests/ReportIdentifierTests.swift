@@ -13,7 +13,7 @@ import Testing
     }
 
     /// RFC 9562: 48 bits of milliseconds, the version 7, 12 random bits, the variant 10, 62 random bits.
-    @Test func theBitsAreWhereTheyBelong() throws {
+    @Test func theFieldsHaveTheirBitPositions() throws {
         for seed in 0..<200 as Range<UInt64> {
             let id = make(at: 1_795_248_000_123_456, seed: seed)
             #expect(id == id.lowercased())
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: [Int64.min, -1, 0, .max])
-    func anyTimeGivesAnId(microseconds: Int64) {
+    func anyTimeGivesAValidUUID(microseconds: Int64) {
         #expect(UUID(uuidString: make(at: microseconds)) != nil)
     }
 }

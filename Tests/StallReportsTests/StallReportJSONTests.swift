@@ -5,7 +5,7 @@ import Testing
 @testable import StallReports
 
 @Suite struct StallReportJSONTests {
-    @Test func everythingThatIsKnownIsRead() throws {
+    @Test func allKnownFieldsAreDecoded() throws {
         let report = try StallReport.literal()
         #expect(report.schemaVersion == 1)
         #expect(report.id == "01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e")
@@ -28,7 +28,7 @@ import Testing
         #expect(report.monitor.watchdogLateMilliseconds == 0.2)
     }
 
-    /// Fields that came later are no reason to refuse a report of the same schema version.
+    /// An older report of the same schema version may lack fields that were added later.
     @Test func aReportWithoutLaterFieldsIsRead() throws {
         var json = reportLiteral
         for later in [", \"captureMethods\": [\"read\", \"ptrace\"]"] { json = json.replacing(later, with: "") }
@@ -36,12 +36,12 @@ import Testing
         #expect(try StallReport(jsonData: Array(json.utf8)).monitor.captureMethods == nil)
     }
 
-    @Test func aReportComesBackFromItsJSON() throws {
+    @Test func aReportSurvivesARoundTrip() throws {
         let report = try StallReport.literal()
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
-    @Test func aReportWithNothingOptionalComesBackToo() throws {
+    @Test func aReportWithoutOptionalFieldsSurvivesARoundTrip() throws {
         var report = try StallReport.literal()
         report.callout = nil
         report.culprit = nil
@@ -56,7 +56,7 @@ import Testing
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
-    @Test func whatIsNotKnownIsLeftOut() throws {
+    @Test func unknownValuesAreAbsentFromTheJSON() throws {
         var report = try StallReport.literal()
         report.callout = nil
         report.culprit = nil
@@ -68,7 +68,7 @@ import Testing
         #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("null"))
     }
 
-    @Test func theTextIsMadeForPeopleAndDiffs() throws {
+    @Test func theJSONIsIndentedWithSortedKeys() throws {
         let text = String(decoding: try StallReport.literal().jsonData(), as: UTF8.self)
         #expect(text.hasSuffix("}\n"))
         #expect(text.contains("\n  \"durationMilliseconds\" : 812.4,\n"))
@@ -78,21 +78,21 @@ import Testing
     }
 
     @Test(arguments: ["", "\u{0}", "{\"a\": \"\u{7}\\\"}", "Zürich 日本 🙂", "a\nb\tc"])
-    func anyTextSurvives(text: String) throws {
+    func anyTextSurvivesARoundTrip(text: String) throws {
         var report = try StallReport.literal()
         report.metadata = [text: text]
         report.loop.thread?.name = text
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
-    // MARK: What is refused
+    // MARK: Invalid input
 
     private func reading(_ json: String) -> StallWatchError? {
         #expect(throws: StallWatchError.self) { try StallReport(jsonData: Array(json.utf8)) }
     }
 
     @Test(arguments: ["", "nonsense", "{", "[]", "null", "42", "\"text\"", "{}", "\u{feff}"])
-    func whatIsNoReportIsRefused(json: String) throws {
+    func otherJSONAndOtherTextAreRefused(json: String) throws {
         let error = try #require(reading(json))
         #expect(error.code == .unreadableReport)
         #expect(error.message.hasPrefix("this is not a stall report"))
@@ -113,7 +113,25 @@ import Testing
         #expect(error.message.contains(place))
     }
 
-    @Test func aNewerSchemaIsRefusedByName() throws {
+    @Test(arguments: [
+        ("\"stack\": 0", "\"stack\": 9", "samples[0].stack is 9, but there are 2 stacks"),
+        ("[0, 1, 2]", "[0, 1, 7]", "stacks[0][2] is 7, but there are 3 frames"),
+        ("\"image\": 0", "\"image\": -1", "frames[1].image is -1, but there are 2 images"),
+        ("\"nesting\": 0", "\"nesting\": -1", "loop.nesting is -1, but a count cannot be negative"),
+        ("\"rateLimit\": 0", "\"rateLimit\": -3", "monitor.suppressed.rateLimit is -3, but a count cannot be negative"),
+        (
+            "\"captureMicroseconds\": 182.5", "\"captureMicroseconds\": -182.5",
+            "samples[0].captureMicroseconds is -182.5, but a duration is at least 0 and less than 1e15"
+        ),
+        ("\"schemaVersion\": 1", "\"schemaVersion\": 0", "schemaVersion is 0, but the first version is 1"),
+    ])
+    func aFaultIsReportedWithItsPlaceAndValue(good: String, bad: String, fault: String) throws {
+        let json = reportLiteral.replacing(good, with: bad)
+        try #require(json != reportLiteral)
+        #expect(try #require(reading(json)).message == "this is not a stall report: \(fault)")
+    }
+
+    @Test func theErrorForANewerSchemaNamesItsVersion() throws {
         let json = reportLiteral.replacing("\"schemaVersion\": 1", with: "\"schemaVersion\": 2")
         let error = try #require(reading(json))
         #expect(error.code == .unreadableReport)
@@ -121,7 +139,7 @@ import Testing
         #expect(error.message.contains("newer StallWatch"))
     }
 
-    @Test func aReportThatIsCutAnywhereIsRefused() {
+    @Test func aTruncatedReportIsRefused() {
         let json = Array(reportLiteral.utf8)
         for length in stride(from: 0, to: json.count, by: 41) {
             #expect(throws: StallWatchError.self) { try StallReport(jsonData: Array(json.prefix(length))) }
@@ -130,11 +148,11 @@ import Testing
 }
 
 @Suite struct StallReportSummaryTests {
-    @Test func aStallThatIsOverIsOneSentence() throws {
+    @Test func theSummaryOfAnEndedStallIsOneSentence() throws {
         #expect(try StallReport.literal().summary == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
     }
 
-    @Test func aStallThatLastsSaysSo() throws {
+    @Test func theSummaryOfAnOngoingStallSaysSo() throws {
         var report = try StallReport.literal()
         report.state = .ongoing
         report.culprit = nil

@@ -15,12 +15,12 @@ import Testing
             (253_402_300_799_999_999, "9999-12-31T23:59:59.999999Z"),
             (-62_167_219_200_000_000, "0000-01-01T00:00:00.000000Z"),
         ] as [(Int64, String)])
-    func aTimeHasOneText(microseconds: Int64, text: String) {
+    func aTimeConvertsToItsTextAndBack(microseconds: Int64, text: String) {
         #expect(Timestamp(microsecondsSince1970: microseconds).description == text)
         #expect(Timestamp(text)?.microsecondsSince1970 == microseconds)
     }
 
-    @Test func everyTimeComesBackFromItsText() {
+    @Test func randomTimesSurviveARoundTrip() {
         var generator = SeededGenerator(seed: 1)
         for _ in 0..<2_000 {
             let microseconds = Int64.random(
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func theTextSortsAsTheTimeDoes() {
+    @Test func textsSortByTime() {
         var generator = SeededGenerator(seed: 2)
         let times = (0..<200).map { _ in
             Timestamp(microsecondsSince1970: Int64.random(in: 0...4_000_000_000_000_000, using: &generator))
@@ -45,7 +45,7 @@ import Testing
         "2026-11-21T08:00:00.123456+00:00", "+026-11-21T08:00:00.123456Z", "2026-11-21T08:00:00,123456Z",
         "2026-1 -21T08:00:00.123456Z", "２026-11-21T08:00:00.123456Z", " 2026-11-21T08:00:00.123456Z",
     ])
-    func anotherFormIsRefused(text: String) {
+    func otherFormsAreRefused(text: String) {
         #expect(Timestamp(text) == nil)
     }
 
@@ -54,11 +54,11 @@ import Testing
         "2026-11-31T08:00:00.000000Z", "2026-02-29T08:00:00.000000Z", "2026-11-21T24:00:00.000000Z",
         "2026-11-21T08:60:00.000000Z", "2026-11-21T08:00:60.000000Z",
     ])
-    func aDayOrTimeThatDoesNotExistIsRefused(text: String) {
+    func nonexistentDatesAndTimesAreRefused(text: String) {
         #expect(Timestamp(text) == nil)
     }
 
-    @Test func theWallClocksNanosecondsAreCutToMicroseconds() {
+    @Test func nanosecondsAreRoundedDownToMicroseconds() {
         #expect(Timestamp(wallClockNanoseconds: 1_999).microsecondsSince1970 == 1)
         #expect(Timestamp(wallClockNanoseconds: .max).microsecondsSince1970 == 18_446_744_073_709_551)
     }
@@ -68,11 +68,11 @@ import Testing
     }
 
     @Test(arguments: [Int64.min, .max])
-    func theFarthestTimesHaveSomeText(microseconds: Int64) {
+    func theExtremeTimesHaveAText(microseconds: Int64) {
         #expect(Timestamp(microsecondsSince1970: microseconds).description.hasSuffix("Z"))
     }
 
-    @Test func aTextThatIsNoTimeIsNamedInTheError() throws {
+    @Test func theDecodingErrorQuotesTheInvalidText() throws {
         let error = #expect(throws: DecodingError.self) {
             try JSONDecoder().decode([Timestamp].self, from: Data(#"["yesterday"]"#.utf8))
         }

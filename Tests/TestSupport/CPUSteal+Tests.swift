@@ -2,11 +2,10 @@ package import LinuxSupport
 import Testing
 
 extension CPUSteal {
-    /// Judges by the clock: what fails in `body` is a known issue, if too much was stolen since this was read.
+    /// Records failures of `body` as known issues if the host stole too much CPU time since this reading.
     ///
-    /// What is late then is late for a reason that no program in the machine can see or mend. For a test that has other
-    /// expectations too, which hold whatever the host does. Where all of them are of the clock there is
-    /// ``RepeatedWhileCPUIsStolen``.
+    /// No program in the virtual machine can prevent such a delay. Use it for the expectations of a test that depend on
+    /// the clock; the others hold whatever the host does. If all depend on the clock, use ``RepeatedWhileCPUIsStolen``.
     package func excuses(_ body: () -> Void) {
         withKnownIssue("the host gave this machine's CPUs to others", isIntermittent: true) {
             body()

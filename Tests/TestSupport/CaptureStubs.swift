@@ -1,7 +1,7 @@
 package import StackCapture
 
 extension LoadedImage {
-    /// An image of which only the address range and the path matter.
+    /// Returns an image for tests that depend only on its path and addresses.
     package static func stub(
         path: String, addresses: Range<UInt64>, buildID: [UInt8] = [], isExecutable: Bool = false
     ) -> LoadedImage {
@@ -12,7 +12,7 @@ extension LoadedImage {
 }
 
 extension CapturedStack {
-    /// A complete stack with exact addresses, innermost first.
+    /// Returns a complete stack with exact addresses, innermost first.
     package static func stub(_ addresses: [UInt64], method: Method = .read, state: ThreadState = .blocked)
         -> CapturedStack
     {

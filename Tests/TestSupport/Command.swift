@@ -4,13 +4,13 @@ package import Foundation
 package struct Command {
     package var program: String
     package var arguments: [String]
-    /// Changes to the test's own; `nil` takes a variable away.
+    /// Changes to the environment of the test; `nil` removes a variable.
     package var environment: [String: String?]
-    /// Where it runs; `nil` for where the test does.
+    /// The working directory; `nil` for the test's own.
     package var directory: String?
-    /// What it reads from standard input.
+    /// The text that the program reads from standard input.
     package var input: String
-    /// After this many seconds it is killed.
+    /// The time in seconds after which the program is killed.
     package var timeout: TimeInterval
 
     package init(
@@ -25,7 +25,7 @@ package struct Command {
         self.timeout = timeout
     }
 
-    /// Why there is no output.
+    /// The failure of a program, with its output.
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
 
@@ -34,35 +34,35 @@ package struct Command {
         }
     }
 
-    /// What a run came to.
+    /// The result of a run.
     package struct Output {
         package var reason: Process.TerminationReason
-        /// The exit status, or the number of the signal that ended it.
+        /// The exit status, or the number of the signal that ended the program.
         package var status: Int32
-        /// What it wrote to standard output.
+        /// The text that the program wrote to standard output.
         package var output: String
-        /// What it wrote to standard error.
+        /// The text that the program wrote to standard error.
         package var errors: String
 
-        /// All that it wrote, errors last.
+        /// Standard output followed by standard error.
         package var text: String { output + errors }
     }
 
-    /// A program found on PATH; `nil` if it is not there.
+    /// Returns the path of a program in PATH; `nil` if there is none.
     package static func find(_ name: String) -> String? {
         (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
             .map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    /// A product of this package, which is built into the directory of the test's own executable.
+    /// Returns the path of a product of this package, which is next to the executable of the tests.
     package static func product(_ name: String) throws -> String {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name).path
     }
 
-    /// Runs it to its end.
+    /// Runs the program and waits for its end.
     ///
-    /// Standard output and error go to files: there is no pipe that could fill up, or that a child of its own could keep.
+    /// Standard output and error go to files: a pipe could fill up, or stay open in a child of the program.
     package func run() throws -> Output {
         let files = try TemporaryDirectory()
         let process = process()
@@ -81,7 +81,10 @@ package struct Command {
         )
     }
 
-    /// Runs it to its end, returns its output, and throws what it said when its exit status is not 0.
+    /// Runs the program, waits for its end, and returns its standard output.
+    ///
+    /// - Returns: The standard output.
+    /// - Throws: ``Failure`` with the whole output if the exit status is not 0.
     @discardableResult
     package func succeed() throws -> String {
         let output = try run()
@@ -91,7 +94,7 @@ package struct Command {
         return output.output
     }
 
-    /// The process, not started.
+    /// Returns the process, not yet started.
     package func process() -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)

@@ -1,8 +1,11 @@
 import Glibc
 
-/// Waits, 20 seconds at most unless told otherwise, for what another thread does.
+/// Waits for another thread to make a condition true, checking every 5 ms.
 ///
-/// Returns whether it did.
+/// - Parameters:
+///   - seconds: The longest time to wait.
+///   - condition: The condition.
+/// - Returns: Whether the condition became true.
 package func eventually(within seconds: Int = 20, _ condition: () -> Bool) -> Bool {
     for _ in 0..<seconds * 200 {
         if condition() { return true }

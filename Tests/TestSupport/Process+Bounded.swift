@@ -2,12 +2,12 @@ package import Foundation
 import Glibc
 
 extension Process {
-    /// How long a program of a test may run: far longer than any does, on a machine that is busy with other things, too.
+    /// The time limit for a program in a test, in seconds; no program needs nearly as long, even on a busy machine.
     package static let timeout: TimeInterval = 600
 
     /// Starts the program, and kills it if it still runs after `seconds`.
     ///
-    /// So whoever waits for its end or reads its output to the end does not wait for ever: the test fails.
+    /// So a test that waits for the program, or reads all of its output, fails instead of hanging.
     package func run(atMost seconds: TimeInterval = timeout) throws {
         let ended = DispatchSemaphore(value: 0)
         terminationHandler = { _ in ended.signal() }
@@ -17,9 +17,9 @@ extension Process {
         }
     }
 
-    /// Kills the program, unless it has ended, and leaves it to others to wait for that.
+    /// Kills the program, unless it has ended, without waiting for its end.
     ///
-    /// Not with SIGTERM: it inherits the signal mask of a dispatch worker, which blocks that one.
+    /// Does not use SIGTERM: the program inherits the signal mask of a dispatch worker, which blocks SIGTERM.
     package func kill() {
         if isRunning { _ = Glibc.kill(processIdentifier, SIGKILL) }
     }

@@ -1,6 +1,6 @@
 package import StallReports
 
-/// A report as a newer version may write it: with fields that this one does not know.
+/// A report as a newer version may write it, with fields that this version does not know.
 package let reportLiteral = """
     {
       "schemaVersion": 1,
@@ -50,7 +50,7 @@ package let reportLiteral = """
     """
 
 extension StallReport {
-    /// The report of ``reportLiteral``.
+    /// Returns the report in ``reportLiteral``.
     package static func literal() throws -> StallReport {
         try StallReport(jsonData: Array(reportLiteral.utf8))
     }

@@ -1,17 +1,21 @@
 package import Foundation
 
-/// The package whose tests these are.
+/// The checkout of this package.
 package enum Repository {
-    /// Its folder.
+    /// The package's directory.
     package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// What tests compile or run beside the package's own targets.
+    /// The directory of the programs that tests compile or run in addition to the package's targets.
     package static let support = root.appendingPathComponent("Tests/Support")
 
     /// Runs `scripts/validate-reports.py` on a directory of reports.
     ///
-    /// If `isStrict` is true, fields that the schema does not have are faults, too.
+    /// - Parameters:
+    ///   - path: The directory's path.
+    ///   - isStrict: Whether a field that is not in the schema is a fault.
+    /// - Returns: The script's output and status. A nonzero status is not an error here.
+    /// - Throws: An error if the script cannot be started.
     package static func validateReports(_ path: String, isStrict: Bool = true) throws -> Command.Output {
         let script = root.appendingPathComponent("scripts/validate-reports.py").path
         let options = isStrict ? ["--strict"] : []

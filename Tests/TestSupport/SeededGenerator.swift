@@ -1,4 +1,4 @@
-/// Random numbers that are the same in every run, so that a failure can be repeated (splitmix64: Steele, Lea and Flood 2014).
+/// A random number generator with a seed, so that failures are reproducible (splitmix64: Steele, Lea and Flood 2014).
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

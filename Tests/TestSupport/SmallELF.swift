@@ -1,6 +1,6 @@
 import Glibc
 
-/// Makes small 64-bit ELF files with nothing but symbol tables and an empty section of code in them (elf(5)).
+/// A builder of small 64-bit ELF files that contain only symbol tables and an empty code section (elf(5)).
 package struct SmallELF {
     package struct Symbol {
         package var name: String
@@ -8,7 +8,7 @@ package struct SmallELF {
         package var size: UInt64 = 0x10
         package var type = UInt8(STT_FUNC)
         package var binding = UInt8(STB_GLOBAL)
-        /// 0 for a symbol that is only referred to.
+        /// The index of the symbol's section; 0 for an undefined symbol.
         package var section: UInt16 = 1
 
         package init(
@@ -28,11 +28,11 @@ package struct SmallELF {
     package var symbols: [Symbol]?
     /// The symbols of `.dynsym`; `nil` for a file without one.
     package var dynamicSymbols: [Symbol]?
-    /// The addresses of section 1, the code.
+    /// The addresses of section 1, which contains the code.
     package var code: Range<UInt64> = 0x1000..<0x1_0000
-    /// What the symbol tables say of their string tables' sections, instead of the truth.
+    /// A wrong section index of the string tables, for a damaged file; `nil` for the right ones.
     package var link: UInt32?
-    /// What the file header says of the number of sections, instead of the truth.
+    /// A wrong number of sections in the file header, for a damaged file; `nil` for the right one.
     package var sectionCount: UInt16?
 
     package init(
@@ -54,9 +54,9 @@ package struct SmallELF {
         var entryBytes: UInt64 = 0
     }
 
-    /// The file.
+    /// The bytes of the file.
     package var bytes: [UInt8] {
-        // Without contents, as in a file of debugging information: only its addresses matter.
+        // The code section has no contents, as in a debug file: only its addresses matter.
         var sections = [Section(type: SHT_NULL), Section(type: SHT_NOBITS, addresses: code)]
         for (type, table) in [(SHT_DYNSYM, dynamicSymbols), (SHT_SYMTAB, symbols)] {
             guard let table else { continue }
