@@ -20,6 +20,8 @@ extension ELFFile {
     /// end of another's: it is found if the longer one is wanted, too.
     ///
     /// - Parameter isWanted: Gets the name's bytes.
+    /// - Returns: The functions, in the order of the symbol table.
+    /// - Throws: ``StallWatchError/Code/unreadableImage`` for a damaged file.
     package func scanFunctions(
         where isWanted: (UnsafeRawBufferPointer) -> Bool
     ) throws(StallWatchError) -> [Function] {

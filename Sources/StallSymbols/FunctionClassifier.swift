@@ -51,6 +51,7 @@ final class FunctionClassifier {
     /// - Parameters:
     ///   - location: The function and where it was compiled.
     ///   - isOutsideDebugInformation: Whether the image has debug information that does not cover the address.
+    /// - Returns: The owner.
     func owner(of location: CodeLocation, isOutsideDebugInformation: Bool = false) -> CodeOwner {
         let function = location.symbol.map { self[$0] }
         let source = source(of: location)

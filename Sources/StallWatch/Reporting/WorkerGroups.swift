@@ -12,8 +12,12 @@ enum WorkerGroups {
     /// Workers in code of the app come first, the largest group before the others: those that have nothing to do, or
     /// belong to libdispatch itself, are often more, and keep no work from starting.
     ///
-    /// - Parameter symbol: Gives a frame's mangled name; `nil` where there are no names. Without names, every thread counts
-    ///   as a worker.
+    /// - Parameters:
+    ///   - sample: The sample.
+    ///   - tables: Where the stacks are added.
+    ///   - symbol: Gives a frame's mangled name; `nil` where there are no names. Without names, every thread counts as a
+    ///     worker.
+    /// - Returns: The groups.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables,
         symbol: ((CapturedStack.Frame, ImageList) -> String?)?

@@ -63,6 +63,7 @@ final class WaitFunctionNames {
     /// - Parameters:
     ///   - libraries: The libraries that are not mapped on their own.
     ///   - path: The executable's file.
+    /// - Returns: The functions; none if the file cannot be read.
     static func linkedFunctions(of libraries: Set<String>, inFileAt path: String) -> [Function] {
         let hasLibc = libraries.contains("libc.so.6")
         let found = try? ELFFile(path: path).scanFunctions { bytes in
