@@ -26,6 +26,7 @@ struct LabeledStall: Sendable {
     ///   - causes: Any of these is right.
     ///   - lock: The kind of lock, for the cause `lock`.
     ///   - loop: The loop that stalls.
+    ///   - file: The source file of the functions.
     ///   - body: Runs on the loop's thread.
     init(
         _ label: String, culprit: String, orCaller merged: String? = nil, _ causes: Set<StallReport.CauseKind>,
