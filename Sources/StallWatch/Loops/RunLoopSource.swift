@@ -1,4 +1,5 @@
 import StallReports
+import StallSymbols
 import LinuxSupport
 internal import CLinux
 internal import CoreFoundation
@@ -31,7 +32,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
         // Initialize it here: the watchdog must never wait for the dynamic linker.
-        _ = Self.runFunction
+        _ = Self.exportedRunFunction
         turnModes = modes.map(Self.mode)
         let common = kCFRunLoopCommonModes.map(Self.name)
         namedModes = Array(
@@ -86,15 +87,32 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     /// CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
 
-    var runFunction: Range<UInt64> { Self.runFunction }
+    /// `CFRunLoopRunSpecific`, which has one frame on the stack for each run of the thread's run loop.
+    var runFunction: Range<UInt64> { Self.exportedRunFunction ?? Self.linkedRunFunction }
 
-    /// The address range of `CFRunLoopRunSpecific`, which has one frame on the stack per run of the loop.
-    ///
-    /// It is empty in a program that does not export the function, such as a static one.
-    private static let runFunction: Range<UInt64> = {
-        guard let function = dlsym(nil, "CFRunLoopRunSpecific") else { return 0..<0 }
+    private static let runFunctionName = "CFRunLoopRunSpecific"
+
+    /// The function in a shared library; `nil` if no library exports it.
+    private static let exportedRunFunction: Range<UInt64>? = {
+        guard let function = dlsym(nil, runFunctionName) else { return nil }
         let start = UInt64(UInt(bitPattern: function))
         return start..<(start + UInt64(clinux_function_size(function)))
+    }()
+
+    /// The function in an executable that Foundation is linked into; empty if its symbol table does not name it.
+    ///
+    /// Only the watchdog asks for it: reading all names takes some tens of milliseconds, once.
+    private static let linkedRunFunction: Range<UInt64> = {
+        var info = Dl_info()
+        // This code is part of the executable then, so its own address tells where the executable is mapped.
+        guard dladdr(#dsohandle, &info) != 0, let base = info.dli_fbase,
+            FileStatus(path: String(cString: info.dli_fname))?.identity == FileStatus(path: "/proc/self/exe")?.identity,
+            let functions = try? ELFFile(path: "/proc/self/exe").scanFunctions(where: {
+                $0.elementsEqual(runFunctionName.utf8)
+            }), let function = functions.first
+        else { return 0..<0 }
+        let bias = UInt64(UInt(bitPattern: base))
+        return function.addresses.lowerBound &+ bias..<function.addresses.upperBound &+ bias
     }()
 
     func modeName(_ index: UInt8) -> String? {
