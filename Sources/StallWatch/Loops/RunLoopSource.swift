@@ -106,7 +106,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         var info = Dl_info()
         // This code is part of the executable then, so its own address tells where the executable is mapped.
         guard dladdr(#dsohandle, &info) != 0, let base = info.dli_fbase,
-            FileStatus(path: String(cString: info.dli_fname))?.identity == FileStatus(path: "/proc/self/exe")?.identity,
+            isMainProgram(String(cString: info.dli_fname)),
             let functions = try? ELFFile(path: "/proc/self/exe").scanFunctions(where: {
                 $0.elementsEqual(runFunctionName.utf8)
             }), let function = functions.first
@@ -114,6 +114,13 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         let bias = UInt64(UInt(bitPattern: base))
         return function.addresses.lowerBound &+ bias..<function.addresses.upperBound &+ bias
     }()
+
+    /// Whether dladdr(3) names the executable: by its first argument, or by a path.
+    private static func isMainProgram(_ name: String) -> Bool {
+        if name == CommandLine.arguments.first { return true }
+        guard let file = FileStatus(path: name) else { return false }
+        return file.identity == FileStatus(path: "/proc/self/exe")?.identity
+    }
 
     func modeName(_ index: UInt8) -> String? {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
