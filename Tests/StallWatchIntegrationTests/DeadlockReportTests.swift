@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct DeadlockReportTests {
     private static let threshold = 100
 
-    @Test func itIsOnDiskWithinASecondWithEveryThreadsStack() throws {
+    @Test func aDeadlockIsOnDiskWithinASecondWithAllStacks() throws {
         let directory = try TemporaryDirectory()
         let host = try TestHost(["deadlock", directory.path, "\(Self.threshold)"])
         let isReported = eventually { (try? directory.reports())?.contains(where: \.isWholeDeadlock) ?? false }

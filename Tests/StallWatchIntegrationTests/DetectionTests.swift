@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func whileFiftyLoopsWaitTheWatchdogNeverWakesUp() async throws {
+    @Test func theWatchdogSleepsWhileFiftyLoopsWait() async throws {
         let stolen = CPUSteal()
         let wakeUps = try await wakeUps(.waiting, in: .seconds(30))
         // Without the CPUs the program settles late.
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// Once, and for the age of the oldest turn that a look finds (a millisecond, here) a little earlier.
-    @Test func whileLoopsTurnTheWatchdogWakesUpOnceAThreshold() async throws {
+    @Test func turningLoopsWakeTheWatchdogOncePerThreshold() async throws {
         let wakeUps = try await wakeUps(.turning, in: .seconds(10))
         print("50 turning loops: \(wakeUps) wake-ups in 40 thresholds")
         #expect(wakeUps > 0)
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// The rest of the program, and the watchdog in it, runs on meanwhile.
-    @Test func aThreadThatADebuggerHoldsIsCountedAndNotReported() throws {
+    @Test func aThreadStoppedByADebuggerIsNotReported() throws {
         let directory = try TemporaryDirectory()
         let host = try TestHost(["stalls", directory.path, "2000", "1", "2500", "2500"])
         #expect(host.firstLine().hasPrefix("B "))

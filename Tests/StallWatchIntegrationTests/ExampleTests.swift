@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasGLib, "the headers of GLib are not installed"))
-    func theStallOfAGLibLoopInCIsReported() throws {
+    func aStallOfAGLibLoopInCIsReported() throws {
         let package = Self.examples.appendingPathComponent("glib-loop").path
         let swift = try #require(Command.find("swift"))
         let build = ["build", "--package-path", package, "--product", "glib-loop"]

@@ -19,7 +19,7 @@ import Testing
     static let milliseconds: UInt32 = 12
 
     @Test(arguments: 0..<cunwind_test_call_count())
-    func aCapturedThreadNeverNotices(index: Int) throws {
+    func aCaptureInterruptsNoWait(index: Int) throws {
         let stolen = CPUSteal()
         let call = cunwind_test_call_at(index)
         let name = String(cString: call.name)
@@ -55,7 +55,7 @@ import Testing
         #expect(withoutFunction == 0, "\(name): \(withoutFunction) stacks without the function that called")
     }
 
-    @Test func aPlainSignalIsNoticed() throws {
+    @Test func aPlainSignalInterruptsCalls() throws {
         var interrupted: [String] = []
         for index in 0..<cunwind_test_call_count() where cunwind_test_call_at(index).is_timed {
             let blocker = try #require(cunwind_test_blocker_start(index, Self.milliseconds))

@@ -19,7 +19,7 @@ import Testing
     static let captures = 200
 
     @Test(arguments: SwiftWait.allCases)
-    func aCapturedThreadNeverNotices(wait: SwiftWait) throws {
+    func aCaptureInterruptsNoWait(wait: SwiftWait) throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let symbolicator = Symbolicator(StallMonitor.Symbolication())
         let waiter = Waiter(wait)

@@ -53,7 +53,7 @@ import Testing
         await thread.stop()
     }
 
-    @Test func theObserversAreSeenInTheDescription() async throws {
+    @Test func theDescriptionShowsTheObservers() async throws {
         let thread = await LoopThread.start("monitored", LoopThread.runOnce)
         let before = observers(of: thread.driven)
         let monitor = try monitor()
@@ -110,7 +110,7 @@ import Testing
         #expect(remains.source == nil)
     }
 
-    @Test func monitorsOfOneLoopGoByTheirOwnThresholds() async throws {
+    @Test func monitorsOfOneLoopUseTheirOwnThresholds() async throws {
         let thread = await LoopThread.start("shared", LoopThread.runOnce)
         let monitors = try [80, 150, 5000].map { try monitor(threshold: .milliseconds($0)) }
         for monitor in monitors {
@@ -123,7 +123,7 @@ import Testing
         #expect(monitors.map(\.statistics.stalls) == [1, 1, 0])
     }
 
-    @Test func aThresholdThatIsChangedHoldsFromThenOn() async throws {
+    @Test func aChangedThresholdTakesEffect() async throws {
         let thread = await LoopThread.start("changing", LoopThread.runOnce)
         let monitor = try monitor(threshold: .seconds(5))
         try monitor.watch(.runLoop(thread.runLoop, label: "changing"))
@@ -178,7 +178,7 @@ import Testing
     }
 
     /// What a process that execve(2) replaces leaves to the next program: threads, descriptors, signals, a tracer.
-    @Test func aProgramThatReplacesTheMonitoredOneInheritsNothing() throws {
+    @Test func aProgramStartedByExecveInheritsNothing() throws {
         // The shell itself reads its state: while it starts another program for that, it blocks all signals.
         let script = """
             ls /proc/$$/fd | wc -l

@@ -18,7 +18,7 @@ import Testing
     }
 
     /// Where ptrace(2) is refused, a signal takes the place of the stop, and reports say so.
-    @Test(.repeatedWhileCPUIsStolen) func aRefusedStopIsReplacedByASignal() throws {
+    @Test(.repeatedWhileCPUIsStolen) func aRefusedPtraceIsReplacedByASignal() throws {
         let run = try DemoRun(["FORBID_PTRACE": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.signal])
@@ -28,7 +28,7 @@ import Testing
     }
 
     /// The reference: with both taken away the signal is sent and is fatal, so the first test can fail.
-    @Test func aSignalWouldBeNoticed() throws {
+    @Test func aSentSignalIsFatalUnderTheFilter() throws {
         let run = try DemoRun(["FORBID_PTRACE": "1", "FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .signal(SIGSYS), "\(run.output)")
     }

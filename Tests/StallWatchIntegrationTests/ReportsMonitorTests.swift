@@ -22,7 +22,7 @@ import Testing
         return monitor
     }
 
-    @Test func aStallIsReportedByWhicheverMonitorWatches() throws {
+    @Test func successiveMonitorsReportStalls() throws {
         for count in 1...3 {
             let monitor = try monitor()
             try monitor.start()
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func hooksHearOfEveryStallAlsoOfRepeats() throws {
+    @Test func hooksAreCalledForRepeatedStalls() throws {
         let began = Collected<StallReport>()
         let ended = Collected<StallReport>()
         let monitor = try monitor { configuration in
@@ -115,7 +115,7 @@ import Testing
         box.withLock { $0 = nil }
     }
 
-    @Test func stoppingWaitsForAStuckSinkOnlySoLong() throws {
+    @Test func stopWaitsABoundedTimeForAStuckSink() throws {
         let never = DispatchSemaphore(value: 0)
         let monitor = try monitor { $0.sinks = [.closure { _ in never.wait() }] }
         try monitor.start()
@@ -128,7 +128,7 @@ import Testing
         never.signal()
     }
 
-    @Test func aStallThatLastsWhenTheMonitorStopsIsAbandoned() throws {
+    @Test func stopAbandonsAnOngoingStall() throws {
         let monitor = try monitor()
         try monitor.start()
         loop.turn {
@@ -169,7 +169,7 @@ import Testing
         #expect((json?["loops"] as? [[String: Any]])?.first?["turns"] as? Int == 1_001)
     }
 
-    @Test func nothingOfTheAppsArgumentsEnvironmentOrMemoryIsInAReport() throws {
+    @Test func noArgumentsEnvironmentOrMemoryAreInAReport() throws {
         let secret = "hunter2-" + String(repeating: "x", count: 8)
         setenv("STALLWATCH_TEST_SECRET", secret, 1)
         defer { unsetenv("STALLWATCH_TEST_SECRET") }

@@ -50,7 +50,7 @@ import Testing
     }
 
     /// The reference: one call and one allocation a turn are seen.
-    @Test func whatATurnDoesIsCounted() throws {
+    @Test func callsAndAllocationsOfATurnAreCounted() throws {
         let bare = try cost("source0", "bare")
         let noisy = try cost("source0", "noisy")
         #expect(noisy.calls - bare.calls >= Self.turns)

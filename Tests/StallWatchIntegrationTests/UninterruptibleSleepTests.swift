@@ -11,7 +11,7 @@ import Testing
 
 /// A thread that answers neither ptrace nor a signal: the parent of a vfork(2), whose child sleeps for 400 ms.
 @Suite(.serialized) struct UninterruptibleSleepTests {
-    @Test func theStackIsReadWhole() throws {
+    @Test func aStackInUninterruptibleSleepIsRead() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_VFORK, 3))
         let began = monotonicNow()

@@ -16,7 +16,7 @@ struct UnwindQualityTests {
     ]
 
     @Test(arguments: Build.allCases)
-    func everyFrameIsWhatGDBFinds(build: Build) throws {
+    func everyFrameMatchesGDB(build: Build) throws {
         let directory = try TemporaryDirectory()
         let library = try build.makeLibrary(in: directory)
         let host = try Host(library: library, stacks: Self.stacks)

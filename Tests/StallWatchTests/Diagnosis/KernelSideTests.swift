@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func aThreadThatRunsWaitsInNothing() throws {
+    @Test func aRunningThreadHasNoWaitChannel() throws {
         try withThread({ subject in while !subject.isOver.load(ordering: .relaxed) {} }) { thread in
             let files = try #require(ThreadFiles(thread: thread))
             #expect(eventually { files.activity() == .running })
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func aThreadThatHasEndedTellsNothing() throws {
+    @Test func anEndedThreadHasNoReading() throws {
         let files = try whileReadingAPipe { $0 }
         #expect(eventually { files.read() == nil })
         #expect(files.activity() == nil)

@@ -21,25 +21,25 @@ import Testing
     }
 
     @Test(arguments: [0, 0x55d0_c8b0_0000, 0x7f1c_3140_0000, 0x7ffe_3c30_0000, .max] as [UInt64])
-    func memoryWithoutAFileHasNone(address: UInt64) {
+    func memoryWithoutAFileHasNoPath(address: UInt64) {
         #expect(PageFaultWatch.file(at: address, in: maps) == nil)
     }
 
-    @Test func textThatIsNoMapHasNone() {
+    @Test func invalidMapsHaveNoPath() {
         for text in ["", "\n\n", "-", "zz-yy r--p 0 0 0 /x", "10-", "0-ffffffffffffffff r--p"] {
             #expect(PageFaultWatch.file(at: 0x10, in: text) == nil)
         }
     }
 
     /// A filter might kill the process for asking.
-    @Test func aFilterOfSystemCallsIsRespected() {
+    @Test func aSeccompFilterIsDetected() {
         #expect(PageFaultWatch.hasFilter("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"))
         #expect(PageFaultWatch.hasFilter("Seccomp:\t1\n"))
         #expect(!PageFaultWatch.hasFilter("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"))
         #expect(!PageFaultWatch.hasFilter("Name:\tapp\n"))
     }
 
-    @Test func aThreadThatIsNoneIsNotWatched() throws {
+    @Test func aMissingThreadIsNotWatched() throws {
         let standardInput = try #require(FileStatus(descriptor: STDIN_FILENO))
         #expect(PageFaultWatch(thread: .max) == nil)
         // A watch that there is not has nothing to close: the descriptor of one that was never opened is 0.

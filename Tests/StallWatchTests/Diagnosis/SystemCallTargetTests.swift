@@ -35,13 +35,13 @@ import Testing
     /// As if another thread had closed it meanwhile.
     ///
     /// A number that is no file's is used: that of a closed one may be given to the next that another test opens.
-    @Test func aDescriptorThatIsClosedIsNone() throws {
+    @Test func aClosedDescriptorHasNoName() throws {
         #expect(try target("read", 1_000_000) == nil)
         #expect(try target("read", UInt64(UInt32.max)) == nil)
         #expect(try target("connect", 1_000_000, 0x10, 16) == nil)
     }
 
-    @Test func longPathsAreWholeOrNone() throws {
+    @Test func longPathsAreWholeOrMissing() throws {
         let scratch = try TemporaryDirectory()
         let component = String(repeating: "long", count: 50)
         var path = scratch.path
@@ -64,7 +64,7 @@ import Testing
         #expect(cut == String(long.prefix(255)))
     }
 
-    @Test func argumentsThatCannotBeReadAreNone() throws {
+    @Test func unreadableArgumentsHaveNoTarget() throws {
         #expect(try target("openat", 0, 0x10) == nil)
         #expect(try target("openat", 0, .max) == nil)
         #expect(try target("nanosleep", 0x10) == nil)
@@ -115,7 +115,7 @@ import Testing
         for end in ends { close(end) }
     }
 
-    @Test func pollingNamesTheFirstFew() throws {
+    @Test func pollNamesItsFirstDescriptors() throws {
         var ends: [Int32] = [-1, -1]
         pipe(&ends)
         defer { for end in ends { close(end) } }
@@ -127,7 +127,7 @@ import Testing
         #expect(named == "\(pipe), \(pipe), \(pipe) and 2 more")
     }
 
-    @Test func aProcessIsNamedWhileItIsThere() throws {
+    @Test func aProcessIsNamedWhileItExists() throws {
         let child = Command(program: "/usr/bin/env", arguments: ["sleep", "60"]).process()
         try child.run(atMost: Process.timeout)
         defer { child.kill() }

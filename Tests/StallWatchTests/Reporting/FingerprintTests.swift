@@ -45,7 +45,7 @@ import Testing
         ("NoteStore.save(_:)", "NoteStore.save(_:)"),
         ("std::vector<int>::push_back(int const&)", "std::vector<int>::push_back(int const&)"),
     ])
-    func whatTheCompilerMadeOfAFunctionIsTakenOut(name: String, expected: String) {
+    func compilerSuffixesAndPrefixesAreRemoved(name: String, expected: String) {
         #expect(Fingerprint.functionName(name) == expected)
     }
 
@@ -54,7 +54,7 @@ import Testing
         "outlined copy of Any",
         "dispatch thunk of C.f()",
     ])
-    func framesThatAreOnlyTheCompilersDoNotCount(name: String) {
+    func compilerMadeFramesDoNotCount(name: String) {
         #expect(Fingerprint.functionName(name) == nil)
     }
 
@@ -75,7 +75,7 @@ import Testing
         #expect(Fingerprint(report) == before)
     }
 
-    @Test func withoutNamesThePlaceInTheBuildCounts() throws {
+    @Test func withoutNamesTheBuildIDCounts() throws {
         var report = try #require(fixture())
         for index in report.frames.indices { report.frames[index].function = nil }
         let stripped = Fingerprint(report)

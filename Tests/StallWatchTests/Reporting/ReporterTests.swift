@@ -35,7 +35,7 @@ import Testing
         await stream.reduce(into: []) { $0.append($1) }
     }
 
-    @Test func whatTheMonitorTellsIsPutIntoWordsForALogOnly() throws {
+    @Test func noticesAreFormattedOnlyForALog() throws {
         var wordings = 0
         func metadata() -> [String: String] {
             wordings += 1
@@ -50,7 +50,7 @@ import Testing
         #expect(lines == ["info stall monitor started"])
     }
 
-    @Test func whatIsSubmittedIsReportedInOrder() async throws {
+    @Test func stallsAreReportedInOrder() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
         let records = (0..<3).map { StallRecord.fixture(function: $0) }
@@ -74,7 +74,7 @@ import Testing
         #expect(try scratch.reports().count == 2)
     }
 
-    @Test func aStallThatLastsIsOnDiskAndNotYetHandedOut() async throws {
+    @Test func anOngoingStallIsOnDiskButNotInTheStream() async throws {
         let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path), log])
         let stream = reporter.streams.stream()
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// The names of the first stall of a process may take longer than the second one lasts.
-    @Test func aStallIsOnDiskBeforeAnotherHasItsNames() throws {
+    @Test func aStallIsOnDiskBeforeAnEarlierOneIsNamed() throws {
         let scratch = try TemporaryDirectory()
         let second = Mutex<StallRecord?>(.fixture(function: 9, state: .ongoing))
         let submit = Mutex<(@Sendable (StallRecord) -> Void)?>(nil)
@@ -118,7 +118,7 @@ import Testing
         #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
     }
 
-    @Test func whoIsToldOfAReportFindsItsFile() async throws {
+    @Test func otherSinksFindTheReportsFile() async throws {
         let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func theMailboxIsBoundedAndWhatIsLostIsCounted() async throws {
+    @Test func theMailboxIsBoundedAndLossesAreCounted() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
         let records = (0..<(RecordMailbox.capacity + 10)).map { StallRecord.fixture(function: $0) }
@@ -150,7 +150,7 @@ import Testing
     }
 
     /// A stall that lasts would be lost for good; of one that is over, the earlier state may be on disk.
-    @Test func aFullMailboxKeepsTheStallsThatLast() async throws {
+    @Test func aFullMailboxKeepsOngoingStalls() async throws {
         let reporter = try reporter()
         let lasting = StallRecord.fixture(function: 999, state: .ongoing)
         reporter.submit(lasting)
@@ -164,7 +164,7 @@ import Testing
         #expect(await reports(stream).count == ReportStreams.capacity)
     }
 
-    @Test func reportsThatCannotBeWrittenAreCountedHandedOutAndToldOnce() async throws {
+    @Test func failedWritesAreCountedAndLoggedOnce() async throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/reports"
         let reporter = try reporter([.directory(path), log])
@@ -183,7 +183,7 @@ import Testing
         #expect(lines.filter { $0.contains("could not be delivered") }.count == 1)
     }
 
-    @Test func withoutAnythingToDoItEnds() async throws {
+    @Test func aReporterWithoutStallsEnds() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
         try run(reporter)

@@ -22,7 +22,7 @@ import Testing
 
     private static var report: StallReport { Reporter.Settings.fixture().builder().report(of: .fixture(function: 1)) }
 
-    @Test func wordsAndFieldsOfANewerVersionAreKeptOrPassedOver() throws {
+    @Test func newerWordsAreKeptAndNewerFieldsIgnored() throws {
         var text = String(decoding: Self.report.jsonData(), as: UTF8.self)
         text = text.replacingOccurrences(
             of: "\"kind\" : \"stall\"", with: "\"kind\" : \"boredom\", \"weather\" : { \"kind\" : \"moon\" }")
@@ -33,7 +33,7 @@ import Testing
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
-    @Test func aNewerSchemaIsRefusedBySayingSo() throws {
+    @Test func aNewerSchemaIsRefusedWithAHint() throws {
         for text in [
             "{\"schemaVersion\" : 2}",
             String(decoding: Self.report.jsonData(), as: UTF8.self)
@@ -51,7 +51,7 @@ import Testing
         ("\"repeats\" : 0", "\"repeats\" : -2"), ("\"schemaVersion\" : 1", "\"schemaVersion\" : 0"),
         ("\"nesting\" : 0", "\"nesting\" : 0.5"),
     ])
-    func whatLeadsNowhereIsAnError(right: String, wrong: String) throws {
+    func invalidIndicesAndNumbersAreErrors(right: String, wrong: String) throws {
         let text = String(decoding: Self.report.jsonData(), as: UTF8.self)
         try #require(text.contains(right))
         let error = #expect(throws: StallWatchError.self) {
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func aTextWithMoreValuesThanAReportHasIsRefused() throws {
+    @Test func tooManyOrTooDeepValuesAreRefused() throws {
         let many = "[" + String(repeating: "0,", count: JSONBounds.maximumValues) + "0]"
         let deep = String(repeating: "{\"a\":", count: JSONBounds.maximumDepth + 1)
         for (text, word) in [(many, "values"), (deep, "levels deep")] {
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func commasAndBracketsInStringsAreNoValues() {
+    @Test func commasAndBracketsInStringsDoNotCount() {
         let bounds = JSONBounds(Array(#"{ "a[{," : [1, "\"],[", "\\"], "b" : { } }"#.utf8))
         #expect(bounds.values == 6)
         #expect(bounds.depth == 2)

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func redactionSeesEveryReportAndWhatItIsKnownByStays() throws {
+    @Test func redactionSeesEveryReportAndKeepsIdentifiers() throws {
         var settings = Reporter.Settings.fixture()
         settings.redact = { report in
             report.process.hostname = "somewhere"
@@ -89,7 +89,7 @@ import Testing
     }
 
     /// A mistake of the app's must not give away what it wanted to keep.
-    @Test func aReportThatRedactionBreaksKeepsItsTimesOnly() throws {
+    @Test func anInvalidRedactedReportKeepsOnlyItsTimes() throws {
         var settings = Reporter.Settings.fixture()
         settings.redact = { report in
             report.metadata = ["redacted": "yes"]

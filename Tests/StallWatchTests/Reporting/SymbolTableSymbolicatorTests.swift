@@ -51,7 +51,7 @@ import Testing
         #expect(symbol(at: 0x100, in: image) == nil)
     }
 
-    @Test func moreImagesThanAreKeptAreReadAgain() throws {
+    @Test func evictedImagesAreReadAgain() throws {
         let directory = try TemporaryDirectory()
         let images = try (0..<Symbolicator.maximumOpenImages + 10).map { index in
             let elf = SmallELF(symbols: [.init(name: "function\(index)", address: 0x1000)])

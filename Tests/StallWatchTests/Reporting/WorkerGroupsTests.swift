@@ -46,7 +46,7 @@ import Testing
         #expect(try groups([idle, saving, idle, loading, loading, idle]) == [[4, 5], [2], [1, 3, 6]])
     }
 
-    @Test func threadsThatAreNoWorkersAreLeftOut() throws {
+    @Test func otherThreadsAreLeftOut() throws {
         #expect(try groups([other, saving, other]) == [[2]])
     }
 }

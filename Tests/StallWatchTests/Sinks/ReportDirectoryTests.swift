@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: ["", "/", "//", "/."])
-    func aDirectoryThatIsThereIsTakenAsItIs(suffix: String) throws {
+    func anExistingDirectoryIsUsed(suffix: String) throws {
         try #require(chmod(temporary.path, 0o755) == 0)
         _ = try ReportDirectory(path: temporary.path + suffix)
         #expect(try mode(of: temporary.path) == 0o755)
@@ -47,7 +47,7 @@ import Testing
         #expect(temporary.names == ["new"])
     }
 
-    @Test func aFileInTheDirectorysPlaceIsNamed() throws {
+    @Test func aFileInsteadOfADirectoryIsAnError() throws {
         let file = try temporary.write("taken", "")
         #expect(expectUnwritable(file)?.message.contains("\(file) is a file") == true)
         #expect(expectUnwritable(file + "/below")?.message.contains("\(file) is a file") == true)
@@ -73,7 +73,7 @@ import Testing
         #expect(expectUnwritable(temporary.path + "/" + name)?.errno == ENAMETOOLONG)
     }
 
-    @Test func aLinkThatLeadsNowhereIsRefused() throws {
+    @Test func aDanglingLinkIsRefused() throws {
         let link = temporary.path + "/link"
         try #require(symlink(temporary.path + "/missing", link) == 0)
         #expect(expectUnwritable(link)?.errno == ENOENT)
@@ -118,7 +118,7 @@ import Testing
         #expect(names == names.sorted())
     }
 
-    @Test func whatCannotBeReplacedStaysAndLeavesNothingBehind() throws {
+    @Test func aFailedReplacementLeavesTheOldFileOnly() throws {
         let directory = try ReportDirectory(path: temporary.path)
         let report = try StallReport.literal()
         let name = report.fileName

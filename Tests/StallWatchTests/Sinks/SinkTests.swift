@@ -52,7 +52,7 @@ import Testing
         #expect(try lines.map { try StallReport(jsonData: Array($0)) } == first.reports)
     }
 
-    @Test func aThrowingSinkIsCountedAndNotTriedAgain() throws {
+    @Test func aThrowingSinkIsCountedAndNotRetried() throws {
         let calls = Atomic<Int>(0)
         let handler = InMemoryLogHandler()
         let box = Box()
@@ -71,7 +71,7 @@ import Testing
         #expect(box.reports.count == 3)
     }
 
-    @Test func aSinkThatNeverComesBackHoldsUpNobody() throws {
+    @Test func aStuckSinkDelaysNoOtherSink() throws {
         let scratch = try TemporaryDirectory()
         let never = LinuxSupport.Semaphore()
         defer { never.post() }
@@ -94,7 +94,7 @@ import Testing
         #expect(monotonicNow() - begun < 15 * SinkSet.otherPatience)
     }
 
-    @Test func whatASlowSinkMissesIsCounted() throws {
+    @Test func deliveriesASlowSinkMissesAreCounted() throws {
         let gate = LinuxSupport.Semaphore()
         let box = Box()
         let taken = Atomic<Bool>(false)
@@ -140,7 +140,7 @@ import Testing
         #expect(got.load(ordering: .relaxed) == SinkWorker.capacity + 1)
     }
 
-    @Test func theLogHasOneLineAStallWithItsFacts() throws {
+    @Test func theLogHasOneLinePerStall() throws {
         let handler = InMemoryLogHandler()
         _ = try withReporter([.log(Logger(label: "test") { _ in handler })]) { reporter in
             for _ in 0..<3 { reporter.submit(.fixture(function: 7, milliseconds: 812)) }
@@ -159,7 +159,7 @@ import Testing
         )
     }
 
-    @Test func aRepeatHasAFileOnlyWhileItLasts() throws {
+    @Test func aRepeatedStallHasAFileOnlyWhileOngoing() throws {
         let scratch = try TemporaryDirectory()
         _ = try withReporter([.directory(scratch.path)]) { reporter in
             for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func anNDJSONFileMovesOnWhenItIsFull() throws {
+    @Test func aFullNDJSONFileIsRotated() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/deep/er/stalls.ndjson"
         let file = NDJSONFile(path: path, maximumBytes: 3_000, keep: 2)
@@ -224,7 +224,7 @@ import Testing
     }
 
     /// A process that died in the middle of a line spoils that line and no other.
-    @Test func anUnfinishedLineIsEnded() throws {
+    @Test func anUnfinishedLineGetsANewline() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/stalls.ndjson"
         try AtomicFile.write(Array("{\"schemaVersion\"".utf8), to: path)
