@@ -16,7 +16,7 @@ private func evidence(
     )
 }
 
-/// A observation at a thread in the system call of that name on this architecture.
+/// Creates an observation of a thread in the system call of that name on this architecture.
 private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 1, 0, 0, 0, 0]) throws -> Observation
 {
     let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
@@ -67,7 +67,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(conclusion.confidence == .certain)
     }
 
-    /// A thread that was stopped for its first observation has just been let go at the second one.
+    /// A thread stopped for the first observation may have just been resumed at the second one.
     @Test func anUnknownRestartedCallCountsLeast() throws {
         let restarted = try observe(at: 80, in: "restart_syscall")
         let observations = [try observe(at: 20, in: "nanosleep"), restarted]
@@ -84,7 +84,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
     }
 
-    /// Many short waits: no observation met one, but all met the thread around them.
+    /// Many short waits: no observation shows one, but all show the function around them.
     @Test(
         arguments: [
             ("fsync", Cause.Kind.io), ("pwrite", .io), ("read", .io), ("memcpy", .unknown), (nil, .unknown),

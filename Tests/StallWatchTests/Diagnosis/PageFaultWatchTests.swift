@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// A filter might kill the process for asking.
+    /// A seccomp filter might kill the process for the call.
     @Test func aSeccompFilterIsDetected() {
         #expect(PageFaultWatch.hasFilter("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"))
         #expect(PageFaultWatch.hasFilter("Seccomp:\t1\n"))
@@ -42,11 +42,11 @@ import Testing
     @Test func aMissingThreadIsNotWatched() throws {
         let standardInput = try #require(FileStatus(descriptor: STDIN_FILENO))
         #expect(PageFaultWatch(thread: .max) == nil)
-        // A watch that there is not has nothing to close: the descriptor of one that was never opened is 0.
+        // A failed watch must close nothing: its descriptor is 0, which is standard input.
         #expect(FileStatus(descriptor: STDIN_FILENO)?.identity == standardInput.identity)
     }
 
-    /// Skipped, and shown as such, where the kernel does not tell or the file cannot be dropped from memory.
+    /// Skipped where the kernel does not report faults or the file cannot be dropped from memory.
     @Test(.enabled(if: mayWatchFaults, "needs perf_event_open(2)"))
     func theFileOfAFaultIsNamed() throws {
         let directory = try TemporaryDirectory()
@@ -63,7 +63,7 @@ import Testing
         let watch = try #require(PageFaultWatch(thread: thread))
         let before = try #require(ThreadFiles(thread: thread)?.read())
         var sum = 0
-        // More faults than there is room for records: the last that were written down count.
+        // More faults than the ring has room for: the newest records count.
         for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
         let after = try #require(ThreadFiles(thread: thread)?.read())
         #expect(sum == 7 * size / 4096)
@@ -72,6 +72,6 @@ import Testing
     }
 }
 
-/// Whether the kernel tells this process of its own page faults.
+/// Whether the kernel reports this process's page faults to it.
 private let mayWatchFaults =
     readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }.flatMap(PageFaultWatch.init) != nil

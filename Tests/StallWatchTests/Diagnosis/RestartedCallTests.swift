@@ -37,7 +37,7 @@ import Testing
         }
     #endif
 
-    /// A thread that was just let go is not in its wait yet: then its stack tells.
+    /// A thread that was just resumed is not in its wait yet, so only its stack shows the call.
     @Test(
         arguments: [
             (["clock_nanosleep", "nanosleep", nil], "clock_nanosleep"), ([nil, "poll"], "poll"),

@@ -4,7 +4,7 @@ import Testing
 @testable import StallWatch
 
 @Suite struct ThreadReadingTests {
-    /// A thread that another monitor's capture has stopped outside of a call waits for no page.
+    /// A thread that another monitor's capture has stopped outside of a call does not wait for a page.
     @Test func theWaitChannelConfirmsAPageFault() {
         #expect(ThreadActivity.faulting.confirmed(by: "folio_wait_bit_common") == .faulting)
         #expect(ThreadActivity.faulting.confirmed(by: "ptrace_stop") == .running)
@@ -39,7 +39,7 @@ import Testing
         #expect(stat?.majorFaults == 13)
         #expect(stat?.userTicks == 15)
         #expect(stat?.systemTicks == 16)
-        #expect(stat?.processor == nil, "a kernel that tells less")
+        #expect(stat?.processor == nil, "an older kernel has fewer fields")
     }
 
     @Test func theProcessorIsTheThirtyNinthField() {
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func aLiveThreadHasReadings() throws {
-        // The main thread of the process, which lives as long as this test runs.
+        // The main thread lives as long as this test runs.
         let thread = try #require(ThreadIdentity.all().first)
         let files = try #require(ThreadFiles(thread: thread))
         let first = try #require(files.read())
@@ -96,7 +96,7 @@ import Testing
 
 @Suite struct SystemCallTests {
     @Test func bothTablesNameTheirCalls() {
-        // The numbers of man syscall(2)'s headers.
+        // The numbers of the headers that syscall(2) names.
         #expect(SystemCallNames.x86_64.name(202) == "futex")
         #expect(SystemCallNames.x86_64.name(74) == "fsync")
         #expect(SystemCallNames.x86_64.name(424) == "pidfd_send_signal")

@@ -29,7 +29,7 @@ import Testing
         for name in ["a", "b", "c"] { #expect(policy.judge(name, at: 10 * second) == .report(repeats: 0)) }
         #expect(policy.judge("d", at: 20 * second) == .suppressed(.rateLimit))
         #expect(policy.judge("d", at: 70 * second - 1) == .suppressed(.rateLimit))
-        #expect(policy.judge("d", at: 70 * second) == .report(repeats: 2), "made up for, with what was held back")
+        #expect(policy.judge("d", at: 70 * second) == .report(repeats: 2), "the suppressed report is due again")
     }
 
     @Test func everyStallIsInAReportOrStillCounted() {
@@ -46,9 +46,9 @@ import Testing
     @Test func theLeastRecentFingerprintIsForgotten() {
         var policy = RepeatPolicy(reportsPerMinute: 10_000)
         for number in 0...RepeatPolicy.maximumFingerprints { _ = policy.judge("f\(number)", at: UInt64(number)) }
-        #expect(policy.judge("f1", at: 5_000) == .report(repeats: 0), "still known: its second")
+        #expect(policy.judge("f1", at: 5_000) == .report(repeats: 0), "still known: occurrence 2")
         #expect(policy.judge("f1", at: 5_001) == .suppressed(.repeated))
-        #expect(policy.judge("f0", at: 6_000) == .report(repeats: 0), "as if it were the first")
+        #expect(policy.judge("f0", at: 6_000) == .report(repeats: 0), "forgotten, so occurrence 1 again")
     }
 
     @Test func delaysAfterFailuresGrow() {

@@ -35,10 +35,10 @@ import Testing
         )
     }
 
-    /// Blocked on a mutex in NoteStore.save(_:), which a timer called.
+    /// A thread blocked on a mutex in NoteStore.save(_:), called by a timer.
     private let locked: [UInt64] = [0x40010, 0x10100, 0x60020, 0x10300]
 
-    // MARK: The facts
+    // MARK: Values of the record
 
     @Test func aReportHasTheRecordsValues() {
         let report = builder.report(of: .stub(id: "one", state: .ongoing))
@@ -148,7 +148,7 @@ import Testing
         #expect(report.culprit == nil)
     }
 
-    // MARK: What is to blame
+    // MARK: The culprit
 
     @Test func theCulpritIsTheInnermostFunctionOfTheApp() {
         let report = builder.report(of: .stub(samples: [sample(locked)]))

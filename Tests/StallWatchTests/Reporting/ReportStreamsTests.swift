@@ -4,7 +4,7 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// A stream that does not end is given up with the test.
+/// The time limit fails a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct ReportStreamsTests {
     private let streams = ReportStreams()
     private let report: StallReport

@@ -9,9 +9,9 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// The reporter's work runs on the test's own thread: what is submitted before it runs waits in the mailbox.
+/// Runs the reporter on the test's own thread; records submitted before that wait in the mailbox.
 ///
-/// A stream that does not end is given up with the test.
+/// The time limit fails a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct ReporterTests {
     private let handler = InMemoryLogHandler()
 
@@ -86,7 +86,7 @@ import Testing
         #expect(lines.isEmpty)
     }
 
-    /// The names of the first stall of a process may take longer than the second one lasts.
+    /// Symbolicating a process's first stall may take longer than its second stall lasts.
     @Test func aStallIsOnDiskBeforeAnEarlierOneIsNamed() throws {
         let scratch = try TemporaryDirectory()
         let second = Mutex<StallRecord?>(.fixture(function: 9, state: .ongoing))
@@ -96,7 +96,7 @@ import Testing
         settings.builder = {
             .stub(
                 CalledSymbols {
-                    // The second one begins while the first frame is looked up.
+                    // The second stall begins during the lookup of the first frame.
                     if let record = second.withLock({ $0.take() }) { return submit.withLock { $0?(record) } ?? () }
                     guard seen.withLock({ $0.isEmpty }) else { return }
                     _ = eventually { (try? scratch.reports().count) == 2 }
@@ -144,12 +144,12 @@ import Testing
         for record in records { reporter.submit(record) }
         try run(reporter)
         #expect(reporter.counts.current.reportsLost == 10)
-        #expect(reporter.counts.current.stalls == records.count, "also those that are lost")
+        #expect(reporter.counts.current.stalls == records.count, "lost reports are counted, too")
         #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
         #expect(await reports(stream).last?.id == records.last?.id)
     }
 
-    /// A stall that lasts would be lost for good; of one that is over, the earlier state may be on disk.
+    /// A dropped ongoing stall would be lost entirely; a finished one may have an earlier state on disk.
     @Test func aFullMailboxKeepsOngoingStalls() async throws {
         let reporter = try reporter()
         let lasting = StallRecord.fixture(function: 999, state: .ongoing)
@@ -168,14 +168,14 @@ import Testing
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/reports"
         let reporter = try reporter([.directory(path), log])
-        // A file in the directory's place: nothing can be written there any more.
+        // A file replaces the directory, so that every write fails.
         try FileManager.default.removeItem(atPath: path)
         try AtomicFile.write([], to: path)
         let stream = reporter.streams.stream()
         for function in 0..<3 { reporter.submit(.fixture(function: function)) }
         try run(reporter)
         let statistics = reporter.counts.current
-        #expect(statistics.failedWrites == 2, "the first, and the last chance at the end")
+        #expect(statistics.failedWrites == 2, "the first attempt and the last one at the end")
         #expect(statistics.lastWriteError?.code == .unwritableReports)
         #expect(statistics.stalls == 3)
         #expect(statistics.reportsLost == 3)

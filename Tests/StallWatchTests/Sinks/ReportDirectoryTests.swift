@@ -26,7 +26,7 @@ import Testing
         return error
     }
 
-    // MARK: Making it
+    // MARK: Creating
 
     @Test func missingDirectoriesAreMadeForTheirOwnerOnly() throws {
         let path = temporary.path + "/a/b/c"
@@ -39,7 +39,7 @@ import Testing
         try #require(chmod(temporary.path, 0o755) == 0)
         _ = try ReportDirectory(path: temporary.path + suffix)
         #expect(try mode(of: temporary.path) == 0o755)
-        #expect(temporary.names.isEmpty, "nothing is left of the check")
+        #expect(temporary.names.isEmpty, "the check leaves no file")
     }
 
     @Test func aSlashAtTheEndOfANewDirectoryIsFine() throws {
@@ -58,7 +58,7 @@ import Testing
         #expect(expectUnwritable("")?.message.contains("empty") == true)
     }
 
-    /// A directory in which not even root can make a file (proc(5)).
+    /// Not even root can create a file in /proc (proc(5)).
     @Test func anUnwritableDirectoryIsRefusedWithTheSystemsReason() throws {
         let error = try #require(expectUnwritable("/proc/self/fdinfo"))
         #expect(error.message.contains("/proc/self/fdinfo"))
@@ -96,7 +96,7 @@ import Testing
         var report = try StallReport.literal()
         report.state = .ongoing
         let file = try directory.write(report)
-        // Whoever has opened the old file goes on reading it whole.
+        // A reader that has opened the old file still reads all of it.
         let descriptor = open(file, O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }
         report.state = .ended

@@ -44,7 +44,7 @@ import Testing
         #expect(directory.recover().isEmpty, "once")
     }
 
-    /// A pid is used again: only with the start time and the boot is it the same process.
+    /// Pids are reused: only pid, start time and boot together identify a process.
     @Test func aLiveProcessMatchesPidStartTimeAndBoot() throws {
         let living = report(of: try parent)
         var otherBoot = try parent

@@ -10,18 +10,18 @@ import Testing
 @testable import StallSymbols
 @testable import StallWatch
 
-/// What one sink does harms neither the monitor nor another sink.
+/// A faulty sink harms neither the monitor nor another sink.
 @Suite struct SinkTests {
     private struct Refused: Error {}
 
-    /// Counts and keeps what a closure gets.
+    /// Collects the reports that a closure receives.
     private final class Box: Sendable {
         private let values = Mutex<[StallReport]>([])
         var reports: [StallReport] { values.withLock { $0 } }
         func add(_ report: StallReport) { values.withLock { $0.append(report) } }
     }
 
-    /// Without a limit that would hold reports back.
+    /// Settings with a rate limit that suppresses no report.
     private var settings: Reporter.Settings {
         var settings = Reporter.Settings.fixture()
         settings.reportsPerMinute = 10_000
@@ -88,7 +88,7 @@ import Testing
             }
             #expect(eventually { box.reports.count == 60 })
         }
-        // One report is with the sink, and of the others a queue's length waits.
+        // One report is in the sink, and the queue is full of others.
         #expect(statistics.reportsLost == 0)
         #expect(try scratch.reports().count == 60)
         #expect(monotonicNow() - begun < 15 * SinkSet.otherPatience)
@@ -109,7 +109,8 @@ import Testing
             for batch in 0..<10 {
                 for index in 1...10 { reporter.submit(.fixture(function: 1, loop: "\(batch)-\(index)")) }
             }
-            // All of one fingerprint: 1st, 2nd, 4th … 64th, so none is lost; they are held back.
+            // All have one fingerprint, so only occurrences 1, 2, 4, … 64 are delivered. The rest are suppressed, not
+            // lost.
             #expect(eventually { reporter.counts.current.suppressed[.repeated] == 93 })
             gate.post()
         }
@@ -181,7 +182,7 @@ import Testing
             defer { gate.post() }
             let record = StallRecord.fixture(function: 1, state: .ongoing)
             reporter.submit(record)
-            // The file has another name while it is written, so that its report is what to wait for.
+            // While it is written, the file has another name: wait for the report, not for any file.
             #expect(eventually { (try? scratch.reports().count) == 1 })
             let unnamed = try #require(try scratch.reports().first)
             #expect(unnamed.state == .ongoing)
@@ -223,7 +224,7 @@ import Testing
         #expect(counts == [1, each, each, nil])
     }
 
-    /// A process that died in the middle of a line spoils that line and no other.
+    /// A process that died while writing a line damages no other line.
     @Test func anUnfinishedLineGetsANewline() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/stalls.ndjson"
