@@ -4,7 +4,7 @@ import Testing
 
 @testable import StallReports
 
-/// The examples build as packages of their own, and do what they say.
+/// The examples build as separate packages and work as documented.
 @Suite(.serialized) struct ExampleTests {
     private static let examples = Repository.root.appendingPathComponent("Examples")
 

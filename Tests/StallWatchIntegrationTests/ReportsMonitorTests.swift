@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A whole monitor around a loop whose turns the test makes.
+/// A complete monitor on a loop whose turns the test controls.
 @Suite(.serialized) struct ReportsMonitorTests {
     private let scratch: TemporaryDirectory
     private let loop = ProbedLoop()
@@ -48,12 +48,12 @@ import Testing
         #expect(began.all.map(\.id) == ended.all.map(\.id))
         #expect(began.all.map(\.state) == [.ongoing, .ongoing, .ongoing])
         #expect(ended.all.map(\.state) == [.ended, .ended, .ended])
-        #expect(try scratch.reports().map(\.state) == [.ended, .ended], "the third is a repeat")
+        #expect(try scratch.reports().map(\.state) == [.ended, .ended], "the third stall repeats an earlier one")
         #expect(monitor.statistics.stalls == 3)
         #expect(monitor.statistics.suppressed[.repeated] == 1)
     }
 
-    /// The thread answers neither ptrace nor a signal, so that its stack can only be read.
+    /// The thread responds neither to ptrace nor to a signal, so its stack can only be read.
     @Test func aStallInUninterruptibleSleepIsReported() throws {
         let monitor = try monitor()
         try monitor.start()
@@ -78,7 +78,7 @@ import Testing
         let escalated = Collected<StallReport>()
         let monitor = try monitor { configuration in
             configuration.escalation = .call(after: 4, escalated.add)
-            // The look-up of names, 200 ms for a first report, would hold up the call, which has the latest state then.
+            // Symbolication takes 200 ms for a first report and would delay the call, which then has the latest state.
             configuration.symbolication.detail = .none
         }
         try monitor.start()
@@ -109,7 +109,7 @@ import Testing
         let begun = monotonicNanoseconds()
         loop.turn { usleep(80_000) }
         #expect(eventually { stopped.load(ordering: .acquiring) })
-        #expect(monotonicNanoseconds() - begun < 1_000_000_000, "nobody waited for the sink that waits")
+        #expect(monotonicNanoseconds() - begun < 1_000_000_000, "stop() did not wait for the sink that called it")
         #expect(other.all.count == 1)
         #expect(try scratch.reports().map(\.state) == [.ended])
         box.withLock { $0 = nil }
