@@ -70,11 +70,11 @@ test: ## Build and run all tests
 #   pending signal of each number, and replaces vfork(2) by fork(2).
 SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
-# - Under AddressSanitizer aCapturedThreadNeverNotices and aThreadInUninterruptibleSleep...: it aligns frames, so the engine
+# - Under AddressSanitizer aCaptureInterruptsNoWait and aThreadInUninterruptibleSleep...: it aligns frames, so the engine
 #   cannot compute the frame pointer, and the read stack of a thread that may not be stopped is incomplete. And
 #   damagedFiles...: it keeps freed memory, so a bound on memory means nothing.
 NOT_UNDER_thread := ThreadStateTests|withoutPtraceTheSignalTakesOver|everySignalArrives|noFolderCrashesTheTool
-NOT_UNDER_address := aCapturedThreadNeverNotices|aThreadInUninterruptibleSleep|damagedFilesAreErrors
+NOT_UNDER_address := aCaptureInterruptsNoWait|aThreadInUninterruptibleSleep|damagedFilesAreErrors
 # Memory that libraries keep until the end, such as the argument parser's tables, is not a leak. MonitorLifeTests find leaks.
 export ASAN_OPTIONS := detect_leaks=0
 # One test is about a child of fork(2) that starts threads.

@@ -7,16 +7,16 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// The callers of an async function that stalls: all there, right, and in the right order.
+/// The callers of a stalled async function: complete, correct and in the right order.
 @Suite("Async callers", .serialized, .enabled(if: SymbolicationToolchain.isComplete))
 struct AsyncCallerTests {
     #if arch(x86_64) || arch(arm64)
-        @Test("callers of a thread on CPU, which is stopped", arguments: AsyncScenario.all, AsyncBuild.allCases)
+        @Test("callers of a running thread, captured by ptrace", arguments: AsyncScenario.all, AsyncBuild.allCases)
         func running(_ scenario: AsyncScenario, _ build: AsyncBuild) async throws {
             try expectCallers(of: scenario, build, by: .ptrace)
         }
 
-        @Test("callers of a blocked thread, which is only read", arguments: AsyncScenario.all, AsyncBuild.allCases)
+        @Test("callers of a blocked thread, captured by read", arguments: AsyncScenario.all, AsyncBuild.allCases)
         func blocked(_ scenario: AsyncScenario, _ build: AsyncBuild) async throws {
             try expectCallers(of: scenario, build, by: .read)
         }
@@ -55,24 +55,24 @@ struct AsyncCallerTests {
         let found = functions.filter { !RuntimeFrame.contains(function: $0, symbol: nil) }
         #expect(found.count > callers.count, "\(functions)")
         #expect(zip(callers, found).allSatisfy { $1.contains($0) }, "\(functions)")
-        // Behind them come the scenario's own closures, and last what ends the task.
+        // Then follow the scenario's own closures, and last the function that ends the task.
         #expect(found.dropFirst(callers.count).dropLast().allSatisfy { $0.contains("closure #") }, "\(functions)")
         #expect(stack.frames.count { $0.kind == .taskStart } == 1, "\(functions)")
         let kinds = stack.frames.map(\.kind)
         let first = try #require(kinds.firstIndex { $0 != .code })
         let last = try #require(kinds.firstIndex(of: .taskStart))
         #expect(kinds[first..<last].allSatisfy { $0 == .asyncCaller })
-        // The thread's own frames go on behind the chain, with what runs its jobs.
+        // After the chain follow the thread's own frames, which run its jobs.
         #expect(kinds[(last + 1)...].allSatisfy { $0 == .code } && last + 1 < kinds.count)
     }
 
-    /// Captures the thread that stalls, and lets it go on.
+    /// Captures the stalled thread and resumes it.
     private static func captureStalled(by method: CapturedStack.Method) throws -> Captured {
         let result = Result {
             let engine = try CUnwindEngine()
             let thread = try #require(StallGate.shared.waitForThread())
             if method == .read {
-                // It says that it is there before it waits.
+                // The thread reports itself before it waits.
                 #expect(eventually { (try? engine.status(of: thread))?.state == .blocked })
             }
             let images = engine.images()
@@ -82,7 +82,7 @@ struct AsyncCallerTests {
         return try result.get()
     }
 
-    /// The pool's threads are the scenario's.
+    /// Runs `body` on its own thread, because the scenario uses the pool's threads.
     private static func onAThreadOfItsOwn(_ body: @escaping @Sendable () throws -> Captured) throws -> Captured {
         let results = Collected<Result<Captured, any Error>>()
         try WorkerThread(name: "async-capture") { results.add(Result(catching: body)) }.join()

@@ -8,15 +8,14 @@ import Testing
 @testable import LinuxSupport
 @testable import StallWatch
 
-/// Stalls in async code (Tests/Support/AsyncScenarios), each below a chain of callers that is known.
+/// A stall in async code (Tests/Support/AsyncScenarios) with a known chain of callers.
 struct AsyncScenario: Sendable, CustomTestStringConvertible {
-    /// What the library knows it by.
+    /// The scenario's name in the library.
     var name: String
-    /// The async callers by what their names contain, nearest first, up to the closure that the scenario is, and without
-    /// the compiler's thunks.
+    /// Parts of the async callers' names, nearest first, up to the scenario's closure and without the compiler's
+    /// thunks.
     private let callers: [String]
-    /// The same where the optimizer has put a function into its caller, so that it is inlined in its frame and has none of
-    /// its own.
+    /// The callers in optimized builds, where a function inlined into its caller has no frame.
     private let optimized: [String]
 
     init(_ name: String, _ callers: [String], optimized: [String]? = nil) {
@@ -25,7 +24,7 @@ struct AsyncScenario: Sendable, CustomTestStringConvertible {
         self.optimized = optimized ?? callers
     }
 
-    /// The callers that a capture of that build has to have.
+    /// Returns the callers that a capture of that build must have.
     func callers(in build: AsyncBuild) -> [String] {
         switch build {
         case .debug, .debugStripped: callers
@@ -69,14 +68,14 @@ struct AsyncScenario: Sendable, CustomTestStringConvertible {
     ]
 }
 
-/// How the scenarios are compiled.
+/// The ways in which the scenarios are compiled.
 enum AsyncBuild: String, CaseIterable, Sendable {
     case debug
     case debugStripped
     case release
     case releaseStripped
 
-    /// With its symbols, compiled once.
+    /// The library with symbols, compiled once per build.
     private static let whole = Dictionary(
         uniqueKeysWithValues: [debug, release].map { build in (build, Result { try build.compile() }) }
     )
@@ -84,7 +83,7 @@ enum AsyncBuild: String, CaseIterable, Sendable {
         uniqueKeysWithValues: allCases.map { build in (build, Result { try build.load() }) }
     )
 
-    /// The library, loaded once.
+    /// Returns the library, loaded once.
     func library() throws -> AsyncLibrary { try #require(Self.libraries[self]).get() }
 
     private var path: String { "\(SymbolicationToolchain.scratch)/async-\(rawValue).so" }
@@ -96,7 +95,7 @@ enum AsyncBuild: String, CaseIterable, Sendable {
             [
                 self == .debug ? "-Onone" : "-O", "-g", "-swift-version", "6", "-parse-as-library", "-emit-library",
                 "-module-name", "Scenarios", source, "-o", path, "-Xlinker", "--build-id",
-                // As the package manager builds on Linux: async frames are found by their frame pointers.
+                // Like the package manager on Linux: async frames are found by their frame pointers.
                 "-Xcc", "-fno-omit-frame-pointer",
             ]
         )
@@ -118,9 +117,9 @@ struct AsyncLibrary: Sendable {
             UnsafePointer<CChar>, @convention(c) () -> Void, @convention(c) () -> Void
         ) -> Bool
 
-    /// What was loaded.
+    /// The path of the loaded library.
     let path: String
-    /// The same with its symbols.
+    /// The path of the library with symbols.
     let symbols: String
     private let start: Start
 
@@ -129,11 +128,11 @@ struct AsyncLibrary: Sendable {
         self.symbols = symbols
         let handle = try #require(dlopen(path, RTLD_NOW | RTLD_LOCAL), "\(String(cString: dlerror()))")
         let function = try #require(dlsym(handle, "start_async_scenario"))
-        // What async_scenarios.swift declares under that name.
+        // The type matches the declaration of that name in async_scenarios.swift.
         start = unsafeBitCast(function, to: Start.self)
     }
 
-    /// Starts a scenario, which stalls on CPU or in a system call.
+    /// Starts a scenario that stalls on CPU or in a system call.
     func start(_ scenario: AsyncScenario, blocked: Bool) -> Bool {
         start(
             scenario.name, blocked ? { StallGate.shared.block() } : { StallGate.shared.spin() },
@@ -142,7 +141,7 @@ struct AsyncLibrary: Sendable {
     }
 }
 
-/// Where the stalling thread says that it is there, and where it is told to go on.
+/// The point at which a stalling thread reports itself and waits to be resumed.
 final class StallGate: Sendable {
     private let thread = Atomic<Int32>(0)
     private let isOpen = Atomic<Bool>(false)
@@ -151,32 +150,32 @@ final class StallGate: Sendable {
 
     static let shared = StallGate()
 
-    /// Keeps the calling thread on CPU until ``open()``; 20 s at most.
+    /// Keeps the calling thread on CPU until ``open()``, for at most 20 s.
     func spin() {
         let end = monotonicNow() + 20_000_000_000
         thread.store(clinux_gettid(), ordering: .releasing)
         while !isOpen.load(ordering: .acquiring), monotonicNow() < end {}
     }
 
-    /// Keeps the calling thread in a system call until ``open()``; 20 s at most.
+    /// Keeps the calling thread in a system call until ``open()``, for at most 20 s.
     func block() {
         let end = monotonicNow() + 20_000_000_000
         thread.store(clinux_gettid(), ordering: .releasing)
-        // It may return early without a post, which is no harm: it is the thread's next wait that is looked at then.
+        // The wait may return early without a post; the test then captures the thread's next wait.
         while !isOpen.load(ordering: .acquiring), monotonicNow() < end { opened.wait(until: end) }
     }
 
-    /// The scenario is over.
+    /// Marks the scenario as finished.
     func finish() { hasFinished.store(true, ordering: .releasing) }
 
-    /// The thread that stalls, waited for up to 2 minutes (other tests may keep the pool busy); `nil` if none came.
+    /// Waits up to 2 minutes for the stalling thread (other tests may keep the pool busy); `nil` if it does not appear.
     func waitForThread() -> Int32? {
         wait { thread.load(ordering: .acquiring) != 0 } ? thread.load(ordering: .relaxed) : nil
     }
 
-    /// Lets the stalling thread go on and waits for the scenario's end, 2 minutes at most.
+    /// Resumes the stalling thread and waits for the scenario's end, for at most 2 minutes.
     ///
-    /// Afterwards the next one may stall.
+    /// Afterwards the gate is ready for the next scenario.
     func open() -> Bool {
         isOpen.store(true, ordering: .releasing)
         opened.post()

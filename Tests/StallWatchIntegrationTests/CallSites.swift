@@ -4,9 +4,9 @@ import Testing
 
 @testable import StallSymbols
 
-/// The return addresses, less one, of direct calls in an executable: what a stack's frames are looked up by.
+/// The lookup addresses (return address minus one) of direct calls in an executable.
 enum CallSites {
-    /// All of them, in order: `E8` with an offset that leads to a function's first byte.
+    /// Returns all call sites, ascending: `E8` with an offset that leads to a function's first byte.
     static func all(in path: String) throws -> [UInt64] {
         let file = try ELFFile(path: path)
         let header = try file.header()

@@ -3,25 +3,25 @@ import StallReports
 import TestSupport
 import Testing
 
-/// A deadlock never ends, so its report must be there and whole before somebody ends the process.
+/// A deadlock never ends, so its report must be complete on disk before the process is killed.
 @Suite(.serialized) struct DeadlockReportTests {
     private static let threshold = 100
 
-    @Test func itIsOnDiskWithinASecondWithEveryThreadsStack() throws {
+    @Test func aDeadlockIsOnDiskWithinASecondWithAllStacks() throws {
         let directory = try TemporaryDirectory()
         let host = try TestHost(["deadlock", directory.path, "\(Self.threshold)"])
         let isReported = eventually { (try? directory.reports())?.contains(where: \.isWholeDeadlock) ?? false }
         let seen = monotonicNanoseconds()
-        // Names follow as soon as they are known.
+        // The second stage adds the names later.
         let isNamed = eventually { (try? directory.reports())?.contains { !bystander(of: $0).isEmpty } ?? false }
         kill(host.pid, SIGKILL)
         let lines = host.finish()
         try #require(isReported && isNamed)
-        #expect(lines.count == 1, "it did not come back: \(lines)")
+        #expect(lines.count == 1, "the deadlock ended: \(lines)")
         let began = try #require(lines.first.flatMap { UInt64($0.dropFirst(2)) })
         #expect(seen - began < UInt64(Self.threshold + 1_000) * 1_000_000, "\((seen - began) / 1_000_000) ms")
 
-        // What the process leaves behind, and perhaps a file that it was killed over: the next start takes that away.
+        // The process may leave a temporary file if it is killed while writing; the next start removes it.
         #expect(directory.reportNames.count == 1)
         let report = try #require(try directory.reports().first)
         #expect(report.state == .ongoing)
@@ -55,7 +55,7 @@ import Testing
 }
 
 extension StallReport {
-    /// Whether it says that there is a deadlock, and has the stack of every thread.
+    /// Returns whether the report shows a deadlock and has the stacks of all threads.
     fileprivate var isWholeDeadlock: Bool {
         guard cause?.kind == .deadlock, let otherThreads, !otherThreads.isEmpty else { return false }
         return samples.contains { $0.stack != nil }

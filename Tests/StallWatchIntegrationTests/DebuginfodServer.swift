@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Debian's debuginfod on the loopback address, with the files of one directory.
+/// Debian's debuginfod on the loopback address, serving the files of one directory.
 final class DebuginfodServer {
     private let process: Process
     private let port: UInt16
@@ -18,7 +18,7 @@ final class DebuginfodServer {
                 "--scan-file-dir", "--database=:memory:", "--port=\(port)", "--rescan-time=0", "--groom-time=0",
                 "--concurrency=1", files,
             ],
-            // It cannot be told where to listen before elfutils 0.190.
+            // Before elfutils 0.190, debuginfod has no option for the address to listen on.
             environment: ["LD_PRELOAD": try Preload.loopback.make(in: directory), "TMPDIR": directory.path("")]
         ).process()
         process.standardOutput = FileHandle.nullDevice
@@ -26,7 +26,7 @@ final class DebuginfodServer {
         try process.run(atMost: Process.timeout)
     }
 
-    /// Waits, 30 seconds at most, until it has found the debug file of that build ID.
+    /// Waits up to 30 seconds until the server has found the debug file of that build ID.
     func waits(for buildID: String) throws -> Bool {
         for _ in 0..<300 {
             if let socket = try? LoopbackSocket(connectedTo: port),
@@ -39,14 +39,14 @@ final class DebuginfodServer {
         return false
     }
 
-    /// Lets it end, and waits for that.
+    /// Ends the server and waits for its end.
     func end() {
         process.kill()
         process.waitUntilExit()
     }
 }
 
-/// Takes connections, and never says anything.
+/// A server that accepts connections and never answers.
 final class SilentServer {
     private let socket: LoopbackSocket
 
@@ -57,26 +57,26 @@ final class SilentServer {
         guard listen(socket.descriptor, 16) == 0 else { throw Command.Failure(description: "listen: \(errno)") }
     }
 
-    /// Whether anybody has connected.
+    /// Whether a client has connected.
     var wasAsked: Bool {
         var poll = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
         return Glibc.poll(&poll, 1, 0) == 1
     }
 }
 
-/// A TCP socket on the loopback address, which is closed with this object.
+/// A TCP socket on the loopback address; closed when this object is released.
 private final class LoopbackSocket {
     let descriptor: Int32
     let port: UInt16
 
-    /// A socket at a port that nobody had.
+    /// Creates a listening socket at a free port.
     init() throws { (descriptor, port) = try Self.make(0, Glibc.bind) }
 
     init(connectedTo port: UInt16) throws { (descriptor, self.port) = try Self.make(port, Glibc.connect) }
 
     deinit { close(descriptor) }
 
-    /// What is answered, or as much of it as comes in the first piece and 5 seconds.
+    /// Sends a request and returns the first piece of the answer that arrives within 5 seconds.
     func answer(to request: String) -> String {
         var limit = timeval(tv_sec: 5, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -97,7 +97,7 @@ private final class LoopbackSocket {
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let status = withUnsafeMutablePointer(to: &address) { pointer in
-            // A sockaddr_in is a sockaddr (ip(7)).
+            // A sockaddr_in may be passed as a sockaddr (ip(7)).
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 let status = use(descriptor, address, length)
                 return status == 0 ? getsockname(descriptor, address, &length) : status
@@ -108,7 +108,7 @@ private final class LoopbackSocket {
             close(descriptor)
             throw Command.Failure(description: "a loopback socket: \(String(cString: strerror(reason)))")
         }
-        // Of a socket that connects, its own port is of no use.
+        // The own port of a connecting socket is not needed.
         return (descriptor, port == 0 ? UInt16(bigEndian: address.sin_port) : port)
     }
 }

@@ -8,11 +8,11 @@ import Testing
 
 @testable import stallwatch_demo
 
-/// What the watchdog does, and does not do, in a process of its own.
+/// The watchdog's wake-ups and suppressed stalls, in a separate process.
 @Suite(.serialized) struct DetectionTests {
     static let threshold = Duration.milliseconds(250)
 
-    /// How often the watchdog of a program of that shape wakes up in `duration`, once the program has settled.
+    /// Returns the number of the watchdog's wake-ups in `duration`, once a program of that shape has settled.
     private func wakeUps(_ shape: HostShape, in duration: Duration) async throws -> Int {
         try await withDirectory { directory in
             let child = try DemoProgram.start(shape, threshold: Self.threshold, directory: directory)
@@ -20,22 +20,22 @@ import Testing
             let before = child.wakeUps(ofThread: "stallwatch-dog")
             try await Task.sleep(for: duration)
             let after = child.wakeUps(ofThread: "stallwatch-dog")
-            // The child is gone before an expectation is not met.
+            // End the child before an expectation can fail.
             let result = try #require(try await child.result())
             #expect(result.files.isEmpty)
             return try #require(after) - #require(before)
         }
     }
 
-    @Test func whileFiftyLoopsWaitTheWatchdogNeverWakesUp() async throws {
+    @Test func theWatchdogSleepsWhileFiftyLoopsWait() async throws {
         let stolen = CPUSteal()
         let wakeUps = try await wakeUps(.waiting, in: .seconds(30))
-        // Without the CPUs the program settles late.
+        // With CPU steal the program settles late.
         stolen.excuses { #expect(wakeUps == 0) }
     }
 
-    /// Once, and for the age of the oldest turn that a look finds (a millisecond, here) a little earlier.
-    @Test func whileLoopsTurnTheWatchdogWakesUpOnceAThreshold() async throws {
+    /// The watchdog wakes up once per threshold, earlier by the age of the oldest turn at a poll (here a millisecond).
+    @Test func turningLoopsWakeTheWatchdogOncePerThreshold() async throws {
         let wakeUps = try await wakeUps(.turning, in: .seconds(10))
         print("50 turning loops: \(wakeUps) wake-ups in 40 thresholds")
         #expect(wakeUps > 0)
@@ -51,7 +51,7 @@ import Testing
             for _ in 0..<stops {
                 try await Task.sleep(for: .milliseconds(Int.random(in: 100...900)))
                 kill(child.id, SIGSTOP)
-                // For many thresholds: without the guard, each would be a stall.
+                // The stop lasts many thresholds: without the guard, each one would be reported as a stall.
                 try await Task.sleep(for: .seconds(3))
                 kill(child.id, SIGCONT)
             }
@@ -60,20 +60,20 @@ import Testing
             #expect(result.files.isEmpty)
             let counted = result.suppressed[.processStopped]
             #expect(counted >= stops)
-            // A host that takes all CPUs away stops the process, too.
+            // CPU steal on all CPUs stops the process, too.
             stolen.excuses { #expect(counted == stops) }
         }
     }
 
-    /// The rest of the program, and the watchdog in it, runs on meanwhile.
-    @Test func aThreadThatADebuggerHoldsIsCountedAndNotReported() throws {
+    /// The debugger stops one thread; the rest of the program, including the watchdog, continues.
+    @Test func aThreadStoppedByADebuggerIsNotReported() throws {
         let directory = try TemporaryDirectory()
         let host = try TestHost(["stalls", directory.path, "2000", "1", "2500", "2500"])
         #expect(host.firstLine().hasPrefix("B "))
         // A thread that is held before it sleeps has its whole sleep left afterwards, and that is a stall.
         let isAsleep = eventually { readSmallFile("/proc/\(host.pid)/wchan").map { $0.contains("nanosleep") } ?? false }
         try #require(isAsleep)
-        // From before the threshold on. The rest of the turn is too short for a stall, by 1.5 s.
+        // Hold the thread from before the threshold on. The rest of the turn is 1.5 s too short for a stall.
         #expect(cunwind_test_hold(host.pid, 2400))
         let lines = host.finish()
         #expect(lines.suffix(2) == ["D 1", "S 0"])

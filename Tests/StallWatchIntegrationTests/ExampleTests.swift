@@ -4,7 +4,7 @@ import Testing
 
 @testable import StallReports
 
-/// The examples build as packages of their own, and do what they say.
+/// The examples build as separate packages and work as documented.
 @Suite(.serialized) struct ExampleTests {
     private static let examples = Repository.root.appendingPathComponent("Examples")
 
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(.enabled(if: hasGLib, "the headers of GLib are not installed"))
-    func theStallOfAGLibLoopInCIsReported() throws {
+    func aStallOfAGLibLoopInCIsReported() throws {
         let package = Self.examples.appendingPathComponent("glib-loop").path
         let swift = try #require(Command.find("swift"))
         let build = ["build", "--package-path", package, "--product", "glib-loop"]

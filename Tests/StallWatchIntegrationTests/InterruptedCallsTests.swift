@@ -7,19 +7,18 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// A thread that blocks in a call again and again never notices that it is captured: no EINTR, no early return, and a
-/// whole stack every time.
+/// A capture has no effect on blocking calls: no EINTR, no early return, and a complete stack every time.
 ///
-/// The same calls under a plain signal show that the test can fail.
+/// The same calls under a plain signal prove that the test can fail.
 @Suite(.serialized) struct InterruptedCallsTests {
     static let captures = 200
-    /// How long each call blocks.
+    /// The duration of each blocking call.
     ///
-    /// sleep(3) takes a second whatever is asked for.
+    /// sleep(3) always takes at least a second.
     static let milliseconds: UInt32 = 12
 
     @Test(arguments: 0..<cunwind_test_call_count())
-    func aCapturedThreadNeverNotices(index: Int) throws {
+    func aCaptureInterruptsNoWait(index: Int) throws {
         let stolen = CPUSteal()
         let call = cunwind_test_call_at(index)
         let name = String(cString: call.name)
@@ -38,24 +37,24 @@ import Testing
             methods[stack.method, default: 0] += 1
             if !stack.isComplete { incomplete.append(stack.incompleteReason ?? "?") }
             let isInCall = stack.frames.contains { cunwind_test_call_contains(index, $0.lookupAddress) }
-            // Between two calls the thread runs outside the function; blocked in the call it never is.
+            // Between two calls the thread runs outside the function, but a blocked thread is always in it.
             if stack.threadState != .running, !isInCall { withoutFunction += 1 }
         }
         let result = cunwind_test_blocker_stop(blocker)
         print("\(name): \(result.iterations) calls, \(taken) captures \(methods)")
         #expect(result.interrupted == 0, "\(name): \(result.interrupted) of \(result.iterations) calls gave EINTR")
-        // The kernel's own timeouts count ticks, some of which come late and at once when the host comes back.
+        // The kernel's timeouts count ticks. After CPU steal, several late ticks arrive at once.
         stolen.excuses {
             #expect(result.early == 0, "\(name): \(result.early) of \(result.iterations) calls returned early")
         }
         #expect(result.failed == 0, "\(name): error \(result.error)")
-        // A thread that moves on during each of several looks has no stack to show; that is rare.
+        // A thread that moves on during every attempt to read it has no stack; that is rare.
         #expect(taken >= Self.captures * 9 / 10)
-        #expect(incomplete.isEmpty, "\(name): \(incomplete.count) stacks not whole: \(Set(incomplete))")
-        #expect(withoutFunction == 0, "\(name): \(withoutFunction) stacks without the function that called")
+        #expect(incomplete.isEmpty, "\(name): \(incomplete.count) incomplete stacks: \(Set(incomplete))")
+        #expect(withoutFunction == 0, "\(name): \(withoutFunction) stacks without the calling function")
     }
 
-    @Test func aPlainSignalIsNoticed() throws {
+    @Test func aPlainSignalInterruptsCalls() throws {
         var interrupted: [String] = []
         for index in 0..<cunwind_test_call_count() where cunwind_test_call_at(index).is_timed {
             let blocker = try #require(cunwind_test_blocker_start(index, Self.milliseconds))
@@ -68,7 +67,7 @@ import Testing
                 interrupted.append(String(cString: cunwind_test_call_at(index).name))
             }
         }
-        print("a signal is noticed by: \(interrupted.joined(separator: ", "))")
+        print("interrupted by a signal: \(interrupted.joined(separator: ", "))")
         #expect(interrupted.count >= 8)
     }
 }

@@ -9,17 +9,17 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// What holds for system calls holds for the waits that Swift programs make.
+/// A capture has no effect on the waits of Foundation and Dispatch either.
 ///
-/// Foundation and Dispatch take up a wait again that a signal has ended (40 plain signals to a thread in `Thread.sleep`:
-/// none ended early), so it is not here but in ``InterruptedCallsTests`` that a signal shows. What this is about: that the
-/// stack of such a thread is whole, through libraries whose functions often have no unwind information, and that the
-/// wait gives what it should.
+/// These libraries resume a wait after a signal (measured: none of 40 plain signals to a thread in `Thread.sleep` ended
+/// it early), so ``InterruptedCallsTests`` has the proof that a signal is visible. These tests show that the stack of
+/// such a thread is complete, even through functions without unwind information, and that each wait has the right
+/// result.
 @Suite(.serialized) struct InterruptedSwiftCallsTests {
     static let captures = 200
 
     @Test(arguments: SwiftWait.allCases)
-    func aCapturedThreadNeverNotices(wait: SwiftWait) throws {
+    func aCaptureInterruptsNoWait(wait: SwiftWait) throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let symbolicator = Symbolicator(StallMonitor.Symbolication())
         let waiter = Waiter(wait)
@@ -43,9 +43,9 @@ import Testing
                     )
                 }.map(Demangler.functionName) ?? "?"
             }
-            // The thread's first function, and what it calls for ever: running or blocked, it is in these two.
+            // The thread is always in its first function and in the loop that it calls.
             if !functions.contains(where: { $0.contains("waitAgainAndAgain") }) { withoutFunction.append(functions) }
-            // Between two waits the thread is outside the function; blocked it may be only to start the next process.
+            // Between two waits the thread is outside the function; it may block there only to start the next process.
             if stack.threadState == .blocked, wait.isOneCall,
                 !functions.contains(where: { $0.contains(wait.function) })
             {
@@ -56,10 +56,10 @@ import Testing
         print("\(wait): \(result.rounds) waits, \(taken) captures \(methods)")
         #expect(result.rounds > 20)
         #expect(result.early == 0, "\(wait): \(result.early) of \(result.rounds) waits ended early")
-        #expect(result.failed == 0, "\(wait): \(result.failed) of \(result.rounds) waits went wrong")
-        // A thread that moves on during each of several looks has no stack to show; that is rare.
+        #expect(result.failed == 0, "\(wait): \(result.failed) of \(result.rounds) waits failed")
+        // A thread that moves on during every attempt to read it has no stack; that is rare.
         #expect(taken >= Self.captures * 9 / 10)
-        #expect(incomplete.isEmpty, "\(wait): \(incomplete.count) stacks not whole: \(Set(incomplete))")
+        #expect(incomplete.isEmpty, "\(wait): \(incomplete.count) incomplete stacks: \(Set(incomplete))")
         #expect(withoutFunction.isEmpty, "\(wait): \(withoutFunction.count) such as \(withoutFunction.first ?? [])")
     }
 }
@@ -72,7 +72,7 @@ enum SwiftWait: CaseIterable {
 
     static let milliseconds = 20
 
-    /// Whether the thread blocks nowhere but in the function.
+    /// Whether the thread blocks only in the function.
     var isOneCall: Bool { self != .process }
 
     /// The function of this file that waits.
@@ -84,7 +84,7 @@ enum SwiftWait: CaseIterable {
         }
     }
 
-    /// Waits, and says whether all went well but perhaps for the time.
+    /// Waits, and returns whether the wait succeeded, whatever its duration.
     func callAsFunction() -> Bool {
         switch self {
         case .threadSleep: sleepInFoundation()
@@ -116,13 +116,13 @@ private func waitForAProcess() -> Bool {
     return !process.isRunning && process.terminationReason == .exit && process.terminationStatus == 0
 }
 
-/// A thread that waits in the same way again and again.
+/// A thread that repeats one kind of wait.
 private final class Waiter: Sendable {
     struct Result {
         var rounds = 0
-        /// Waits that ended before their time.
+        /// The number of waits that ended early.
         var early = 0
-        /// Waits that said something else than they should.
+        /// The number of waits with a wrong result.
         var failed = 0
     }
 
@@ -147,7 +147,7 @@ private final class Waiter: Sendable {
         thread = shared.thread.load(ordering: .acquiring)
     }
 
-    /// Ends the thread after the wait that it is in.
+    /// Ends the thread after its current wait.
     func stop() -> Result {
         shared.isStopping.store(true, ordering: .releasing)
         let hasEnded = shared.ended.wait(timeout: .now() + 60) == .success
@@ -156,7 +156,7 @@ private final class Waiter: Sendable {
 
     @inline(never)
     private static func waitAgainAndAgain(_ wait: SwiftWait, _ shared: Shared) {
-        // Not what it inherits: a thread of dispatch, which runs tests, blocks nearly every signal.
+        // Set the signal mask: tests run on Dispatch threads, whose mask blocks nearly every signal.
         var none = sigset_t()
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)

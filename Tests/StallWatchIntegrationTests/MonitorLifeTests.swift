@@ -8,13 +8,13 @@ import Testing
 @testable import StallWatch
 @testable import stallwatch_demo
 
-/// A monitor's whole life on a thread's run loop: nothing is left behind, whatever order things end in.
+/// The life of a monitor on a thread's run loop: it leaves nothing behind, in whatever order monitor and thread end.
 @Suite(.serialized) struct MonitorLifeTests {
     private func monitor(threshold: Duration = .milliseconds(100)) throws -> StallMonitor {
         try StallMonitor(.init(threshold: threshold, reports: .none))
     }
 
-    /// The observers of a run loop, from its description: there is no function for it.
+    /// Returns the number of a run loop's observers, parsed from its description because there is no function for it.
     private func observers(of loop: DrivenLoop) -> Int {
         guard let description = CFCopyDescription(loop.runLoop) else { return 0 }
         var text = [CChar](repeating: 0, count: 1_000_000)
@@ -38,7 +38,7 @@ import Testing
             try monitor.start()
             monitor.stop()
         }
-        // What is opened once and kept is opened now.
+        // The first cycle opens everything that the process keeps open.
         for _ in 0..<10 { try cycle() }
         try await Task.sleep(for: .milliseconds(100))
         let threads = try entries(of: "/proc/self/task")
@@ -53,7 +53,7 @@ import Testing
         await thread.stop()
     }
 
-    @Test func theObserversAreSeenInTheDescription() async throws {
+    @Test func theDescriptionShowsTheObservers() async throws {
         let thread = await LoopThread.start("monitored", LoopThread.runOnce)
         let before = observers(of: thread.driven)
         let monitor = try monitor()
@@ -64,7 +64,7 @@ import Testing
         await thread.stop()
     }
 
-    /// What may be kept alive by mistake.
+    /// Weak references to objects that must not be kept alive.
     private struct Remains {
         weak var thread: LoopThread?
         weak var monitor: StallMonitor?
@@ -77,7 +77,7 @@ import Testing
         let monitor = try monitor()
         try monitor.watch(.runLoop(thread.runLoop, label: "resident"))
         try monitor.start()
-        // A second way in, to what a monitor keeps to itself.
+        // Create a second loop monitor directly, because those of a StallMonitor are private.
         let alarm = WatchdogAlarm()
         let inner = try WatchedLoop.runLoop(thread.runLoop, label: "inner").makeMonitors(
             threshold: 100_000_000, alarm: alarm
@@ -102,7 +102,7 @@ import Testing
 
     @Test(arguments: [true, false]) func aResidentThreadLeavesNothingBehind(stoppingThreadFirst: Bool) async throws {
         let remains = try await live(stoppingThreadFirst: stoppingThreadFirst)
-        // The thread's own last references go when it has ended.
+        // The thread releases its last references when it ends.
         for _ in 0..<100 where remains.thread != nil { try await Task.sleep(for: .milliseconds(10)) }
         #expect(remains.thread == nil)
         #expect(remains.monitor == nil)
@@ -110,7 +110,7 @@ import Testing
         #expect(remains.source == nil)
     }
 
-    @Test func monitorsOfOneLoopGoByTheirOwnThresholds() async throws {
+    @Test func monitorsOfOneLoopUseTheirOwnThresholds() async throws {
         let thread = await LoopThread.start("shared", LoopThread.runOnce)
         let monitors = try [80, 150, 5000].map { try monitor(threshold: .milliseconds($0)) }
         for monitor in monitors {
@@ -123,12 +123,12 @@ import Testing
         #expect(monitors.map(\.statistics.stalls) == [1, 1, 0])
     }
 
-    @Test func aThresholdThatIsChangedHoldsFromThenOn() async throws {
+    @Test func aChangedThresholdTakesEffect() async throws {
         let thread = await LoopThread.start("changing", LoopThread.runOnce)
         let monitor = try monitor(threshold: .seconds(5))
         try monitor.watch(.runLoop(thread.runLoop, label: "changing"))
         try monitor.start()
-        /// A turn of 300 ms that is over: the timer comes back while it still lasts.
+        /// Waits until a turn of 300 ms has ended: the timer returns while the turn still lasts.
         func turn() async throws {
             _ = await thread.driven.timer { sleepTooLong(for: .milliseconds(300)) }
             try await Task.sleep(for: .milliseconds(50))
@@ -177,9 +177,9 @@ import Testing
         monitor.stop()
     }
 
-    /// What a process that execve(2) replaces leaves to the next program: threads, descriptors, signals, a tracer.
-    @Test func aProgramThatReplacesTheMonitoredOneInheritsNothing() throws {
-        // The shell itself reads its state: while it starts another program for that, it blocks all signals.
+    /// Compares what the next program inherits through execve(2): threads, descriptors, signals, a tracer.
+    @Test func aProgramStartedByExecveInheritsNothing() throws {
+        // The shell reads its own state, because it blocks all signals while it starts another program.
         let script = """
             ls /proc/$$/fd | wc -l
             while read -r line; do
@@ -192,11 +192,11 @@ import Testing
             ).succeed()
         }
         func lasting(_ text: String) -> [Substring] {
-            // The host tells of its stall with the time.
+            // Drop the host's lines about its stall, which contain times.
             text.split(separator: "\n").filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") }
         }
-        // The first line is a number of descriptors. Foundation's own, and this process's, sometimes go along (measured: 7
-        // instead of 5 in one of 24 runs, without a monitor), so the smallest of some runs in turn counts.
+        // The first line is the number of descriptors. Descriptors of Foundation and of this process are sometimes
+        // inherited (measured: 7 instead of 5 in one of 24 runs, without a monitor), so take the least of several runs.
         let runs = try (0..<5).map { _ in
             (bare: lasting(try inherited("bare")), monitored: lasting(try inherited("monitored")))
         }
@@ -210,15 +210,14 @@ import Testing
     }
 }
 
-/// Has the calling thread's loop turn once, observers and all.
+/// Runs one turn of the calling thread's loop, with its observers.
 ///
-/// Without a wait: the end of one comes from a thread of
-/// libdispatch, and a forked child has none.
+/// The turn does not wait, because a thread of libdispatch ends a wait and a forked child has none.
 private func turnOnce() {
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false)
 }
 
-/// What a callout on another thread writes.
+/// Values written by a callout on another thread.
 private final class ThreadCount: Sendable {
     let value = Mutex<[Int32]>([])
 }

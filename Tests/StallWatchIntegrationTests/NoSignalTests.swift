@@ -4,10 +4,10 @@ import Testing
 
 @testable import StallReports
 
-/// The demo, stalled on CPU and in a sleep, where system calls are taken away from it.
+/// The demo, stalled on CPU and in a sleep, under a filter of system calls.
 ///
-/// strace(1) cannot be asked whether signals are sent: a process that it traces cannot be stopped by anyone else, and so
-/// captures by signal. Here a seccomp filter in the process itself makes the first signal that it sends its last act.
+/// strace(1) cannot show whether a capture sends signals: no other process can stop a traced process by ptrace, so the
+/// capture would use a signal. Instead, a seccomp filter kills the process when it sends a signal.
 @Suite(.serialized) struct NoSignalTests {
     @Test(.repeatedWhileCPUIsStolen) func noSignalIsSentToCaptureAThread() throws {
         let run = try DemoRun(["FORBID_SIGNALS": "1"])
@@ -17,25 +17,27 @@ import Testing
         #expect(run.permitted == [[.read, .ptrace]])
     }
 
-    /// Where ptrace(2) is refused, a signal takes the place of the stop, and reports say so.
-    @Test(.repeatedWhileCPUIsStolen) func aRefusedStopIsReplacedByASignal() throws {
+    /// Where ptrace(2) is refused, a signal replaces it, and reports show that.
+    @Test(.repeatedWhileCPUIsStolen) func aRefusedPtraceIsReplacedByASignal() throws {
         let run = try DemoRun(["FORBID_PTRACE": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.signal])
-        // A thread that is blocked is still only read: the signal would cut its sleep short.
+        // A blocked thread is still only read, because a signal would end its sleep early.
         #expect(run.methods["sleepTooLong(for:)"] == [.read])
         #expect(run.permitted == [[.read, .signal]])
     }
 
-    /// The reference: with both taken away the signal is sent and is fatal, so the first test can fail.
-    @Test func aSignalWouldBeNoticed() throws {
+    /// The reference: with both refused, the signal is sent and is fatal, so the first test can fail.
+    @Test func aSentSignalIsFatalUnderTheFilter() throws {
         let run = try DemoRun(["FORBID_PTRACE": "1", "FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .signal(SIGSYS), "\(run.output)")
     }
 }
 
-/// libunwind exports `_Unwind_RaiseException`, too; where the program's own link line names it, every C++ exception of the
-/// program goes through it and takes twenty times as long.
+/// C++ exceptions of the host program do not go through libunwind.
+///
+/// libunwind also exports `_Unwind_RaiseException`. If the program's own link line names libunwind, every C++ exception
+/// goes through it and takes twenty times as long.
 @Suite struct ExceptionOwnerTests {
     @Test func exceptionsOfTheHostProgramGoThroughLibgcc() throws {
         let directory = try TemporaryDirectory()
@@ -47,7 +49,7 @@ import Testing
     }
 }
 
-/// One run of the demo with two stalls, and what was reported.
+/// One run of the demo with two stalls, and the values of its reports.
 private struct DemoRun {
     enum End: Equatable {
         case exit(Int32)
@@ -56,12 +58,12 @@ private struct DemoRun {
 
     let endedBy: End
     let output: String
-    /// How samples were taken, by the function that stalled.
+    /// The capture methods of the samples, by the function that stalled.
     private(set) var methods: [String: Set<StallReport.CaptureMethod>] = [:]
-    /// What the reports say of which methods there are.
+    /// The permitted capture methods in the reports.
     private(set) var permitted: Set<[StallReport.CaptureMethod]> = []
 
-    /// Runs it with that environment.
+    /// Runs the demo with that environment.
     init(_ environment: [String: String]) throws {
         let directory = try TemporaryDirectory()
         let reports = directory.path("reports")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A small shared library of this package's tests, compiled on the spot, that changes a program from within.
+/// A small shared library, compiled by the tests and preloaded into a program to change its behavior.
 enum Preload: String {
     /// See Tests/Support/Preload/forbid.c.
     case forbid

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A whole monitor around a loop whose turns the test makes.
+/// A complete monitor on a loop whose turns the test controls.
 @Suite(.serialized) struct ReportsMonitorTests {
     private let scratch: TemporaryDirectory
     private let loop = ProbedLoop()
@@ -22,7 +22,7 @@ import Testing
         return monitor
     }
 
-    @Test func aStallIsReportedByWhicheverMonitorWatches() throws {
+    @Test func successiveMonitorsReportStalls() throws {
         for count in 1...3 {
             let monitor = try monitor()
             try monitor.start()
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func hooksHearOfEveryStallAlsoOfRepeats() throws {
+    @Test func hooksAreCalledForRepeatedStalls() throws {
         let began = Collected<StallReport>()
         let ended = Collected<StallReport>()
         let monitor = try monitor { configuration in
@@ -48,12 +48,12 @@ import Testing
         #expect(began.all.map(\.id) == ended.all.map(\.id))
         #expect(began.all.map(\.state) == [.ongoing, .ongoing, .ongoing])
         #expect(ended.all.map(\.state) == [.ended, .ended, .ended])
-        #expect(try scratch.reports().map(\.state) == [.ended, .ended], "the third is a repeat")
+        #expect(try scratch.reports().map(\.state) == [.ended, .ended], "the third stall repeats an earlier one")
         #expect(monitor.statistics.stalls == 3)
         #expect(monitor.statistics.suppressed[.repeated] == 1)
     }
 
-    /// The thread answers neither ptrace nor a signal, so that its stack can only be read.
+    /// The thread responds neither to ptrace nor to a signal, so its stack can only be read.
     @Test func aStallInUninterruptibleSleepIsReported() throws {
         let monitor = try monitor()
         try monitor.start()
@@ -78,7 +78,7 @@ import Testing
         let escalated = Collected<StallReport>()
         let monitor = try monitor { configuration in
             configuration.escalation = .call(after: 4, escalated.add)
-            // The look-up of names, 200 ms for a first report, would hold up the call, which has the latest state then.
+            // Symbolication takes 200 ms for a first report and would delay the call, which then has the latest state.
             configuration.symbolication.detail = .none
         }
         try monitor.start()
@@ -109,13 +109,13 @@ import Testing
         let begun = monotonicNanoseconds()
         loop.turn { usleep(80_000) }
         #expect(eventually { stopped.load(ordering: .acquiring) })
-        #expect(monotonicNanoseconds() - begun < 1_000_000_000, "nobody waited for the sink that waits")
+        #expect(monotonicNanoseconds() - begun < 1_000_000_000, "stop() did not wait for the sink that called it")
         #expect(other.all.count == 1)
         #expect(try scratch.reports().map(\.state) == [.ended])
         box.withLock { $0 = nil }
     }
 
-    @Test func stoppingWaitsForAStuckSinkOnlySoLong() throws {
+    @Test func stopWaitsABoundedTimeForAStuckSink() throws {
         let never = DispatchSemaphore(value: 0)
         let monitor = try monitor { $0.sinks = [.closure { _ in never.wait() }] }
         try monitor.start()
@@ -128,7 +128,7 @@ import Testing
         never.signal()
     }
 
-    @Test func aStallThatLastsWhenTheMonitorStopsIsAbandoned() throws {
+    @Test func stopAbandonsAnOngoingStall() throws {
         let monitor = try monitor()
         try monitor.start()
         loop.turn {
@@ -169,7 +169,7 @@ import Testing
         #expect((json?["loops"] as? [[String: Any]])?.first?["turns"] as? Int == 1_001)
     }
 
-    @Test func nothingOfTheAppsArgumentsEnvironmentOrMemoryIsInAReport() throws {
+    @Test func noArgumentsEnvironmentOrMemoryAreInAReport() throws {
         let secret = "hunter2-" + String(repeating: "x", count: 8)
         setenv("STALLWATCH_TEST_SECRET", secret, 1)
         defer { unsetenv("STALLWATCH_TEST_SECRET") }

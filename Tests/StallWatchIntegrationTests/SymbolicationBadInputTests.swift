@@ -5,10 +5,10 @@ import Testing
 @testable import StallSymbols
 @testable import StallWatch
 
-/// Files that are not what they should be: the frame keeps its place, the image says why, and nothing crashes.
+/// Invalid files: the frame keeps its image and offset, the image has the reason, and nothing crashes.
 @Suite("Symbolication of bad input", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
 struct SymbolicationBadInputTests {
-    @Test("no file, and files that are no ELF files")
+    @Test("missing files, and files that are not ELF files")
     func notELF() throws {
         let scratch = SymbolicationToolchain.scratch
         let text = try SymbolicationFixture.write("no ELF file at all", to: "text")
@@ -31,7 +31,7 @@ struct SymbolicationBadInputTests {
         #expect(reason?.contains("has been replaced: the build ID is another") == true)
     }
 
-    @Test("a file cut off anywhere")
+    @Test("a file truncated anywhere")
     func truncated() throws {
         let whole = try Data(contentsOf: URL(fileURLWithPath: SymbolicationFixture.mixed.get()))
         let site = try site()
@@ -44,7 +44,7 @@ struct SymbolicationBadInputTests {
         }
     }
 
-    @Test("a file that shrinks between its opening and its reading")
+    @Test("a file that shrinks after it is opened")
     func shrinks() throws {
         let path = "\(SymbolicationToolchain.scratch)/shrinking"
         let whole = try Data(contentsOf: URL(fileURLWithPath: SymbolicationFixture.mixed.get()))
@@ -55,10 +55,10 @@ struct SymbolicationBadInputTests {
             let names = try ELFSymbolTable(file: file)
             let lines = try DebugInformation(file: file, maximumBytes: 64 << 20)
             #expect(truncate(path, off_t(keep)) == 0)
-            // What was copied before is still there; what is read now ends where the file does.
+            // Copied data stays valid; new reads end at the file's new end.
             #expect(lines.locations(at: site, deadline: .max).locations.last?.line != nil)
             _ = names.symbol(at: site)
-            // Of the last byte alone nothing is missed: it is of the section headers, which have been read.
+            // The last byte belongs to the section headers, which have already been read.
             if keep == whole.count - 1 {
                 #expect(throws: Never.self) { try DebugInformation(file: file, maximumBytes: 64 << 20) }
             } else {
@@ -69,7 +69,7 @@ struct SymbolicationBadInputTests {
         }
     }
 
-    @Test("compressed with zlib: the same lines")
+    @Test("zlib compression gives the same lines")
     func compressed() throws {
         let path = "\(SymbolicationToolchain.scratch)/zlib"
         try SymbolicationToolchain.run(
@@ -80,14 +80,14 @@ struct SymbolicationBadInputTests {
         #expect(answer == lookUp(try site(), try SymbolicationFixture.mixed.get()).0)
     }
 
-    @Test("compressed in a way that libdw does not know, as zstd is before elfutils 0.189: names, and a reason")
+    @Test("unknown compression, such as zstd before elfutils 0.189, gives names and a reason")
     func compressedOtherwise() throws {
         let path = "\(SymbolicationToolchain.scratch)/otherwise"
         try SymbolicationToolchain.run(
             "llvm-objcopy", ["--compress-debug-sections=zlib", SymbolicationFixture.mixed.get(), path]
         )
         let section = try #require(try ELFFile(path: path).namedSections()[".debug_info"])
-        // ch_type, with ch_reserved: no compression has this number.
+        // An invalid number in ch_type and ch_reserved.
         try overwrite(path, at: section.offset, with: 99)
         let (answer, reason) = lookUp(try site(), path)
         #expect(reason == "the debug information is compressed in a way that the installed libdw does not know")
@@ -108,7 +108,7 @@ struct SymbolicationBadInputTests {
         #expect(answer.locations.last?.symbol != nil)
     }
 
-    @Test("split DWARF: names, and why there is no more")
+    @Test("split DWARF gives names and a reason")
     func split() throws {
         let source = try SymbolicationFixture.write(
             "int leaf(int n) { return n * 3; }\nint main(int n, char **v) { return leaf(n) + leaf(n + 1); }\n",
@@ -124,7 +124,7 @@ struct SymbolicationBadInputTests {
         #expect(answer.reason == "the debug information is in a separate .dwo file")
     }
 
-    @Test("2 GB of debug information: names, in little time and memory")
+    @Test("2 GB of debug information gives names with little time and memory")
     func huge() throws {
         let path = "\(SymbolicationToolchain.scratch)/huge"
         let manager = FileManager.default
@@ -148,7 +148,7 @@ struct SymbolicationBadInputTests {
         #expect(monotonicNow() - begin < 1_000_000_000)
     }
 
-    @Test("a name of 100 kB, and one that does not demangle")
+    @Test("a name of 100 kB, and a name that cannot be demangled")
     func names() throws {
         let long = String(repeating: "x", count: 100_000)
         let functions = [long, "$s9nope", "_ZNope"].map {
@@ -167,7 +167,7 @@ struct SymbolicationBadInputTests {
         }
     }
 
-    @Test("no time: the place is kept, and asking again gives the rest")
+    @Test("after a timeout, a second lookup gives the rest")
     func outOfTime() throws {
         let path = try SymbolicationFixture.release.get()
         let image = ImageIdentity(path: path, buildID: try ELFFile(path: path).buildID())
@@ -179,7 +179,7 @@ struct SymbolicationBadInputTests {
         #expect(!symbolicator.lookUp(site, in: image, deadline: .max).isUnfinished)
     }
 
-    @Test("the memory limit holds, and is what is said")
+    @Test("the memory limit holds and is the reason")
     func memory() throws {
         let path = try SymbolicationFixture.release.get()
         let site = try #require(try CallSites.all(in: path).first)
@@ -191,7 +191,7 @@ struct SymbolicationBadInputTests {
         #expect(symbolicator.reason(for: image) == "the debug information is larger than the memory limit")
     }
 
-    @Test("a line table of a byte a row counts with what it takes, not with its size")
+    @Test("a dense line table counts by its memory, not its file size")
     func denseLines() throws {
         let path = "\(SymbolicationToolchain.scratch)/dense"
         let source = try SymbolicationFixture.write(SymbolicationFixture.denseLineTable, to: "dense.s")
@@ -199,7 +199,7 @@ struct SymbolicationBadInputTests {
         let file = try ELFFile(path: path)
         let names = try ELFSymbolTable(file: file)
         let main = try #require((0x400..<0x4000).first { names.symbol(at: $0)?.name == "main" })
-        // A million rows of libdw's take 104 MB (measured, elfutils 0.188).
+        // libdw needs 104 MB for a million rows (measured, elfutils 0.188).
         let little = try DebugInformation(file: file, maximumBytes: 100 << 20)
         #expect(little.locations(at: UInt64(main) + 5, deadline: .max).unavailable == .tooLarge)
         #expect(little.memoryBytes < 100 << 20)
@@ -210,13 +210,13 @@ struct SymbolicationBadInputTests {
         #expect((104_000_000..<150 << 20).contains(enough.memoryBytes))
     }
 
-    /// A call site whose function has lines.
+    /// Returns a call site in a function with line information.
     private func site() throws -> UInt64 {
         let path = try SymbolicationFixture.mixed.get()
         return try #require(try CallSites.all(in: path).first { lookUp($0, path).0.locations.last?.line != nil })
     }
 
-    /// What is said of an address, by a symbolicator of its own.
+    /// Looks up an address with a new symbolicator; returns the result and the image's reason.
     private func lookUp(_ site: UInt64, _ path: String, buildID: String? = nil) -> (CodeLookup, String?) {
         let symbolicator = Symbolicator(.lines)
         let known = buildID ?? (try? ELFFile(path: path).buildID())

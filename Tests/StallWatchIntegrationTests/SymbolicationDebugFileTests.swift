@@ -4,7 +4,7 @@ import Testing
 
 @testable import StallReports
 
-/// A stripped executable and its debug file say together what the unstripped one says alone.
+/// A stripped executable with its debug file gives the same result as the unstripped one.
 @Suite("Debug files", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
 struct SymbolicationDebugFileTests {
     @Test("found by build ID")
@@ -13,7 +13,7 @@ struct SymbolicationDebugFileTests {
         let directory = try parts.directory("by-id")
         let path = "\(directory)/.build-id/\(parts.buildID.prefix(2))/\(parts.buildID.dropFirst(2)).debug"
         try place(parts.debugFile, at: path)
-        // In a directory of its own, where .gnu_debuglink leads nowhere.
+        // Use a separate directory, where .gnu_debuglink finds no file.
         try place(parts.stripped, at: "\(directory)/bin/mixed")
         let report = parts.report(imageAt: "\(directory)/bin/mixed")
         try parts.expectWhole(report.symbolicated(with: StallReport.DebugSources(directories: [directory])))
@@ -46,7 +46,7 @@ struct SymbolicationDebugFileTests {
         )
         let report = parts.report(imageAt: "\(directory)/mixed", buildID: nil)
         #expect(report.symbolicated(with: StallReport.DebugSources()).frames == (try parts.expected()).frames)
-        // One byte more, and the checksum is another.
+        // One more byte changes the checksum.
         let handle = try #require(FileHandle(forWritingAtPath: "\(directory)/mixed.debug"))
         try handle.seekToEnd()
         try handle.write(contentsOf: Data([0]))
@@ -73,7 +73,7 @@ struct SymbolicationDebugFileTests {
         let parts = try SymbolicationParts()
         let once = try parts.expected()
         #expect(once.symbolicated(with: StallReport.DebugSources()) == once)
-        // Nor does it take away what is known when the files are gone.
+        // Symbolication without the files keeps the known names.
         var elsewhere = once
         for index in elsewhere.images.indices { elsewhere.images[index].path = "/nowhere/mixed" }
         #expect(elsewhere.symbolicated(with: StallReport.DebugSources()).frames == once.frames)

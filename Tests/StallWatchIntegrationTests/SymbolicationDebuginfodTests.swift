@@ -7,13 +7,13 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// Debug files from a server, asked for only when the caller says so, and for no longer than the caller says.
+/// Debug files from a server, requested only if the caller permits it, and within the caller's time limit.
 ///
-/// What asks runs in a process of its own: libdebuginfod takes its servers and its cache from the environment.
+/// The client runs in a separate process, because libdebuginfod reads its servers and cache from the environment.
 @Suite("Debug files from debuginfod", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
 struct SymbolicationDebuginfodTests {
     @Test(
-        "a stripped executable and the server of a distribution say what the unstripped one says",
+        "a stripped executable and a debuginfod server give the unstripped result",
         .enabled(if: Command.find("debuginfod") != nil, "debuginfod is not installed"))
     func fromAServer() async throws {
         let parts = try SymbolicationParts()
@@ -31,13 +31,13 @@ struct SymbolicationDebuginfodTests {
         try parts.expectWhole(result.report)
     }
 
-    @Test("a server that takes connections and never answers costs no more than the limit")
+    @Test("a server that never answers costs at most the time limit")
     func fromASilentServer() async throws {
         let parts = try SymbolicationParts()
         let directory = try TemporaryDirectory()
         let server = try SilentServer()
         var report = parts.report(imageAt: try parts.alone(in: directory))
-        // Three images, all of whose debug files would have to be asked for.
+        // Three images whose debug files must all be requested.
         report.images += (1...2).map { number in
             var image = report.images[0]
             image.buildID = String(repeating: "\(number)", count: 40)
@@ -51,7 +51,7 @@ struct SymbolicationDebuginfodTests {
         #expect(result.report.frames == report.frames)
     }
 
-    @Test("nobody is asked by default, not even with servers in the environment")
+    @Test("no server is contacted by default, even with servers in the environment")
     func notByDefault() async throws {
         let parts = try SymbolicationParts()
         let directory = try TemporaryDirectory()
@@ -68,7 +68,7 @@ struct SymbolicationDebuginfodTests {
         var milliseconds: Double
     }
 
-    /// The report as a process symbolicates it that has these servers in its environment.
+    /// Symbolicates the report in a process with these servers in its environment.
     private func symbolicated(
         _ report: StallReport, _ url: String, in directory: TemporaryDirectory, usesDebuginfod: Bool = true,
         limitMilliseconds: Int = 60_000
@@ -100,7 +100,7 @@ struct SymbolicationDebuginfodTests {
 }
 
 extension SymbolicationParts {
-    /// The stripped executable in a directory without its debug file.
+    /// Copies the stripped executable into a directory without its debug file.
     fileprivate func alone(in directory: TemporaryDirectory) throws -> String {
         let path = directory.path("bin/mixed")
         try FileManager.default.createDirectory(atPath: directory.path("bin"), withIntermediateDirectories: true)

@@ -1,14 +1,14 @@
 import Foundation
 
-/// Executables to look addresses up in.
+/// Executables for address lookups.
 ///
-/// Each is made once a run, when it is first needed.
+/// Each is built once per run, when it is first needed.
 enum SymbolicationFixture {
-    /// 20 MB: optimised Swift with the static standard library.
+    /// 20 MB of optimized Swift with the static standard library.
     static let release = Result { try swift("release", types: 24, ["-O", "-static-stdlib"]) }
-    /// The same source, not optimised.
+    /// The same source, not optimized.
     static let debug = Result { try swift("debug", types: 12, ["-Onone"]) }
-    /// Optimised Swift, C (DWARF 5) and C++ in one file.
+    /// Optimized Swift, C (DWARF 5) and C++ in one file.
     static let mixed = Result { try mixedExecutable("mixed", mixedSwiftSource, parts: [""]) }
     /// The same, with a thousand call sites.
     static let largeMixed = Result {
@@ -33,7 +33,7 @@ enum SymbolicationFixture {
         return output
     }
 
-    /// `parts`: What tells the functions of the parts in C and C++ apart.
+    /// Builds an executable of Swift, C and C++; `parts` are suffixes that make the C and C++ names unique.
     private static func mixedExecutable(_ name: String, _ source: String, parts: [String]) throws -> String {
         let scratch = SymbolicationToolchain.scratch
         var objects: [String] = []
@@ -57,7 +57,7 @@ enum SymbolicationFixture {
         return output
     }
 
-    /// Optimised C++ whose debug information has the format that clang's `options` say.
+    /// Optimized C++ whose debug information has the format that clang's `options` select.
     static func cxx(_ options: [String]) throws -> String {
         let name = "cxx" + options.joined()
         let main = "int main(int count, char **) { return cxx_area(count); }\n"
@@ -75,7 +75,7 @@ enum SymbolicationFixture {
         return path
     }
 
-    /// Assembly with a line table (DWARF 4) of a million rows, each a special opcode that steps one byte on.
+    /// Assembly with a line table (DWARF 4) of a million rows, each a special opcode that advances by one byte.
     static let denseLineTable = """
         .text
         .globl main
@@ -108,7 +108,7 @@ enum SymbolicationFixture {
 
         """
 
-    /// Generic types, closures, lazy sequences and async functions: what the optimiser inlines and specialises most.
+    /// Generic types, closures, lazy sequences and async functions, which the optimizer inlines and specializes most.
     private static func swiftSource(types: Int) -> String {
         let header = """
             import FoundationEssentials

@@ -5,7 +5,7 @@ import Testing
 @testable import LinuxSupport
 @testable import StallSymbols
 
-/// Damaged ELF files and debug information: whatever the bytes are, there is an answer, in bounded time.
+/// Damaged ELF files and debug information: any bytes give a result within a bounded time.
 ///
 /// `STALLWATCH_MUTATIONS=200000 swift test --sanitize=address --filter SymbolicationMutationTests` is the long run.
 @Suite("Symbolication of mutated files", .enabled(if: SymbolicationToolchain.isComplete))
@@ -14,7 +14,7 @@ struct SymbolicationMutationTests {
     static let count = environment["STALLWATCH_MUTATIONS"].flatMap { Int($0) } ?? 2000
     static let seed = environment["STALLWATCH_SEED"].flatMap { UInt64($0) } ?? 1
 
-    /// Longest that one damaged file may take, under a sanitizer too.
+    /// The longest time for one damaged file, also under a sanitizer.
     static let bound: UInt64 = 5_000_000_000
 
     @Test("no crash and no hang", .timeLimit(.minutes(60)))
@@ -51,12 +51,12 @@ struct SymbolicationMutationTests {
         }
         print(
             "\(Self.count) mutations: \(answered) answers with a line, the slowest file took \(slowest / 1_000_000) ms")
-        // Most damage leaves most of a file readable: if nothing was answered, nothing was tested.
+        // Most damage leaves most of a file readable, so a run without any answer tested nothing.
         #expect(answered > Self.count)
         #expect(slowest < Self.bound)
     }
 
-    /// The parts of the file that are read, small ones as often as large ones.
+    /// Returns the parts of the file that are read; each is damaged equally often, whatever its size.
     private func targets(_ path: String, size: Int) throws -> [Range<Int>] {
         let file = try ELFFile(path: path)
         let header = try file.header()
@@ -69,7 +69,7 @@ struct SymbolicationMutationTests {
         return [0..<64, table, table, 0..<size] + sections + sections
     }
 
-    /// Interesting values as often as random ones.
+    /// Returns a damaged byte: boundary values as often as random ones.
     private static func damage(_ byte: UInt8, using generator: inout SeededGenerator) -> UInt8 {
         switch Int.random(in: 0..<6, using: &generator) {
         case 0: 0

@@ -4,13 +4,12 @@ import Testing
 
 @testable import StallSymbols
 
-/// Names, lines and inlined functions, beside what the toolchain's llvm-symbolizer says of the same addresses.
+/// Compares names, lines and inlined functions with the toolchain's llvm-symbolizer.
 ///
-/// Three differences are expected, and no others. llvm-symbolizer names a file (and line 0) for code without debug
-/// information, guessed from the symbol table's STT_FILE entries, where we name none. The compiler's
-/// "<compiler-generated>" is a file to it and none to us. Code that stands for no line has line 0 to it, and to us the line
-/// before it in the same function, if there is one: the same that it says when it is asked to step back, which it does not
-/// do within the function alone.
+/// Three differences are expected, and no others. For code without debug information, llvm-symbolizer guesses a file
+/// (and line 0) from the symbol table's STT_FILE entries; we give no file. It treats "<compiler-generated>" as a file;
+/// we do not. For code without a line it gives line 0; we give the previous line in the same function, if there is one.
+/// With --skip-line-zero it gives the previous line, too, but possibly that of another function.
 @Suite("Symbolication against llvm-symbolizer", .enabled(if: SymbolicationToolchain.isComplete))
 struct SymbolicationOracleTests {
     @Test("2,000 call sites of a 20 MB release executable", .timeLimit(.minutes(5)))
@@ -54,7 +53,7 @@ struct SymbolicationOracleTests {
         var without: [UInt64] = []
         for site in sites where ours.count < count {
             let answer = symbolicator.lookUp(site, in: image, deadline: .max)
-            // Of code without debug information a tenth as much is compared: both must know nothing.
+            // Compare a tenth as many sites without debug information: both must give no line.
             if answer.reason == nil {
                 ours[site] = answer.locations
             } else if without.count < count / 10 {
@@ -66,7 +65,7 @@ struct SymbolicationOracleTests {
         #expect(ours.values.count { $0.count > 1 } >= minimumInlined)
         let theirs = try oracle(path, Array(ours.keys) + without)
         let stepping = ours.keys.filter { theirs[$0]?.first?.line == 0 && ours[$0]?.first?.line != nil }
-        #expect(!stepping.isEmpty, "no code that stands for no line")
+        #expect(!stepping.isEmpty, "no site without a line")
         let stepped = try oracle(path, stepping, ["--skip-line-zero"])
         for (site, locations) in ours {
             #expect(locations.map(place) == stepped[site] ?? theirs[site], "at \(String(site, radix: 16))")

@@ -5,7 +5,7 @@ import Testing
 @testable import StallReports
 @testable import StallSymbols
 
-/// The mixed executable, taken apart: what was stripped off it is in one file, what is left in another.
+/// The mixed executable split into a stripped executable and a debug file.
 struct SymbolicationParts {
     let whole: String
     let stripped: String
@@ -34,19 +34,19 @@ struct SymbolicationParts {
         return path
     }
 
-    /// A report of an unnamed stack, as a stripped program writes it.
+    /// Returns a report with an unnamed stack, like that of a stripped program.
     func report(imageAt path: String, buildID: String?) -> StallReport {
         SymbolicationReport.make(imageAt: path, buildID: buildID, offsets: sites)
     }
 
     func report(imageAt path: String) -> StallReport { report(imageAt: path, buildID: buildID) }
 
-    /// What the unstripped executable gives.
+    /// Returns the report that the unstripped executable gives.
     func expected() throws -> StallReport {
         report(imageAt: whole).symbolicated(with: StallReport.DebugSources())
     }
 
-    /// Expects of a report on the stripped executable what the unstripped one gives.
+    /// Expects a report of the stripped executable to equal that of the unstripped one.
     func expectWhole(_ report: StallReport) throws {
         let expected = try expected()
         #expect(report.frames == expected.frames)

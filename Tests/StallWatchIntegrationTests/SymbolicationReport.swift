@@ -2,9 +2,9 @@
 @testable import StackCapture
 @testable import StallWatch
 
-/// Reports of one made-up sample.
+/// Reports with one artificial sample.
 enum SymbolicationReport {
-    /// A report whose stack has a frame at each offset of the one image, none of them named.
+    /// Returns a report whose stack has an unnamed frame at each offset of one image.
     static func make(imageAt path: String, buildID: String?, offsets: [UInt64]) -> StallReport {
         let base: UInt64 = 0x10_0000_0000
         let image = LoadedImage(

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 
-/// The Swift toolchain's own tools, and what it makes for these tests.
+/// The Swift toolchain's tools and the files that they build for these tests.
 enum SymbolicationToolchain {
-    /// The directory of the `swiftc` that is found first.
+    /// The directory of the first `swiftc` in the search path.
     static let directory: String? = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":")
         .map { "\($0)/swiftc" }
         .first { FileManager.default.isExecutableFile(atPath: $0) }
@@ -13,12 +13,12 @@ enum SymbolicationToolchain {
             return URL(fileURLWithPath: String(cString: path)).deletingLastPathComponent().path
         }
 
-    /// Whether all the tools are there.
+    /// Whether all tools are installed.
     static let isComplete = ["swiftc", "clang", "llvm-symbolizer", "llvm-objcopy"].allSatisfy { tool in
         directory.map { FileManager.default.isExecutableFile(atPath: "\($0)/\(tool)") } ?? false
     }
 
-    /// Where this run's files are, until the process ends; the name is the process's, so that runs do not meet.
+    /// The directory for this run's files, removed when the process ends; the pid in its name separates runs.
     static let scratch: String = {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-symbols-\(getpid())").path
         try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -26,7 +26,7 @@ enum SymbolicationToolchain {
         return path
     }()
 
-    /// Runs a tool to its end, and returns what it prints.
+    /// Runs a tool to its end and returns its output.
     @discardableResult
     static func run(_ tool: String, _ arguments: [String], input: String = "") throws -> String {
         let program = tool.hasPrefix("/") ? tool : "\(directory ?? "")/\(tool)"

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What a monitor adds to a turn of the loop that it watches, in system calls and in allocations of the loop's thread.
+/// The system calls and allocations that a monitor adds to a turn, on the loop's thread.
 @Suite(.serialized) struct TurnCostTests {
-    /// Of this many turns.
+    /// The number of counted turns.
     static let turns = 2_000
 
     private struct Cost {
@@ -13,7 +13,7 @@ import Testing
         var text: String
     }
 
-    /// Runs the turns under the eyes of both counters.
+    /// Runs the turns and counts system calls and allocations.
     private func cost(_ kind: String, _ watching: String) throws -> Cost {
         let directory = try TemporaryDirectory()
         let counter = directory.path("count_calls")
@@ -42,15 +42,15 @@ import Testing
         print(
             "\(Self.turns) \(kind) turns: \(bare.calls) calls, \(bare.allocations) allocations;",
             "monitored: \(monitored.calls), \(monitored.allocations)")
-        // Not a turn's: the post that wakes a watchdog that sleeps because no loop turns, once a threshold at most, and what
-        // a run loop does more or less as timers come late.
+        // The tolerance covers the post that wakes a sleeping watchdog, at most once per threshold, and the varying
+        // work of a run loop when timers are late.
         let others = Self.turns / 50
         #expect(monitored.calls - bare.calls < others, "\(bare.text)\(monitored.text)")
         #expect(monitored.allocations - bare.allocations < others)
     }
 
-    /// The reference: one call and one allocation a turn are seen.
-    @Test func whatATurnDoesIsCounted() throws {
+    /// The reference: one call and one allocation per turn are counted.
+    @Test func callsAndAllocationsOfATurnAreCounted() throws {
         let bare = try cost("source0", "bare")
         let noisy = try cost("source0", "noisy")
         #expect(noisy.calls - bare.calls >= Self.turns)

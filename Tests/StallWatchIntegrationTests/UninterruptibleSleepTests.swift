@@ -9,9 +9,9 @@ import Testing
 @testable import StackCapture
 @testable import stallwatch_demo
 
-/// A thread that answers neither ptrace nor a signal: the parent of a vfork(2), whose child sleeps for 400 ms.
+/// A thread that responds neither to ptrace nor to a signal: the parent of a vfork(2) whose child sleeps for 400 ms.
 @Suite(.serialized) struct UninterruptibleSleepTests {
-    @Test func theStackIsReadWhole() throws {
+    @Test func aStackInUninterruptibleSleepIsRead() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_VFORK, 3))
         let began = monotonicNow()
@@ -23,11 +23,11 @@ import Testing
         #expect(stack.isComplete, "\(stack.incompleteReason ?? "?")")
         #expect(stack.frames.filter { cunwind_test_thread_contains($0.lookupAddress) }.count >= 4)
         #expect(stack.heldNanoseconds == 0)
-        // The wait itself goes on for several times as long.
+        // The wait itself takes several times as long.
         #expect(took < 100_000_000, "\(took) ns")
     }
 
-    /// Each wait lasts some ten microseconds, and the thread comes back to it every thirty-five.
+    /// Each wait takes about 10 us, and the thread repeats it every 35 us.
     @Test func aThreadInManyShortSleepsHasAStack() throws {
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let syncing = SyncingThread(for: .seconds(3))
@@ -41,7 +41,7 @@ import Testing
     }
 }
 
-/// Writes to a file again and again, each time until the disk has it.
+/// Repeatedly writes to a file and flushes it to disk.
 private final class SyncingThread: Sendable {
     private let kernelID = Atomic<Int32>(0)
     let hasEnded = DispatchSemaphore(value: 0)

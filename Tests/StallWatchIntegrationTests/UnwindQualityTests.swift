@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Every frame of deep stacks is what gdb finds in the same thread.
+/// Every frame of deep stacks matches gdb's frames of the same thread.
 ///
-/// Compared by return address, which says more than the functions' names would. Functions that were inlined have no frame.
+/// The comparison uses return addresses, which are stricter than function names. Inlined functions have no frame.
 @Suite(.serialized, .enabled(if: Command.find("gdb") != nil, "gdb is not installed"))
 struct UnwindQualityTests {
     static let stacks = [
@@ -16,7 +16,7 @@ struct UnwindQualityTests {
     ]
 
     @Test(arguments: Build.allCases)
-    func everyFrameIsWhatGDBFinds(build: Build) throws {
+    func everyFrameMatchesGDB(build: Build) throws {
         let directory = try TemporaryDirectory()
         let library = try build.makeLibrary(in: directory)
         let host = try Host(library: library, stacks: Self.stacks)
@@ -45,7 +45,7 @@ struct UnwindQualityTests {
         var function: Substring
     }
 
-    /// What gdb says of every thread of that process.
+    /// Returns gdb's frames of all threads of that process.
     static func backtraces(of process: Int32) throws -> (frames: [Int: [Frame]], ends: [Int: Substring]) {
         let gdb = try #require(Command.find("gdb"))
         let script = Repository.support.appendingPathComponent("Stacks/backtraces.py").path
@@ -66,7 +66,7 @@ struct UnwindQualityTests {
         return (frames, ends)
     }
 
-    /// The two stacks beside each other from one frame before they differ.
+    /// Formats the two stacks side by side, from one frame before their first difference.
     private static func difference(_ own: [UInt64], _ expected: [Frame]) -> String {
         let same = zip(own, expected).prefix { $0 == $1.address }.count
         return (max(same - 1, 0)..<max(own.count, expected.count)).prefix(12).map { index in
@@ -77,12 +77,12 @@ struct UnwindQualityTests {
     }
 }
 
-/// How the stacks are compiled: with the compilers themselves, as a second build of the whole package would take minutes.
+/// The builds of the stacks, made by the compilers directly because a second build of the package would take minutes.
 enum Build: CaseIterable {
     case debug
     case release
 
-    /// The shared library with all stacks.
+    /// Builds the shared library with all stacks.
     func makeLibrary(in directory: TemporaryDirectory) throws -> String {
         let sources = Repository.support.appendingPathComponent("Stacks")
         func source(_ name: String) -> String { sources.appendingPathComponent(name).path }
@@ -111,7 +111,7 @@ enum Build: CaseIterable {
     }
 }
 
-/// A `stack-host` that holds still.
+/// A running `stack-host` whose threads wait.
 private final class Host {
     struct Capture {
         var stack: String
@@ -127,7 +127,7 @@ private final class Host {
 
     var processIdentifier: Int32 { process.processIdentifier }
 
-    /// Starts it and waits until it has captured all of them.
+    /// Starts the host and waits until it has captured all stacks.
     init(library: String, stacks: [String]) throws {
         process = Command(program: try Command.product("stack-host"), arguments: [library] + stacks).process()
         let output = Pipe()
@@ -146,7 +146,7 @@ private final class Host {
         for line in text.split(separator: "\n") { read(line.split(separator: " ")) }
     }
 
-    /// Lets it end, and waits for that.
+    /// Ends the host and waits for its end.
     func end() {
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()
@@ -156,7 +156,7 @@ private final class Host {
         guard words.count == 4 else { return }
         switch words[1] {
         case "thread":
-            // Anything else than a number shows as a thread that gdb does not know.
+            // An invalid number becomes a thread that gdb does not know.
             captures.append(Capture(stack: "\(words[0])", method: "\(words[3])", thread: Int(words[2]) ?? 0))
         case "frame":
             guard let address = UInt64(words[3]), !captures.isEmpty else { return }

@@ -16,7 +16,7 @@ private func evidence(
     )
 }
 
-/// A observation at a thread in the system call of that name on this architecture.
+/// Creates an observation of a thread in the system call of that name on this architecture.
 private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [0, 1, 0, 0, 0, 0]) throws -> Observation
 {
     let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
@@ -33,7 +33,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(evidence(cpu: 10, blocked: 90)).kind == .unknown)
     }
 
-    @Test func ofEqualPartsTheCPUWins() {
+    @Test func ofEqualPartsTheCPUDecides() {
         #expect(CauseRules.judge(evidence(cpu: 48, blocked: 52)).kind == .cpu)
         #expect(CauseRules.judge(evidence(cpu: 47, blocked: 53)).kind == .unknown)
     }
@@ -61,7 +61,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         ("futex", Cause.Kind.lock), ("flock", .lock), ("nanosleep", .sleep), ("clock_nanosleep", .sleep), ("read", .io),
         ("fsync", .io), ("connect", .io), ("ppoll", .io), ("wait4", .syscall), ("rt_sigtimedwait", .syscall),
     ])
-    func aWaitIsForWhatItsCallIsFor(name: String, kind: Cause.Kind) throws {
+    func aCallsPurposeDeterminesTheCause(name: String, kind: Cause.Kind) throws {
         let conclusion = CauseRules.judge(evidence(blocked: 100, [try observe(at: 50, in: name)]))
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence == .certain)
@@ -72,7 +72,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(evidence(blocked: 100, [observation])).kind == .sleep)
     }
 
-    @Test func aLookCountsForTheTimeSinceTheOneBefore() throws {
+    @Test func anObservationWeighsTheTimeSinceThePreviousOne() throws {
         let observations = [
             try observe(at: 60, in: "read"), try observe(at: 70, in: "nanosleep"), try observe(at: 80, in: "nanosleep"),
         ]
@@ -81,15 +81,15 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(conclusion.confidence == .certain)
     }
 
-    /// A thread that was stopped for its first observation has just been let go at the second one.
-    @Test func aCallThatGoesOnTellsLessThanAnyOther() throws {
+    /// A thread stopped for the first observation may have just been resumed at the second one.
+    @Test func anUnknownRestartedCallCountsLeast() throws {
         let restarted = try observe(at: 80, in: "restart_syscall")
         let observations = [try observe(at: 20, in: "nanosleep"), restarted]
         #expect(CauseRules.judge(evidence(blocked: 100, observations)).kind == .sleep)
         #expect(CauseRules.judge(evidence(blocked: 100, [restarted])).kind == .syscall)
     }
 
-    @Test func pagesAreWaitedForOutsideOfCalls() {
+    @Test func aWaitOutsideOfCallsIsPaging() {
         let fault = Observation(time: 50_000_000, activity: .faulting)
         #expect(CauseRules.judge(evidence(blocked: 100, [fault])).kind == .paging)
         #expect(CauseRules.judge(evidence(blocked: 100, majorFaults: 10)).kind == .paging)
@@ -98,12 +98,12 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
     }
 
-    /// Many short waits: no observation met one, but all met the thread around them.
+    /// Many short waits: no observation shows one, but all show the function around them.
     @Test(
         arguments: [
             ("fsync", Cause.Kind.io), ("pwrite", .io), ("read", .io), ("memcpy", .unknown), (nil, .unknown),
         ] as [(String?, Cause.Kind)])
-    func withoutALookAtAWaitTheFunctionAroundItCounts(function: String?, kind: Cause.Kind) {
+    func withoutAnObservedWaitTheLibcFunctionDecides(function: String?, kind: Cause.Kind) {
         let observation = Observation(time: 50_000_000, activity: .running, function: function)
         let conclusion = CauseRules.judge(evidence(cpu: 30, queue: 20, blocked: 50, [observation]))
         #expect(conclusion.kind == kind)
@@ -118,7 +118,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(evidence(cpu: 30, queue: 25, blocked: 45, [observation])).confidence == .possible)
     }
 
-    @Test func manyWaitsAndOneLookAreNotCertain() throws {
+    @Test func manyWaitsAndOneObservationAreNotCertain() throws {
         let observation = try observe(at: 50, in: "read")
         #expect(CauseRules.judge(evidence(blocked: 100, [observation], switches: 4)).confidence == .likely)
     }
@@ -130,7 +130,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .likely)
     }
 
-    @Test func aCircleIsADeadlock() throws {
+    @Test func aCycleOfOwnersIsADeadlock() throws {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockOwnership(
             site: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)

@@ -7,15 +7,15 @@ import Testing
 @testable import LinuxSupport
 @testable import StallWatch
 
-/// What the kernel tells of a thread that waits in it.
+/// The kernel's wait channel and stack of a waiting thread.
 @Suite struct KernelSideTests {
-    /// What a test and its thread tell each other.
+    /// The state shared by a test and its thread.
     private final class Subject: Sendable {
         let id = Atomic<Int32>(0)
         let isOver = Atomic<Bool>(false)
     }
 
-    /// A thread that does something, and its kernel id.
+    /// Runs a thread and passes its kernel id to the test.
     private func withThread<Result>(
         _ body: @escaping @Sendable (Subject) -> Void, _ use: (Int32) throws -> Result, end: () -> Void = {}
     ) throws -> Result {
@@ -34,10 +34,10 @@ import Testing
         return try use(subject.id.load(ordering: .acquiring))
     }
 
-    /// A thread that reads an empty pipe; what it waits in, once it does.
+    /// Passes the files of a thread that is blocked in a read of an empty pipe.
     private func whileReadingAPipe<Result>(_ use: (ThreadFiles) throws -> Result) throws -> Result {
         var ends: [Int32] = [-1, -1]
-        // The read ends with the last copy of the other end, of which no child of another test may have one.
+        // The read ends when the last copy of the write end is closed, so no other test's child may inherit one.
         try #require(pipe(&ends) == 0)
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(ends[0]) }
@@ -62,7 +62,7 @@ import Testing
     @Test func theWaitChannelIsTheFunctionThatWaits() throws {
         try whileReadingAPipe { files in
             let reading = try #require(files.read())
-            // pipe_read until Linux 6.14, anon_pipe_read since.
+            // pipe_read before Linux 6.14, anon_pipe_read since.
             #expect(reading.waitChannel?.hasSuffix("pipe_read") == true, "\(reading)")
             #expect(reading.state == UInt8(ascii: "S"))
         }
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func aThreadThatRunsWaitsInNothing() throws {
+    @Test func aRunningThreadHasNoWaitChannel() throws {
         try withThread({ subject in while !subject.isOver.load(ordering: .relaxed) {} }) { thread in
             let files = try #require(ThreadFiles(thread: thread))
             #expect(eventually { files.activity() == .running })
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func aThreadThatHasEndedTellsNothing() throws {
+    @Test func anEndedThreadHasNoReading() throws {
         let files = try whileReadingAPipe { $0 }
         #expect(eventually { files.read() == nil })
         #expect(files.activity() == nil)

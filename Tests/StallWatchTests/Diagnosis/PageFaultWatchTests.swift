@@ -21,32 +21,32 @@ import Testing
     }
 
     @Test(arguments: [0, 0x55d0_c8b0_0000, 0x7f1c_3140_0000, 0x7ffe_3c30_0000, .max] as [UInt64])
-    func memoryWithoutAFileHasNone(address: UInt64) {
+    func memoryWithoutAFileHasNoPath(address: UInt64) {
         #expect(PageFaultWatch.file(at: address, in: maps) == nil)
     }
 
-    @Test func textThatIsNoMapHasNone() {
+    @Test func invalidMapsHaveNoPath() {
         for text in ["", "\n\n", "-", "zz-yy r--p 0 0 0 /x", "10-", "0-ffffffffffffffff r--p"] {
             #expect(PageFaultWatch.file(at: 0x10, in: text) == nil)
         }
     }
 
-    /// A filter might kill the process for asking.
-    @Test func aFilterOfSystemCallsIsRespected() {
+    /// A seccomp filter might kill the process for the call.
+    @Test func aSeccompFilterIsDetected() {
         #expect(PageFaultWatch.hasFilter("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"))
         #expect(PageFaultWatch.hasFilter("Seccomp:\t1\n"))
         #expect(!PageFaultWatch.hasFilter("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"))
         #expect(!PageFaultWatch.hasFilter("Name:\tapp\n"))
     }
 
-    @Test func aThreadThatIsNoneIsNotWatched() throws {
+    @Test func aMissingThreadIsNotWatched() throws {
         let standardInput = try #require(FileStatus(descriptor: STDIN_FILENO))
         #expect(PageFaultWatch(thread: .max) == nil)
-        // A watch that there is not has nothing to close: the descriptor of one that was never opened is 0.
+        // A failed watch must close nothing: its descriptor is 0, which is standard input.
         #expect(FileStatus(descriptor: STDIN_FILENO)?.identity == standardInput.identity)
     }
 
-    /// Skipped, and shown as such, where the kernel does not tell or the file cannot be dropped from memory.
+    /// Skipped where the kernel does not report faults or the file cannot be dropped from memory.
     @Test(.enabled(if: mayWatchFaults, "needs perf_event_open(2)"))
     func theFileOfAFaultIsNamed() throws {
         let directory = try TemporaryDirectory()
@@ -63,7 +63,7 @@ import Testing
         let watch = try #require(PageFaultWatch(thread: thread))
         let before = try #require(ThreadFiles(thread: thread)?.read())
         var sum = 0
-        // More faults than there is room for records: the last that were written down count.
+        // More faults than the ring has room for: the newest records count.
         for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
         let after = try #require(ThreadFiles(thread: thread)?.read())
         #expect(sum == 7 * size / 4096)
@@ -72,6 +72,6 @@ import Testing
     }
 }
 
-/// Whether the kernel tells this process of its own page faults.
+/// Whether the kernel reports this process's page faults to it.
 private let mayWatchFaults =
     readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }.flatMap(PageFaultWatch.init) != nil

@@ -18,7 +18,7 @@ import Testing
             ("futex_do_wait", 0x55d0_0000, "futex", .lock),
             ("futex_wait_queue", 0x55d0_0000, "futex", .lock),
         ] as [(String, UInt64, String, SystemCall.Purpose)])
-    func theKernelsWaitTellsWhichCallGoesOn(
+    func theWaitChannelShowsTheRestartedCall(
         channel: String, argument: UInt64, name: String, purpose: SystemCall.Purpose
     ) throws {
         let original = try call("restart_syscall", argument, 0, 7).original(waitChannel: channel)
@@ -29,7 +29,7 @@ import Testing
 
     #if arch(x86_64)
         @Test(arguments: [(0, .sleep), (2, .io)] as [(UInt64, SystemCall.Purpose)])
-        func aPollThatGoesOnIsOneOfAsMuch(count: UInt64, purpose: SystemCall.Purpose) throws {
+        func aRestartedPollKeepsItsPurpose(count: UInt64, purpose: SystemCall.Purpose) throws {
             let original = try call("restart_syscall", 0, count, 500).original(
                 waitChannel: "poll_schedule_timeout.constprop.0")
             #expect(original.name == "poll")
@@ -37,19 +37,19 @@ import Testing
         }
     #endif
 
-    /// A thread that was just let go is not in its wait yet: then its stack tells.
+    /// A thread that was just resumed is not in its wait yet, so only its stack shows the call.
     @Test(
         arguments: [
             (["clock_nanosleep", "nanosleep", nil], "clock_nanosleep"), ([nil, "poll"], "poll"),
             ([nil, nil, "pthread_cond_timedwait"], "futex"), ([nil, nil], "restart_syscall"),
             (["syscall"], "restart_syscall"), (["read"], "restart_syscall"), ([], "restart_syscall"),
         ] as [([String?], String)])
-    func theInnermostFunctionsTellWhichCallGoesOn(functions: [String?], name: String) throws {
+    func theInnermostFunctionsShowTheRestartedCall(functions: [String?], name: String) throws {
         let frames = functions.map { NamedFrame(function: $0, image: "libc.so.6") }
         #expect(try call("restart_syscall", 0, 0, 7).original(frames: frames).name == name)
     }
 
-    @Test func aFunctionBehindTheAppsOwnTellsNothing() throws {
+    @Test func functionsOutsideTheInnermostLibraryFramesDoNotCount() throws {
         let frames = [
             NamedFrame(function: nil, image: "app"), NamedFrame(function: "pthread_once", image: "libc.so.6"),
         ]
@@ -57,12 +57,12 @@ import Testing
     }
 
     @Test(arguments: [nil, "", "pipe_read", "ptrace_stop"])
-    func whatIsNotKnownStaysAsItIs(channel: String?) throws {
+    func anUnknownRestartedCallIsUnchanged(channel: String?) throws {
         let restarted = try call("restart_syscall", 0)
         #expect(restarted.original(waitChannel: channel) == restarted)
     }
 
-    @Test func otherCallsStayAsTheyAre() throws {
+    @Test func otherCallsAreUnchanged() throws {
         let read = try call("read", 0)
         #expect(read.original(waitChannel: "hrtimer_nanosleep") == read)
         #expect(read.original(frames: [NamedFrame(function: "poll", image: "libc.so.6")]) == read)

@@ -6,7 +6,7 @@ import Testing
 @testable import LinuxSupport
 @testable import StallWatch
 
-/// What calls are on, with descriptors, files, sockets and processes that are really there, or no more.
+/// Targets of calls on existing and closed descriptors, files, sockets and processes.
 @Suite struct SystemCallTargetTests {
     private func target(_ name: String, _ arguments: UInt64...) throws -> String? {
         let number = try #require((0..<500).first { SystemCallNames.current.name($0) == name })
@@ -32,21 +32,21 @@ import Testing
         close(file)
     }
 
-    /// As if another thread had closed it meanwhile.
+    /// Simulates a descriptor that another thread has closed.
     ///
-    /// A number that is no file's is used: that of a closed one may be given to the next that another test opens.
-    @Test func aDescriptorThatIsClosedIsNone() throws {
+    /// Uses an invalid number, because another test could reopen the number of a closed descriptor.
+    @Test func aClosedDescriptorHasNoName() throws {
         #expect(try target("read", 1_000_000) == nil)
         #expect(try target("read", UInt64(UInt32.max)) == nil)
         #expect(try target("connect", 1_000_000, 0x10, 16) == nil)
     }
 
-    @Test func longPathsAreWholeOrNone() throws {
+    @Test func longPathsAreWholeOrMissing() throws {
         let scratch = try TemporaryDirectory()
         let component = String(repeating: "long", count: 50)
         var path = scratch.path
         var directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        // PATH_MAX is 4096: the last ones are longer than any path may be.
+        // PATH_MAX is 4096: the last ones are longer than a valid path.
         for _ in 0..<24 {
             mkdirat(directory, component, 0o700)
             let inner = openat(directory, component, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -58,13 +58,13 @@ import Testing
             #expect(named == (path.utf8.count < 4096 ? path : nil))
         }
         close(directory)
-        // A call's own path argument is cut.
+        // The path argument of a call is truncated.
         let long = "/" + String(repeating: "x", count: 4_000)
         let cut = try long.withCString { try target("openat", 0, address($0)) }
         #expect(cut == String(long.prefix(255)))
     }
 
-    @Test func argumentsThatCannotBeReadAreNone() throws {
+    @Test func unreadableArgumentsHaveNoTarget() throws {
         #expect(try target("openat", 0, 0x10) == nil)
         #expect(try target("openat", 0, .max) == nil)
         #expect(try target("nanosleep", 0x10) == nil)
@@ -79,7 +79,7 @@ import Testing
         #expect(try target("nanosleep", address(&time)) == "1500 ms")
         time.tv_nsec = 1_000
         #expect(try target("clock_nanosleep", 1, 0, address(&time)) == "1000.001 ms")
-        // A moment (TIMER_ABSTIME), and no length at all.
+        // A point in time (TIMER_ABSTIME), and an invalid duration.
         #expect(try target("clock_nanosleep", 1, 1, address(&time)) == nil)
         time.tv_nsec = -1
         #expect(try target("nanosleep", address(&time)) == nil)
@@ -103,7 +103,7 @@ import Testing
         }
         #expect(try target("recvfrom", argument(client)) == "socket to 127.0.0.1:\(port)")
         #expect(try target("accept4", argument(listener)) == "socket at 127.0.0.1:\(port)")
-        // Where connect(2) goes is in its argument, before there is any peer.
+        // The argument of connect(2) has the address before the socket has a peer.
         #expect(
             try bytes.withUnsafeBytes { try target("connect", 1_000_000, address($0.baseAddress), 16) }
                 == "127.0.0.1:\(port)")
@@ -115,19 +115,19 @@ import Testing
         for end in ends { close(end) }
     }
 
-    @Test func pollingNamesTheFirstFew() throws {
+    @Test func pollNamesItsFirstDescriptors() throws {
         var ends: [Int32] = [-1, -1]
         pipe(&ends)
         defer { for end in ends { close(end) } }
         var polled = [pollfd](repeating: pollfd(fd: ends[0], events: 1, revents: 0), count: 6)
-        // Taken out of the set, as poll(2) allows.
+        // A negative descriptor is ignored, as poll(2) allows.
         polled[1].fd = -1
         let named = try polled.withUnsafeBytes { try target("ppoll", address($0.baseAddress), 6) }
         let pipe = try #require(readLink("/proc/self/fd/\(ends[0])"))
         #expect(named == "\(pipe), \(pipe), \(pipe) and 2 more")
     }
 
-    @Test func aProcessIsNamedWhileItIsThere() throws {
+    @Test func aProcessIsNamedWhileItExists() throws {
         let child = Command(program: "/usr/bin/env", arguments: ["sleep", "60"]).process()
         try child.run(atMost: Process.timeout)
         defer { child.kill() }

@@ -4,15 +4,15 @@ import Testing
 @testable import StallWatch
 
 @Suite struct ThreadReadingTests {
-    /// A thread that another monitor's capture has stopped outside of a call waits for no page.
-    @Test func whereItWaitsTellsWhetherItIsForAPage() {
+    /// A thread that another monitor's capture has stopped outside of a call does not wait for a page.
+    @Test func theWaitChannelConfirmsAPageFault() {
         #expect(ThreadActivity.faulting.confirmed(by: "folio_wait_bit_common") == .faulting)
         #expect(ThreadActivity.faulting.confirmed(by: "ptrace_stop") == .running)
         #expect(ThreadActivity.faulting.confirmed(by: nil) == .running)
         #expect(ThreadActivity.running.confirmed(by: nil) == .running)
     }
 
-    @Test func aThreadThatRunsIsInNoCall() {
+    @Test func aRunningThreadIsInNoCall() {
         #expect(ThreadActivity(ByteCursor("running\n")) == .running)
         #expect(ThreadActivity(ByteCursor("-1 0x7ffd0 0x55d0\n")) == .faulting)
         #expect(ThreadActivity(ByteCursor("")) == nil)
@@ -32,14 +32,14 @@ import Testing
         #expect(ThreadActivity(ByteCursor("202 0x1 0x2\n")) == nil)
     }
 
-    @Test func aNameMayHaveAnyCharacterInIt() {
+    @Test func aCommandNameMayHaveAnyCharacter() {
         let stat = ThreadStat(ByteCursor("4700 (a) R 1) S 1 2 3 4 5 6 11 12 13 14 15 16 17 18 0 20 0\n"))
         #expect(stat?.state == UInt8(ascii: "S"))
         #expect(stat?.minorFaults == 11)
         #expect(stat?.majorFaults == 13)
         #expect(stat?.userTicks == 15)
         #expect(stat?.systemTicks == 16)
-        #expect(stat?.processor == nil, "a kernel that tells less")
+        #expect(stat?.processor == nil, "an older kernel has fewer fields")
     }
 
     @Test func theProcessorIsTheThirtyNinthField() {
@@ -55,7 +55,7 @@ import Testing
         #expect(isFound && count == 5 && !isFoundAgain)
     }
 
-    @Test func numbersThatAreTooLongAreNone() {
+    @Test func tooLongNumbersAreNil() {
         var cursor = ByteCursor("99999999999999999999 0xfffffffffffffffff x")
         for _ in 0..<3 {
             let number = cursor.number()
@@ -64,8 +64,8 @@ import Testing
         }
     }
 
-    @Test func ownReadingsAreThere() throws {
-        // The main thread of the process, which lives as long as this test runs.
+    @Test func aLiveThreadHasReadings() throws {
+        // The main thread lives as long as this test runs.
         let thread = try #require(ThreadIdentity.all().first)
         let files = try #require(ThreadFiles(thread: thread))
         let first = try #require(files.read())
@@ -76,12 +76,12 @@ import Testing
         #expect(first.isAlive)
     }
 
-    @Test func aThreadThatIsNoneHasNoReadings() {
+    @Test func aMissingThreadHasNoReadings() {
         #expect(ThreadFiles(thread: 0) == nil)
         #expect(ThreadFiles(thread: .max) == nil)
     }
 
-    @Test func memoryThatIsNotThereIsNil() {
+    @Test func unmappedMemoryIsNil() {
         #expect(GuardedMemory().bytes(at: 0, count: 8) == nil)
         #expect(GuardedMemory().bytes(at: .max, count: 8) == nil)
         #expect(GuardedMemory().word(at: 0x10) == nil)
@@ -96,7 +96,7 @@ import Testing
 
 @Suite struct SystemCallTests {
     @Test func bothTablesNameTheirCalls() {
-        // The numbers of man syscall(2)'s headers.
+        // The numbers of the headers that syscall(2) names.
         #expect(SystemCallNames.x86_64.name(202) == "futex")
         #expect(SystemCallNames.x86_64.name(74) == "fsync")
         #expect(SystemCallNames.x86_64.name(424) == "pidfd_send_signal")
@@ -117,7 +117,7 @@ import Testing
 }
 
 @Suite struct PressureTests {
-    @Test func theShortAverageIsRead() {
+    @Test func theTenSecondAverageIsRead() {
         let text =
             "some avg10=6.44 avg60=5.83 avg300=6.07 total=51403076\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
         #expect(Pressure.average(in: text) == 6.44)
@@ -130,7 +130,7 @@ import Testing
         #expect(CPUQuota.throttledTime(ByteCursor("usage_usec 1\n")) == nil)
     }
 
-    @Test func aQuotaIsLookedForInTheGroupsAround() {
+    @Test func quotasOfAncestorGroupsAreRead() {
         #expect(
             CPUQuota.candidates("3:cpu,cpuacct:/a/b\n2:memory:/m\n") == [
                 "/sys/fs/cgroup/cpu,cpuacct/a/b/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/a/cpu.stat",

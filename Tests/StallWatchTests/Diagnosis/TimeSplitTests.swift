@@ -2,7 +2,7 @@ import Testing
 
 @testable import StallWatch
 
-/// A reading with the times in milliseconds.
+/// Creates a reading with times in milliseconds.
 private func reading(
     at time: UInt64, cpu: UInt64, queue: UInt64 = 0, state: Character = "S", switches: UInt64 = 0, waited: UInt64 = 0
 ) -> ThreadReading {
@@ -29,8 +29,8 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.uncertainty == 0)
     }
 
-    @Test func aThreadThatNeverWaitedWasInTheRunQueueForTheRest() throws {
-        // schedstat shows a wait for a CPU only when it is over.
+    @Test func aRunnableThreadsRestIsRunQueueTime() throws {
+        // schedstat shows a wait for a CPU only when it ends.
         let split = try #require(
             timeSplit([reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 20, state: "R")], from: 0, to: 100)
         )
@@ -38,8 +38,8 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.blocked == 0)
     }
 
-    /// The host of a virtual machine had the CPU for half of the first part, which no clock of the thread shows.
-    @Test func aThreadThatWaitedLaterHadBeenReadyBefore() throws {
+    /// CPU steal takes half of the first part; none of the thread's clocks shows it.
+    @Test func aLaterWaitDoesNotHideCPUSteal() throws {
         let readings = [
             reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 50, state: "R"),
             reading(at: 200, cpu: 50, switches: 1),
@@ -51,7 +51,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
     }
 
     @Test func aWaitForACPUCountsOnce() throws {
-        // It lasts at the second reading, when schedstat does not know of it yet, and is over 10 ms later.
+        // The wait continues at the second reading, when schedstat does not show it yet, and ends 10 ms later.
         let readings = [
             reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 60, state: "R"),
             reading(at: 200, cpu: 100, queue: 50, switches: 1),
@@ -62,7 +62,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.blocked == 50_000_000)
     }
 
-    @Test func whatAnIdleLoopDidBetweenTheReadingsWasInTheTurn() throws {
+    @Test func anIdleLoopsWorkBelongsToTheTurn() throws {
         let readings = [
             reading(at: 0, cpu: 0), reading(at: 900, cpu: 0), reading(at: 1_040, cpu: 40), reading(at: 1_100, cpu: 40),
         ]
@@ -71,8 +71,8 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.uncertainty == 40_000_000)
     }
 
-    @Test func whatABusyLoopDidBeforeItsTurnIsTakenOff() throws {
-        // All of the time before the turn was spent on a CPU, and nothing of the turn.
+    @Test func aBusyLoopsEarlierWorkIsSubtracted() throws {
+        // The thread was on a CPU for all of the time before the turn, and for none of the turn.
         let readings = [
             reading(at: 0, cpu: 0), reading(at: 100, cpu: 100), reading(at: 180, cpu: 150), reading(at: 300, cpu: 150),
         ]
@@ -82,8 +82,8 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.uncertainty == 30_000_000)
     }
 
-    @Test func whatTheLoopWaitedBeforeItsTurnIsNotTimeInWhichItDidSomething() throws {
-        // A busy turn until 100, a wait of 298 ms, another turn for 2 ms, and from 400 on the late one.
+    @Test func earlierWaitsOfTheLoopAreNotBusyTime() throws {
+        // A busy turn until 100 ms, a wait of 298 ms, a turn of 2 ms, and the late turn from 400 ms on.
         let readings = [
             reading(at: 0, cpu: 0), reading(at: 100, cpu: 50), reading(at: 650, cpu: 300, waited: 298),
             reading(at: 1_000, cpu: 300, waited: 298),
@@ -100,9 +100,9 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.onCPU >= split.uncertainty - min(split.uncertainty, split.onCPU))
     }
 
-    /// The first turn of all, in which the monitor was just made ready.
+    /// The loop's first turn, during which the monitor starts.
     @Test(arguments: [("R", 100, 120), ("R", 20, 60), ("S", 100, 40), ("S", 20, 40)] as [(Character, UInt64, UInt64)])
-    func beforeTheFirstReadingAThreadDidWhatItDoesThen(state: Character, cpu: UInt64, onCPU: UInt64) throws {
+    func theFirstReadingsStateHoldsForTheTimeBefore(state: Character, cpu: UInt64, onCPU: UInt64) throws {
         let readings = [reading(at: 80, cpu: cpu, state: state), reading(at: 200, cpu: cpu + 40, switches: 1)]
         let split = try #require(timeSplit(readings, from: 0, to: 200))
         #expect(split.onCPU == onCPU * 1_000_000)
@@ -110,7 +110,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.uncertainty == min(cpu, 80) * 1_000_000)
     }
 
-    @Test func nothingReadIsNothingKnown() {
+    @Test func withoutReadingsThereIsNoSplit() {
         #expect(timeSplit([], from: 0, to: 100) == nil)
     }
 

@@ -29,7 +29,7 @@ import Testing
         "4700 (\(name)) S 1 4700 4700 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 4 0 \(ticks) 1000000 500\n"
     }
 
-    /// A process may be called anything, parentheses and blanks too.
+    /// A process's name may contain any character, also parentheses and blanks.
     @Test(arguments: ["notes", "a) S 1 (b", ")", "(", "", "two words"])
     func theStartTimeIsReadWhateverTheNameIs(name: String) {
         let ticks = Int64(sysconf(Int32(_SC_CLK_TCK)))

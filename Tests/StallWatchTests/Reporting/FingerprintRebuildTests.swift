@@ -6,7 +6,7 @@ import Testing
 @testable import StallReports
 @testable import StallSymbols
 
-/// The fingerprint of one path through a program, which is built again with other code changed.
+/// The fingerprint of one path through a program that is rebuilt after changes to other code.
 @Suite struct FingerprintRebuildTests {
     @Test func aRebuildThatLeavesThePathAloneKeepsTheFingerprint() throws {
         let scratch = try TemporaryDirectory()
@@ -29,7 +29,7 @@ import Testing
         Fingerprint(loop: .runLoop, paths: [path.map { Fingerprint.Place(name: $0, isFunction: true) }]).text
     }
 
-    /// The functions on the stack when the program prints it, innermost first, from its own symbol table.
+    /// Builds and runs the program; returns the functions of the stack that it prints, innermost first.
     private func path(
         in scratch: TemporaryDirectory, name: String, before: String, after: String, leaf: String = "leaf"
     ) throws -> [String] {

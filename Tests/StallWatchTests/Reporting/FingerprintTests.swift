@@ -8,7 +8,7 @@ import Testing
         Fingerprint(loop: loop, paths: paths.map { $0.map { Fingerprint.Place(name: $0, isFunction: true) } }).text
     }
 
-    /// The published test vectors of FNV-1a: fingerprints are kept for years, so the hash must never change.
+    /// The published test vectors of FNV-1a: stored fingerprints are kept for years, so the hash must never change.
     @Test(arguments: [
         ("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8),
     ])
@@ -16,7 +16,7 @@ import Testing
         #expect(Fingerprint.hash(text.utf8) == hash)
     }
 
-    /// Written down once: if this changes, every stored fingerprint is worth nothing.
+    /// A fixed value: a change would invalidate all stored fingerprints.
     @Test func aFingerprintIsTheSameInEveryVersion() {
         #expect(
             fingerprint([["save(_:)", "main"]])
@@ -45,7 +45,7 @@ import Testing
         ("NoteStore.save(_:)", "NoteStore.save(_:)"),
         ("std::vector<int>::push_back(int const&)", "std::vector<int>::push_back(int const&)"),
     ])
-    func whatTheCompilerMadeOfAFunctionIsTakenOut(name: String, expected: String) {
+    func compilerSuffixesAndPrefixesAreRemoved(name: String, expected: String) {
         #expect(Fingerprint.functionName(name) == expected)
     }
 
@@ -54,7 +54,7 @@ import Testing
         "outlined copy of Any",
         "dispatch thunk of C.f()",
     ])
-    func framesThatAreOnlyTheCompilersDoNotCount(name: String) {
+    func compilerMadeFramesDoNotCount(name: String) {
         #expect(Fingerprint.functionName(name) == nil)
     }
 
@@ -64,7 +64,7 @@ import Testing
         #expect(fingerprint(busy) == fingerprint([busy[2], busy[0], busy[1]]))
         let mostlyInA = [["a()", "render()"], ["a()", "render()"], ["b()", "render()"]]
         #expect(fingerprint(mostlyInA) == fingerprint([["a()", "render()"]]))
-        #expect(fingerprint([["a()"], ["b()"]]) == fingerprint([["a()"]]), "nothing in common: the first")
+        #expect(fingerprint([["a()"], ["b()"]]) == fingerprint([["a()"]]), "nothing in common: the first counts")
     }
 
     @Test func addressesDoNotCount() throws {
@@ -75,7 +75,7 @@ import Testing
         #expect(Fingerprint(report) == before)
     }
 
-    @Test func withoutNamesThePlaceInTheBuildCounts() throws {
+    @Test func withoutNamesTheBuildIDCounts() throws {
         var report = try #require(fixture())
         for index in report.frames.indices { report.frames[index].function = nil }
         let stripped = Fingerprint(report)

@@ -17,19 +17,19 @@ import Testing
         #expect(policy.judge("b", at: 0) == .report(repeats: 0), "another fingerprint")
     }
 
-    @Test func everyRepeatIsReportedWhereThatIsAskedForAndTheLimitStillHolds() {
+    @Test func everyRepeatIsReportedUpToTheLimitIfConfigured() {
         var policy = RepeatPolicy(reportsPerMinute: 3, reportsEveryRepeat: true)
         for _ in 1...3 { #expect(policy.judge("a", at: 0) == .report(repeats: 0)) }
         #expect(policy.judge("a", at: 0) == .suppressed(.rateLimit))
         #expect(policy.judge("a", at: 60 * second) == .report(repeats: 1))
     }
 
-    @Test func soManyAMinuteAndNoMore() {
+    @Test func reportsPerMinuteAreLimited() {
         var policy = RepeatPolicy(reportsPerMinute: 3)
         for name in ["a", "b", "c"] { #expect(policy.judge(name, at: 10 * second) == .report(repeats: 0)) }
         #expect(policy.judge("d", at: 20 * second) == .suppressed(.rateLimit))
         #expect(policy.judge("d", at: 70 * second - 1) == .suppressed(.rateLimit))
-        #expect(policy.judge("d", at: 70 * second) == .report(repeats: 2), "made up for, with what was held back")
+        #expect(policy.judge("d", at: 70 * second) == .report(repeats: 2), "the suppressed report is due again")
     }
 
     @Test func everyStallIsInAReportOrStillCounted() {
@@ -43,15 +43,15 @@ import Testing
         #expect(told + (0..<13).reduce(0) { $0 + policy.repeats(of: "f\($1)") } == 5_000)
     }
 
-    @Test func theFingerprintThatHasNotComeForLongestIsForgotten() {
+    @Test func theLeastRecentFingerprintIsForgotten() {
         var policy = RepeatPolicy(reportsPerMinute: 10_000)
         for number in 0...RepeatPolicy.maximumFingerprints { _ = policy.judge("f\(number)", at: UInt64(number)) }
-        #expect(policy.judge("f1", at: 5_000) == .report(repeats: 0), "still known: its second")
+        #expect(policy.judge("f1", at: 5_000) == .report(repeats: 0), "still known: occurrence 2")
         #expect(policy.judge("f1", at: 5_001) == .suppressed(.repeated))
-        #expect(policy.judge("f0", at: 6_000) == .report(repeats: 0), "as if it were the first")
+        #expect(policy.judge("f0", at: 6_000) == .report(repeats: 0), "forgotten, so occurrence 1 again")
     }
 
-    @Test func aFailingStoreIsLeftAloneForLongerAndLonger() {
+    @Test func delaysAfterFailuresGrow() {
         var backoff = Backoff()
         #expect(backoff.mayTry(at: 0))
         var now: UInt64 = 0
@@ -68,7 +68,7 @@ import Testing
         #expect(backoff.mayTry(at: 0))
     }
 
-    @Test func whatWaitsForADiskIsBoundedAndTheNewestStateOfEach() {
+    @Test func retriesAreBoundedAndKeepTheNewestState() {
         var retries = Retries()
         let report = Reporter.Settings.fixture().builder().report(of: .fixture())
         #expect(retries.keep(.updated(report)) == 0)

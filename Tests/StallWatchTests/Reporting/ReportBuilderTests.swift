@@ -35,12 +35,12 @@ import Testing
         )
     }
 
-    /// Blocked on a mutex in NoteStore.save(_:), which a timer called.
+    /// A thread blocked on a mutex in NoteStore.save(_:), called by a timer.
     private let locked: [UInt64] = [0x40010, 0x10100, 0x60020, 0x10300]
 
-    // MARK: The facts
+    // MARK: Values of the record
 
-    @Test func theStallsFactsAreTakenOver() {
+    @Test func aReportHasTheRecordsValues() {
         let report = builder.report(of: .stub(id: "one", state: .ongoing))
         #expect(report.schemaVersion == StallReport.currentSchemaVersion)
         #expect(report.id == "one")
@@ -56,7 +56,7 @@ import Testing
         #expect(report.callout == nil)
     }
 
-    @Test func aCapturesCostsAndStateAreTakenOver() throws {
+    @Test func aSampleHasTheCapturesCostAndState() throws {
         var stack = CapturedStack.stub([0x10100], method: .ptrace, state: .uninterruptible)
         stack.isComplete = false
         stack.incompleteReason = "the stack is deeper than the limit"
@@ -76,7 +76,7 @@ import Testing
         #expect(sample.captureMicroseconds == 180)
     }
 
-    @Test func aSampleWithoutAStackSaysWhy() throws {
+    @Test func aSampleWithoutAStackHasAReason() throws {
         let report = builder.report(of: .stub(samples: [failure("the thread has ended")]))
         let sample = try #require(report.samples.first)
         #expect(sample.stack == nil)
@@ -115,7 +115,7 @@ import Testing
         #expect(builder.report(of: record).frames.map(\.offset) == ["0x100"])
     }
 
-    @Test func aPlaceWithoutANameKeepsItsOffset() {
+    @Test func anUnnamedFrameKeepsItsOffset() {
         let report = builder.report(of: .stub(samples: [sample([0x10555, 0x99999])]))
         #expect(report.frames[0].function == nil)
         #expect(report.frames[0].isInApp)
@@ -148,7 +148,7 @@ import Testing
         #expect(report.culprit == nil)
     }
 
-    // MARK: What is to blame
+    // MARK: The culprit
 
     @Test func theCulpritIsTheInnermostFunctionOfTheApp() {
         let report = builder.report(of: .stub(samples: [sample(locked)]))
@@ -156,7 +156,7 @@ import Testing
         #expect(report.callout == .timer)
     }
 
-    @Test func aFunctionWithoutANameIsPassedOver() {
+    @Test func anUnnamedFunctionIsNeverTheCulprit() {
         let report = builder.report(of: .stub(samples: [sample([0x40010, 0x10555, 0x10200])]))
         #expect(report.culprit?.function == "run()")
     }
@@ -165,19 +165,19 @@ import Testing
         #expect(builder.report(of: .stub(samples: [sample([0x40010, 0x60020])])).culprit == nil)
     }
 
-    @Test func theStackThatMostSamplesShowIsBlamed() {
+    @Test func theMostFrequentStackHasTheCulprit() {
         let report = builder.report(
             of: .stub(samples: [sample([0x10200]), sample(locked), sample([0x10300]), sample(locked)])
         )
         #expect(report.culprit?.function == "NoteStore.save(_:)")
     }
 
-    @Test func ofEquallyFrequentStacksTheFirstIsBlamed() {
+    @Test func ofEquallyFrequentStacksTheFirstHasTheCulprit() {
         let report = builder.report(of: .stub(samples: [sample([0x10200]), sample(locked), sample([0x10300])]))
         #expect(report.culprit?.function == "run()")
     }
 
-    @Test func aSampleOfAnotherTurnCountsOnlyWhereThereIsNoOther() {
+    @Test func invalidSamplesCountOnlyWithoutValidOnes() {
         let invalid = sample([0x10200], isValid: false)
         let both = builder.report(of: .stub(samples: [invalid, invalid, sample(locked), failure("refused")]))
         #expect(both.culprit?.function == "NoteStore.save(_:)")

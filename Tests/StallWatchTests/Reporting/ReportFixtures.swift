@@ -9,7 +9,7 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// Names addresses as it is told.
+/// Names addresses from a fixed table.
 final class FixedSymbols: NamingSymbolicator {
     private let names: [UInt64: String]
 
@@ -18,7 +18,7 @@ final class FixedSymbols: NamingSymbolicator {
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { names[offset] }
 }
 
-/// Calls the test before each answer, which is always `work`.
+/// Calls the test's closure before each lookup, and always returns `work`.
 final class CalledSymbols: NamingSymbolicator {
     private let call: () -> Void
 
@@ -31,7 +31,7 @@ final class CalledSymbols: NamingSymbolicator {
 }
 
 extension Reporter.Settings {
-    /// Every function `0x1000 + n` of the app is called `work<n>`.
+    /// A builder that names the app's function at `0x1000 + n` `work<n>`.
     static func fixture(process: StallReport.ProcessDescription = .current()) -> Self {
         Self {
             let names = (0..<64).map { (UInt64(0xfff + $0), "work\($0)") }
@@ -74,7 +74,7 @@ extension StallRecord {
         return record
     }
 
-    /// The same stall, later.
+    /// Returns a later state of the same stall.
     func after(milliseconds: UInt64, state: StallRecord.State = .ended) -> StallRecord {
         var record = self
         record.duration = milliseconds * 1_000_000
@@ -84,7 +84,7 @@ extension StallRecord {
 }
 
 extension StallReport.Cause {
-    /// A cause of that kind, without numbers.
+    /// A cause of the given kind, without numbers.
     static func fixture(kind: StallReport.CauseKind, summary: String = "") -> Self {
         Self(
             kind: kind, summary: summary, confidence: .certain, onCPUMilliseconds: 0, runQueueMilliseconds: 0,
@@ -95,7 +95,7 @@ extension StallReport.Cause {
 }
 
 extension TemporaryDirectory {
-    /// The reports in it, sorted by the names of their files.
+    /// The directory's reports, sorted by file name.
     func reports() throws -> [StallReport] {
         try names.filter(StallReport.isFileName).map { name in
             try StallReport(jsonData: #require(AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes)))
@@ -103,12 +103,12 @@ extension TemporaryDirectory {
     }
 }
 
-/// A reporter has not come to its end.
+/// A reporter that did not end in time.
 private struct StuckReporter: Error {}
 
-/// Runs a reporter's threads while `body` submits, and returns when everything has been handed out.
+/// Runs a reporter's threads while `body` submits, and returns when everything has been delivered.
 ///
-/// A reporter that does not come to its end within two minutes is left behind.
+/// Gives up a reporter that does not end within two minutes.
 func withReporter(
     _ sinks: [ReportSink], settings: Reporter.Settings = .fixture(), _ body: (Reporter) throws -> Void
 ) throws -> ReportCounts.Counts {

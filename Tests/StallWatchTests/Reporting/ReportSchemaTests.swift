@@ -7,7 +7,7 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// The published schema against what is written, checked by another implementation: Python's jsonschema.
+/// Checks written reports against the published schema with Python's jsonschema.
 @Suite struct ReportSchemaTests {
     @Test func reportsInEveryStateAreValid() throws {
         let scratch = try TemporaryDirectory()
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// Every field of the schema is read and written again, and nothing else is written.
+    /// A report with every field of the schema keeps all of them when decoded and encoded, and gains none.
     @Test func theSchemaHasTheFieldsOfTheTypeAndNoOthers() throws {
         let scratch = try TemporaryDirectory()
         let file = scratch.path + "/stall-full.json"
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// The names of all properties that a schema describes.
+    /// Returns the names of all properties in a schema.
     private func keys(ofSchema path: String) throws -> Set<String> {
         func collect(_ node: Any) -> Set<String> {
             if let list = node as? [Any] { return list.reduce(into: []) { $0.formUnion(collect($1)) } }
@@ -70,7 +70,7 @@ import Testing
         return collect(try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path))))
     }
 
-    /// The names of all fields in a report, but for those that are data.
+    /// Returns the names of all fields in a report, except keys that are data.
     private func keys(_ report: NSDictionary?) -> Set<String> {
         func collect(_ node: Any) -> Set<String> {
             if let list = node as? [Any] { return list.reduce(into: []) { $0.formUnion(collect($1)) } }
@@ -82,7 +82,7 @@ import Testing
         return collect(report as Any)
     }
 
-    /// A report with every field that there is.
+    /// A report with every field of the schema.
     private let fullReport = """
         {
           "schemaVersion": 1, "id": "01936c1e-7a52-7c3e-9d0e-5f3b8a1c2d4e", "kind": "stall", "state": "abandoned",

@@ -4,7 +4,7 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// A stream that does not end is given up with the test.
+/// The time limit fails a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct ReportStreamsTests {
     private let streams = ReportStreams()
     private let report: StallReport
@@ -23,7 +23,7 @@ import Testing
         await stream.reduce(into: []) { $0.append($1.loop.turn) }
     }
 
-    @Test func everyStreamGetsEveryReportFromItsBeginningOn() async {
+    @Test func everyStreamGetsAllReportsAfterItsStart() async {
         #expect(streams.yield(numbered(1)) == 0)
         let first = streams.stream()
         #expect(streams.yield(numbered(2)) == 0)
@@ -34,7 +34,7 @@ import Testing
         #expect(await turns(second) == [3])
     }
 
-    @Test func aSlowReaderMissesTheOldestAndTheyAreCounted() async {
+    @Test func aSlowReadersDroppedReportsAreCounted() async {
         let slow = streams.stream()
         let capacity = UInt64(ReportStreams.capacity)
         var dropped = 0
@@ -50,14 +50,14 @@ import Testing
         #expect(streams.yield(report) == slow.count)
     }
 
-    @Test func aStreamThatIsAskedForAfterTheEndEndsAtOnce() async {
+    @Test func aStreamCreatedAfterTheEndEndsAtOnce() async {
         streams.finish()
         #expect(await turns(streams.stream()) == [])
         #expect(streams.yield(report) == 0)
         streams.finish()
     }
 
-    @Test func aReaderThatHasGoneMissesNothing() {
+    @Test func anEndedReaderDropsNoReports() {
         do { _ = streams.stream() }
         for _ in 0...ReportStreams.capacity { #expect(streams.yield(report) == 0) }
     }

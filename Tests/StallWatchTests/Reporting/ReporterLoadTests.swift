@@ -7,7 +7,7 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// 10,000 stalls through the reporter and its sinks, in a process of its own so that its memory can be measured.
+/// Reports 10,000 stalls to all sinks, in a separate process so that its memory can be measured.
 @Suite struct ReporterLoadTests {
     @Test func tenThousandStallsOf50Fingerprints() async {
         await #expect(processExitsWith: .success) {
@@ -25,8 +25,8 @@ import Testing
                 .closure { report in told.add(1 + report.repeats, ordering: .relaxed) },
             ]
             let statistics = try withReporter(sinks, settings: settings) { reporter in
-                // A stall is two deliveries to a sink, and 50 are fewer than wait for one whose thread does not run: none
-                // may be lost, however busy the machine is.
+                // Each stall makes two deliveries per sink. A queue holds more than 50 deliveries, so none may be lost,
+                // even if a sink's thread gets no CPU.
                 for batch in 0..<400 {
                     for number in 0..<25 {
                         let record = StallRecord.fixture(function: (batch * 25 + number) % 50, state: .ongoing)
@@ -39,16 +39,16 @@ import Testing
                 }
             }
             guard statistics.stalls == 10_000 else { Glibc.exit(3) }
-            // 1st, 2nd, 4th … 128th of the 200 of each.
+            // Occurrences 1, 2, 4, … 128 of 200 per fingerprint.
             guard statistics.suppressed[.repeated] == 10_000 - 50 * 8 else { Glibc.exit(4) }
             guard statistics.suppressed[.rateLimit] == 0, statistics.reportsLost == 0 else { Glibc.exit(5) }
             guard told.load(ordering: .relaxed) == 50 * 128 else { Glibc.exit(6) }
             guard largest <= quota.reports else { Glibc.exit(7) }
             guard try scratch.reports().reduce(0, { $0 + $1.jsonData().count }) <= quota.bytes else { Glibc.exit(8) }
-            // What is on disk and what was removed is all that was ever kept; an ongoing repeat may have cost one more.
+            // Reports on disk plus removed reports are all that were kept; an ongoing repeat may have evicted one more.
             let kept = scratch.names.count
             guard kept <= 100, statistics.reportsRemoved >= 300 else { Glibc.exit(9) }
-            // Memory over the last half: the slope times its length.
+            // The memory growth over the last half: the slope times its length.
             let half = Array(resident.suffix(200))
             let growth = slope(half) * Double(half.count)
             guard growth < 1_024 else {

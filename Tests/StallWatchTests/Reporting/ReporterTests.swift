@@ -9,9 +9,9 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// The reporter's work runs on the test's own thread: what is submitted before it runs waits in the mailbox.
+/// Runs the reporter on the test's own thread; records submitted before that wait in the mailbox.
 ///
-/// A stream that does not end is given up with the test.
+/// The time limit fails a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct ReporterTests {
     private let handler = InMemoryLogHandler()
 
@@ -35,7 +35,7 @@ import Testing
         await stream.reduce(into: []) { $0.append($1) }
     }
 
-    @Test func whatTheMonitorTellsIsPutIntoWordsForALogOnly() throws {
+    @Test func noticesAreFormattedOnlyForALog() throws {
         var wordings = 0
         func metadata() -> [String: String] {
             wordings += 1
@@ -50,7 +50,7 @@ import Testing
         #expect(lines == ["info stall monitor started"])
     }
 
-    @Test func whatIsSubmittedIsReportedInOrder() async throws {
+    @Test func stallsAreReportedInOrder() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
         let records = (0..<3).map { StallRecord.fixture(function: $0) }
@@ -74,7 +74,7 @@ import Testing
         #expect(try scratch.reports().count == 2)
     }
 
-    @Test func aStallThatLastsIsOnDiskAndNotYetHandedOut() async throws {
+    @Test func anOngoingStallIsOnDiskButNotInTheStream() async throws {
         let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path), log])
         let stream = reporter.streams.stream()
@@ -86,8 +86,8 @@ import Testing
         #expect(lines.isEmpty)
     }
 
-    /// The names of the first stall of a process may take longer than the second one lasts.
-    @Test func aStallIsOnDiskBeforeAnotherHasItsNames() throws {
+    /// Symbolicating a process's first stall may take longer than its second stall lasts.
+    @Test func aStallIsOnDiskBeforeAnEarlierOneIsNamed() throws {
         let scratch = try TemporaryDirectory()
         let second = Mutex<StallRecord?>(.fixture(function: 9, state: .ongoing))
         let submit = Mutex<(@Sendable (StallRecord) -> Void)?>(nil)
@@ -96,7 +96,7 @@ import Testing
         settings.builder = {
             .stub(
                 CalledSymbols {
-                    // The second one begins while the first frame is looked up.
+                    // The second stall begins during the lookup of the first frame.
                     if let record = second.withLock({ $0.take() }) { return submit.withLock { $0?(record) } ?? () }
                     guard seen.withLock({ $0.isEmpty }) else { return }
                     _ = eventually { (try? scratch.reports().count) == 2 }
@@ -118,7 +118,7 @@ import Testing
         #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
     }
 
-    @Test func whoIsToldOfAReportFindsItsFile() async throws {
+    @Test func otherSinksFindTheReportsFile() async throws {
         let scratch = try TemporaryDirectory()
         let reporter = try reporter([.directory(scratch.path)])
         let stream = reporter.streams.stream()
@@ -137,20 +137,20 @@ import Testing
         }
     }
 
-    @Test func theMailboxIsBoundedAndWhatIsLostIsCounted() async throws {
+    @Test func theMailboxIsBoundedAndLossesAreCounted() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
         let records = (0..<(RecordMailbox.capacity + 10)).map { StallRecord.fixture(function: $0) }
         for record in records { reporter.submit(record) }
         try run(reporter)
         #expect(reporter.counts.current.reportsLost == 10)
-        #expect(reporter.counts.current.stalls == records.count, "also those that are lost")
+        #expect(reporter.counts.current.stalls == records.count, "lost reports are counted, too")
         #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
         #expect(await reports(stream).last?.id == records.last?.id)
     }
 
-    /// A stall that lasts would be lost for good; of one that is over, the earlier state may be on disk.
-    @Test func aFullMailboxKeepsTheStallsThatLast() async throws {
+    /// A dropped ongoing stall would be lost entirely; a finished one may have an earlier state on disk.
+    @Test func aFullMailboxKeepsOngoingStalls() async throws {
         let reporter = try reporter()
         let lasting = StallRecord.fixture(function: 999, state: .ongoing)
         reporter.submit(lasting)
@@ -164,18 +164,18 @@ import Testing
         #expect(await reports(stream).count == ReportStreams.capacity)
     }
 
-    @Test func reportsThatCannotBeWrittenAreCountedHandedOutAndToldOnce() async throws {
+    @Test func failedWritesAreCountedAndLoggedOnce() async throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/reports"
         let reporter = try reporter([.directory(path), log])
-        // A file in the directory's place: nothing can be written there any more.
+        // A file replaces the directory, so that every write fails.
         try FileManager.default.removeItem(atPath: path)
         try AtomicFile.write([], to: path)
         let stream = reporter.streams.stream()
         for function in 0..<3 { reporter.submit(.fixture(function: function)) }
         try run(reporter)
         let statistics = reporter.counts.current
-        #expect(statistics.failedWrites == 2, "the first, and the last chance at the end")
+        #expect(statistics.failedWrites == 2, "the first attempt and the last one at the end")
         #expect(statistics.lastWriteError?.code == .unwritableReports)
         #expect(statistics.stalls == 3)
         #expect(statistics.reportsLost == 3)
@@ -183,7 +183,7 @@ import Testing
         #expect(lines.filter { $0.contains("could not be delivered") }.count == 1)
     }
 
-    @Test func withoutAnythingToDoItEnds() async throws {
+    @Test func aReporterWithoutStallsEnds() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
         try run(reporter)

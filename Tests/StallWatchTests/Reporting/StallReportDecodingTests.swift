@@ -6,9 +6,9 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// Reading files that anybody may have written.
+/// Decodes untrusted files.
 @Suite struct StallReportDecodingTests {
-    /// Random numbers that are the same in every run (xorshift64*).
+    /// A random number generator with a fixed seed (xorshift64*).
     private struct Repeatable: RandomNumberGenerator {
         var state: UInt64 = 0x9e37_79b9_7f4a_7c15
 
@@ -22,7 +22,7 @@ import Testing
 
     private static var report: StallReport { Reporter.Settings.fixture().builder().report(of: .fixture(function: 1)) }
 
-    @Test func wordsAndFieldsOfANewerVersionAreKeptOrPassedOver() throws {
+    @Test func newerWordsAreKeptAndNewerFieldsIgnored() throws {
         var text = String(decoding: Self.report.jsonData(), as: UTF8.self)
         text = text.replacingOccurrences(
             of: "\"kind\" : \"stall\"", with: "\"kind\" : \"boredom\", \"weather\" : { \"kind\" : \"moon\" }")
@@ -33,7 +33,7 @@ import Testing
         #expect(try StallReport(jsonData: report.jsonData()) == report)
     }
 
-    @Test func aNewerSchemaIsRefusedBySayingSo() throws {
+    @Test func aNewerSchemaIsRefusedWithAHint() throws {
         for text in [
             "{\"schemaVersion\" : 2}",
             String(decoding: Self.report.jsonData(), as: UTF8.self)
@@ -51,7 +51,7 @@ import Testing
         ("\"repeats\" : 0", "\"repeats\" : -2"), ("\"schemaVersion\" : 1", "\"schemaVersion\" : 0"),
         ("\"nesting\" : 0", "\"nesting\" : 0.5"),
     ])
-    func whatLeadsNowhereIsAnError(right: String, wrong: String) throws {
+    func invalidIndicesAndNumbersAreErrors(right: String, wrong: String) throws {
         let text = String(decoding: Self.report.jsonData(), as: UTF8.self)
         try #require(text.contains(right))
         let error = #expect(throws: StallWatchError.self) {
@@ -60,7 +60,7 @@ import Testing
         #expect(error?.code == .unreadableReport)
     }
 
-    /// 100,000 damaged files, in a process of its own so that its memory can be measured.
+    /// Decodes 100,000 damaged files, in a separate process so that its memory can be measured.
     @Test func damagedFilesAreErrorsAndCostLittleMemory() async {
         await #expect(processExitsWith: .success) {
             var random = Repeatable()
@@ -83,7 +83,7 @@ import Testing
                     let part = bytes[from..<min(from + 40, bytes.count)]
                     bytes.insert(contentsOf: part, at: Int.random(in: 0..<bytes.count, using: &random))
                 default:
-                    // The large ones once each, the small ones over and over.
+                    // Each large file once, the small ones repeatedly.
                     bytes = hostile[number < 4 * hostile.count ? number / 4 : number / 4 % 8]
                     mustFail = true
                 }
@@ -98,7 +98,7 @@ import Testing
             let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }.flatMap {
                 Int($0.filter(\.isNumber))
             }
-            // 16 MiB of JSON at most, and what the decoder makes of half a million values.
+            // At most 16 MiB of JSON, plus the decoder's memory for half a million values.
             guard let peak, peak < 400_000 else {
                 print("peak \(peak ?? 0) kB")
                 Glibc.exit(4)
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func aTextWithMoreValuesThanAReportHasIsRefused() throws {
+    @Test func tooManyOrTooDeepValuesAreRefused() throws {
         let many = "[" + String(repeating: "0,", count: JSONBounds.maximumValues) + "0]"
         let deep = String(repeating: "{\"a\":", count: JSONBounds.maximumDepth + 1)
         for (text, word) in [(many, "values"), (deep, "levels deep")] {
@@ -116,14 +116,14 @@ import Testing
         }
     }
 
-    @Test func commasAndBracketsInStringsAreNoValues() {
+    @Test func commasAndBracketsInStringsDoNotCount() {
         let bounds = JSONBounds(Array(#"{ "a[{," : [1, "\"],[", "\\"], "b" : { } }"#.utf8))
         #expect(bounds.values == 6)
         #expect(bounds.depth == 2)
         #expect(bounds.excess == nil)
     }
 
-    /// The largest report that a monitor makes is far from the bounds.
+    /// A monitor's largest report is far below the limits.
     @Test func aReportOfTwentyStacksOf512FramesIsRead() throws {
         var report = Self.report
         let frame = try #require(report.frames.first)
@@ -145,7 +145,7 @@ import Testing
             "{\"schemaVersion\":18446744073709551616}",
             String(repeating: "[", count: StallReport.maximumBytes), String(repeating: "{\"a\":", count: 1 << 20),
             "{\"stacks\":[" + String(repeating: "[],", count: 4 << 20) + "[]]}",
-            // As much as the bounds let through.
+            // Just below the limits.
             "{\"stacks\":[" + String(repeating: "[],", count: 240_000) + "[]]}",
             "{\"metadata\":{" + String(repeating: "\"\":\"\",", count: 490_000) + "\"\":0}}",
             "{\"stacks\":[[" + String(repeating: "0,", count: 7 << 20) + "0]]}",

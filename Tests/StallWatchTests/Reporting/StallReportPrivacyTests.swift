@@ -12,7 +12,7 @@ import Testing
             let record = StallRecord.fixture(function: 1, state: .ongoing)
             reporter.submit(record)
             #expect(eventually { scratch.names.count == 1 })
-            // Whoever looks while the stall lasts must not see more than afterwards.
+            // Reports of an ongoing stall must reveal no more than the final one.
             let seen = try scratch.reports()
             #expect(seen.allSatisfy { $0.metadata == [:] || $0.metadata["redacted"] == "yes" })
             reporter.submit(record.after(milliseconds: 900))
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func redactionSeesEveryReportAndWhatItIsKnownByStays() throws {
+    @Test func redactionSeesEveryReportAndKeepsIdentifiers() throws {
         var settings = Reporter.Settings.fixture()
         settings.redact = { report in
             report.process.hostname = "somewhere"
@@ -88,8 +88,8 @@ import Testing
         #expect(reports.map(\.id) != ["changed"])
     }
 
-    /// A mistake of the app's must not give away what it wanted to keep.
-    @Test func aReportThatRedactionBreaksKeepsItsTimesOnly() throws {
+    /// A faulty redaction must not reveal the data that the app meant to hide.
+    @Test func anInvalidRedactedReportKeepsOnlyItsTimes() throws {
         var settings = Reporter.Settings.fixture()
         settings.redact = { report in
             report.metadata = ["redacted": "yes"]

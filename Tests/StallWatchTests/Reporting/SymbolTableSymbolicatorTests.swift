@@ -6,7 +6,7 @@ import Testing
 @testable import StackCapture
 @testable import StallSymbols
 
-/// Not exported, and not called through any other function.
+/// A function that is not exported and not wrapped by another one.
 @inline(never) private func functionThatIsNotExported(_ value: Int32) -> Int32 {
     value &+ 1
 }
@@ -21,14 +21,14 @@ import Testing
         )
     }
 
-    /// The image that `pointer` lies in, and the pointer's virtual address in the image's file.
+    /// Returns the image that contains `pointer`, and the pointer's virtual address in the image's file.
     private func place(of pointer: UnsafeRawPointer) throws -> (image: LoadedImage, offset: UInt64) {
         let address = UInt64(UInt(bitPattern: pointer))
         let image = try #require(try CUnwindEngine().images().image(at: address))
         return (image, address - image.base)
     }
 
-    /// Its own table names a private function, which dladdr(3) does not.
+    /// The executable's symbol table names a private function; dladdr(3) does not.
     @Test func aPrivateFunctionOfThisExecutableIsNamed() throws {
         let function: @convention(c) (Int32) -> Int32 = functionThatIsNotExported
         let (image, offset) = try place(of: unsafeBitCast(function, to: UnsafeRawPointer.self))
@@ -51,7 +51,7 @@ import Testing
         #expect(symbol(at: 0x100, in: image) == nil)
     }
 
-    @Test func moreImagesThanAreKeptAreReadAgain() throws {
+    @Test func evictedImagesAreReadAgain() throws {
         let directory = try TemporaryDirectory()
         let images = try (0..<Symbolicator.maximumOpenImages + 10).map { index in
             let elf = SmallELF(symbols: [.init(name: "function\(index)", address: 0x1000)])

@@ -5,7 +5,7 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// Whose stack explains that a pool starts nothing.
+/// The groups of workers that explain why a pool starts no work.
 @Suite struct WorkerGroupsTests {
     private let app = LoadedImage.stub(path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true)
     private let dispatch = LoadedImage.stub(path: "/usr/lib/libdispatch.so", addresses: 0x40000..<0x50000)
@@ -14,15 +14,15 @@ import Testing
         "notes": [0x400: "_dispatch_worker_thread", 0x500: "_dispatch_semaphore_wait_slow"],
     ])
 
-    /// A worker that has nothing to do.
+    /// The stack of an idle worker.
     private let idle: [UInt64] = [0x40020, 0x40010]
-    /// Two that run code of the app.
+    /// The stacks of two workers in app code.
     private let saving: [UInt64] = [0x10100, 0x40010]
     private let loading: [UInt64] = [0x10200, 0x40010]
-    /// A thread that is no worker.
+    /// The stack of a thread that is not a worker.
     private let other: [UInt64] = [0x10100, 0x10300]
 
-    /// The stacks of the groups of these threads, and how many threads each has.
+    /// Returns the groups of threads with these stacks: the stack and the number of threads of each.
     private func groups(_ stacks: [[UInt64]]) throws -> [[Int]] {
         var sample = StallRecord.Sample(
             age: 0, isValid: true, stack: .failure(CaptureError(description: "a pool")),
@@ -41,7 +41,7 @@ import Testing
         #expect(try groups([saving, loading, loading]) == [[2, 3], [1]])
     }
 
-    /// The idle workers of other pools are often more, and are nobody's fault.
+    /// Idle workers of other pools are often more, but they delay no work.
     @Test func workersInCodeOfTheAppComeBeforeIdleOnes() throws {
         #expect(try groups([idle, idle, idle, saving]) == [[4], [1, 2, 3]])
         #expect(try groups([idle, saving, idle, loading, loading, idle]) == [[4, 5], [2], [1, 3, 6]])
@@ -52,7 +52,7 @@ import Testing
         #expect(try groups([idle, idle, idle, [0x10100, 0x10400]]) == [[4], [1, 2, 3]])
     }
 
-    @Test func threadsThatAreNoWorkersAreLeftOut() throws {
+    @Test func otherThreadsAreLeftOut() throws {
         #expect(try groups([other, saving, other]) == [[2]])
     }
 }

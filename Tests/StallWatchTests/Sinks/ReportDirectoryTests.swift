@@ -26,7 +26,7 @@ import Testing
         return error
     }
 
-    // MARK: Making it
+    // MARK: Creating
 
     @Test func missingDirectoriesAreMadeForTheirOwnerOnly() throws {
         let path = temporary.path + "/a/b/c"
@@ -35,11 +35,11 @@ import Testing
     }
 
     @Test(arguments: ["", "/", "//", "/."])
-    func aDirectoryThatIsThereIsTakenAsItIs(suffix: String) throws {
+    func anExistingDirectoryIsUsed(suffix: String) throws {
         try #require(chmod(temporary.path, 0o755) == 0)
         _ = try ReportDirectory(path: temporary.path + suffix)
         #expect(try mode(of: temporary.path) == 0o755)
-        #expect(temporary.names.isEmpty, "nothing is left of the check")
+        #expect(temporary.names.isEmpty, "the check leaves no file")
     }
 
     @Test func aSlashAtTheEndOfANewDirectoryIsFine() throws {
@@ -47,7 +47,7 @@ import Testing
         #expect(temporary.names == ["new"])
     }
 
-    @Test func aFileInTheDirectorysPlaceIsNamed() throws {
+    @Test func aFileInsteadOfADirectoryIsAnError() throws {
         let file = try temporary.write("taken", "")
         #expect(expectUnwritable(file)?.message.contains("\(file) is a file") == true)
         #expect(expectUnwritable(file + "/below")?.message.contains("\(file) is a file") == true)
@@ -58,7 +58,7 @@ import Testing
         #expect(expectUnwritable("")?.message.contains("empty") == true)
     }
 
-    /// A directory in which not even root can make a file (proc(5)).
+    /// Not even root can create a file in /proc (proc(5)).
     @Test func anUnwritableDirectoryIsRefusedWithTheSystemsReason() throws {
         let error = try #require(expectUnwritable("/proc/self/fdinfo"))
         #expect(error.message.contains("/proc/self/fdinfo"))
@@ -73,7 +73,7 @@ import Testing
         #expect(expectUnwritable(temporary.path + "/" + name)?.errno == ENAMETOOLONG)
     }
 
-    @Test func aLinkThatLeadsNowhereIsRefused() throws {
+    @Test func aDanglingLinkIsRefused() throws {
         let link = temporary.path + "/link"
         try #require(symlink(temporary.path + "/missing", link) == 0)
         #expect(expectUnwritable(link)?.errno == ENOENT)
@@ -96,7 +96,7 @@ import Testing
         var report = try StallReport.literal()
         report.state = .ongoing
         let file = try directory.write(report)
-        // Whoever has opened the old file goes on reading it whole.
+        // A reader that has opened the old file still reads all of it.
         let descriptor = open(file, O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }
         report.state = .ended
@@ -118,7 +118,7 @@ import Testing
         #expect(names == names.sorted())
     }
 
-    @Test func whatCannotBeReplacedStaysAndLeavesNothingBehind() throws {
+    @Test func aFailedReplacementLeavesTheOldFileOnly() throws {
         let directory = try ReportDirectory(path: temporary.path)
         let report = try StallReport.literal()
         let name = report.fileName

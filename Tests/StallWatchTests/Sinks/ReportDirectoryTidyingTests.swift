@@ -31,7 +31,7 @@ import Testing
 
     private var parent: ProcessIdentity { get throws { try #require(ProcessIdentity(pid: getppid())) } }
 
-    @Test func reportsOfAProcessThatIsGoneBecomeAbandoned() throws {
+    @Test func reportsOfAnEndedProcessBecomeAbandoned() throws {
         var gone = try parent
         gone.startTicks -= 1
         let left = report(of: gone, milliseconds: 730)
@@ -44,8 +44,8 @@ import Testing
         #expect(directory.recover().isEmpty, "once")
     }
 
-    /// A pid is used again: only with the start time and the boot is it the same process.
-    @Test func aLivingProcessIsToldByPidStartTimeAndBoot() throws {
+    /// Pids are reused: only pid, start time and boot together identify a process.
+    @Test func aLiveProcessMatchesPidStartTimeAndBoot() throws {
         let living = report(of: try parent)
         var otherBoot = try parent
         otherBoot.bootID = "0f0f0f0f-0000-4000-8000-000000000000"
@@ -65,14 +65,14 @@ import Testing
         #expect(directory.recover().map(\.id) == [left.id])
     }
 
-    @Test func aReportThatDoesNotSayWhoseItIsIsLeftAlone() throws {
+    @Test func aReportWithoutAProcessIdentityIsKept() throws {
         var report = report()
         report.process.startTicks = nil
         try directory.write(report)
         #expect(directory.recover().isEmpty)
     }
 
-    @Test func temporaryFilesOfTheDeadGoAndOthersStay() throws {
+    @Test func onlyEndedProcessesTemporaryFilesAreRemoved() throws {
         var gone = try parent
         gone.startTicks -= 1
         let names = [
@@ -84,13 +84,13 @@ import Testing
         #expect(Set(scratch.names) == Set(names.dropFirst()))
     }
 
-    @Test func anEmptyReportThatAPowerFailureLeftGoes() throws {
+    @Test func anEmptyReportIsRemoved() throws {
         try AtomicFile.write([], to: scratch.path + "/stall-20261121T080000.000000Z-000000000000.json")
         #expect(directory.recover().isEmpty)
         #expect(scratch.names.isEmpty)
     }
 
-    @Test func theOldestGoFirst() throws {
+    @Test func theOldestReportsAreRemovedFirst() throws {
         let reports = (0..<10).map { number in
             var report = report(state: .ended)
             report.startedAt = Timestamp(microsecondsSince1970: Int64(number) * 1_000_000)
@@ -105,7 +105,7 @@ import Testing
         #expect(directory.enforce(ReportQuota(reports: 3)) == 0)
     }
 
-    @Test func reportsOfStallsThatLastAreNeverRemoved() throws {
+    @Test func reportsOfOngoingStallsAreNeverRemoved() throws {
         let mine = report()
         OpenReports.insert(mine.id)
         defer { OpenReports.remove(mine.id) }
@@ -119,7 +119,7 @@ import Testing
         #expect(Set(try scratch.reports().map(\.id)) == [mine.id, others.id])
     }
 
-    @Test func filesAreForTheirOwnerOnly() throws {
+    @Test func onlyTheOwnerMayReadFiles() throws {
         let path = scratch.path + "/new/stalls"
         let directory = try ReportDirectory(path: path)
         let file = try directory.write(report())
@@ -130,7 +130,7 @@ import Testing
         #expect(try mode(file) == 0o600)
     }
 
-    @Test func aDirectoryThatHasVanishedIsMadeAgain() throws {
+    @Test func aRemovedDirectoryIsCreatedAgain() throws {
         let path = scratch.path + "/stalls"
         let directory = try ReportDirectory(path: path)
         try FileManager.default.removeItem(atPath: path)

@@ -10,18 +10,18 @@ import Testing
 @testable import StallSymbols
 @testable import StallWatch
 
-/// What one sink does harms neither the monitor nor another sink.
+/// A faulty sink harms neither the monitor nor another sink.
 @Suite struct SinkTests {
     private struct Refused: Error {}
 
-    /// Counts and keeps what a closure gets.
+    /// Collects the reports that a closure receives.
     private final class Box: Sendable {
         private let values = Mutex<[StallReport]>([])
         var reports: [StallReport] { values.withLock { $0 } }
         func add(_ report: StallReport) { values.withLock { $0.append(report) } }
     }
 
-    /// Without a limit that would hold reports back.
+    /// Settings with a rate limit that suppresses no report.
     private var settings: Reporter.Settings {
         var settings = Reporter.Settings.fixture()
         settings.reportsPerMinute = 10_000
@@ -52,7 +52,7 @@ import Testing
         #expect(try lines.map { try StallReport(jsonData: Array($0)) } == first.reports)
     }
 
-    @Test func aThrowingSinkIsCountedAndNotTriedAgain() throws {
+    @Test func aThrowingSinkIsCountedAndNotRetried() throws {
         let calls = Atomic<Int>(0)
         let handler = InMemoryLogHandler()
         let box = Box()
@@ -71,7 +71,7 @@ import Testing
         #expect(box.reports.count == 3)
     }
 
-    @Test func aSinkThatNeverComesBackHoldsUpNobody() throws {
+    @Test func aStuckSinkDelaysNoOtherSink() throws {
         let scratch = try TemporaryDirectory()
         let never = LinuxSupport.Semaphore()
         defer { never.post() }
@@ -88,13 +88,13 @@ import Testing
             }
             #expect(eventually { box.reports.count == 60 })
         }
-        // One report is with the sink, and of the others a queue's length waits.
+        // One report is in the sink, and the queue is full of others.
         #expect(statistics.reportsLost == 0)
         #expect(try scratch.reports().count == 60)
         #expect(monotonicNow() - begun < 15 * SinkSet.otherPatience)
     }
 
-    @Test func whatASlowSinkMissesIsCounted() throws {
+    @Test func deliveriesASlowSinkMissesAreCounted() throws {
         let gate = LinuxSupport.Semaphore()
         let box = Box()
         let taken = Atomic<Bool>(false)
@@ -109,7 +109,8 @@ import Testing
             for batch in 0..<10 {
                 for index in 1...10 { reporter.submit(.fixture(function: 1, loop: "\(batch)-\(index)")) }
             }
-            // All of one fingerprint: 1st, 2nd, 4th … 64th, so none is lost; they are held back.
+            // All have one fingerprint, so only occurrences 1, 2, 4, … 64 are delivered. The rest are suppressed, not
+            // lost.
             #expect(eventually { reporter.counts.current.suppressed[.repeated] == 93 })
             gate.post()
         }
@@ -140,7 +141,7 @@ import Testing
         #expect(got.load(ordering: .relaxed) == SinkWorker.capacity + 1)
     }
 
-    @Test func theLogHasOneLineAStallWithItsFacts() throws {
+    @Test func theLogHasOneLinePerStall() throws {
         let handler = InMemoryLogHandler()
         _ = try withReporter([.log(Logger(label: "test") { _ in handler })]) { reporter in
             for _ in 0..<3 { reporter.submit(.fixture(function: 7, milliseconds: 812)) }
@@ -159,7 +160,7 @@ import Testing
         )
     }
 
-    @Test func aRepeatHasAFileOnlyWhileItLasts() throws {
+    @Test func aRepeatedStallHasAFileOnlyWhileOngoing() throws {
         let scratch = try TemporaryDirectory()
         _ = try withReporter([.directory(scratch.path)]) { reporter in
             for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
@@ -181,7 +182,7 @@ import Testing
             defer { gate.post() }
             let record = StallRecord.fixture(function: 1, state: .ongoing)
             reporter.submit(record)
-            // The file has another name while it is written, so that its report is what to wait for.
+            // While it is written, the file has another name: wait for the report, not for any file.
             #expect(eventually { (try? scratch.reports().count) == 1 })
             let unnamed = try #require(try scratch.reports().first)
             #expect(unnamed.state == .ongoing)
@@ -208,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func anNDJSONFileMovesOnWhenItIsFull() throws {
+    @Test func aFullNDJSONFileIsRotated() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/deep/er/stalls.ndjson"
         let file = NDJSONFile(path: path, maximumBytes: 3_000, keep: 2)
@@ -223,8 +224,8 @@ import Testing
         #expect(counts == [1, each, each, nil])
     }
 
-    /// A process that died in the middle of a line spoils that line and no other.
-    @Test func anUnfinishedLineIsEnded() throws {
+    /// A process that died while writing a line damages no other line.
+    @Test func anUnfinishedLineGetsANewline() throws {
         let scratch = try TemporaryDirectory()
         let path = scratch.path + "/stalls.ndjson"
         try AtomicFile.write(Array("{\"schemaVersion\"".utf8), to: path)

@@ -1,12 +1,14 @@
-// Async functions that stall below callers that are known: compiled by the tests with and without the optimizer, stripped
-// and not, and loaded into them.
+// Async functions that stall with known callers. The tests compile this file with and without the optimizer, stripped
+// and not, and load it.
 
-/// Stalls the calling thread as the test likes: set before a scenario is started, and not while one runs.
+/// Stalls the calling thread for the test.
+///
+/// Set it before a scenario starts, never while one runs.
 nonisolated(unsafe) private var stall: @convention(c) () -> Void = {}
 
-/// Starts the scenario of that name in a task of its own, which calls `stalling` at its end and `finished` when it is over.
+/// Starts the scenario of that name in a new task, which calls `stalling` at its end and then `finished`.
 ///
-/// False if there is none of that name.
+/// Returns false if there is no such scenario.
 @_cdecl("start_async_scenario")
 public func start(
     _ name: UnsafePointer<CChar>, _ stalling: @escaping @convention(c) () -> Void,

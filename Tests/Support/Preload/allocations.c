@@ -1,7 +1,6 @@
-// To be preloaded into a program: counts how often each thread allocates.
+// Preloaded into a program, counts each thread's allocations.
 //
-// glibc exports its allocator a second time under these names, so that there is no need to look up the next `malloc`,
-// which allocates itself.
+// glibc also exports its allocator under these names. They avoid a dlsym lookup of the next `malloc`, which allocates.
 
 #include <errno.h>
 #include <stddef.h>
@@ -11,7 +10,7 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-// A library that is there from the start has room in the static TLS block, which needs no allocation.
+// A library loaded at the start has its thread-local storage in the static TLS block, which needs no allocation.
 static __thread long count __attribute__((tls_model("initial-exec")));
 
 long counted_allocations(void) { return count; }

@@ -1,5 +1,5 @@
-// To be preloaded into a program: prints the file whose _Unwind_RaiseException the program's C++ exceptions go through,
-// and ends it before it begins.
+// Preloaded into a program, prints the file whose _Unwind_RaiseException the program's C++ exceptions use, and exits
+// before main.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,7 +1,6 @@
-// To be preloaded into a program: takes system calls away from it before it starts its first thread (seccomp(2)).
-// FORBID_PTRACE: ptrace(2) fails with EPERM, as in many containers.
-// FORBID_SIGNALS: any system call that sends a signal ends the process with SIGSYS; that it comes to its end proves that
-// there was none. The filter also holds for all threads and children.
+// Preloaded into a program, forbids system calls before its first thread starts (seccomp(2)). FORBID_PTRACE: ptrace(2)
+// fails with EPERM, as in many containers. FORBID_SIGNALS: a system call that sends a signal kills the process with
+// SIGSYS, so a normal exit proves that none was sent. The filter also applies to all threads and children.
 
 #include <errno.h>
 #include <linux/filter.h>

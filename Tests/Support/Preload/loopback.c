@@ -1,4 +1,4 @@
-// To be preloaded into a server that can only listen on all of the machine's addresses: it listens on the loopback one.
+// Preloaded into a server that can only listen on all addresses, makes it listen on the loopback address.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ int bind(int socket, const struct sockaddr *address, socklen_t length) {
   memcpy(&own, address, length);
   if (own.ss_family == AF_INET) ((struct sockaddr_in *)&own)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (own.ss_family == AF_INET6) {
-    // ::ffff:127.0.0.1: a socket for both protocols then takes IPv4 connections to the loopback address.
+    // ::ffff:127.0.0.1: a dual-stack socket then accepts IPv4 connections to the loopback address.
     static const struct in6_addr mapped = {{{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
     ((struct sockaddr_in6 *)&own)->sin6_addr = mapped;
   }

@@ -1,4 +1,4 @@
-"""What the readers of the tool's output share."""
+"""Shared code of the readers of the tool's output."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import sys
 
 
 class Fault(Exception):
-    """What is wrong with what is read."""
+    """A fault in the data that a reader checks."""
 
 
 def expect(condition, what):
@@ -19,9 +19,9 @@ def equal(found, wanted, what):
 
 
 def begin_again(missing):
-    """Runs the program with Debian's Python, which Debian's packages are for and which need not be the first one on PATH.
+    """Restarts the program with Debian's Python, which has Debian's packages but may not be the first one on PATH.
 
-    Ends with status 69 when it is that one already.
+    Exits with status 69 if that Python already runs.
     """
     if pathlib.Path("/usr/bin/python3").exists() and "STALLWATCH_PYTHON" not in os.environ:
         os.environ["STALLWATCH_PYTHON"] = "tried"

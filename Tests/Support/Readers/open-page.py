@@ -3,8 +3,8 @@
 
     Tests/Support/Readers/open-page.py PAGE TOP FUNCTION [--screenshot FILE] [--dark]
 
-PAGE is the page, TOP what `stallwatch top --json` printed of the same reports, FUNCTION one that is on some of the stacks and
-not on all. Checks that nothing is written to the console, that nothing but the page itself is loaded, that its groups
+PAGE is the page, TOP the output of `stallwatch top --json` for the same reports, FUNCTION a function on some but not
+all stacks. Checks that nothing is written to the console, that nothing but the page itself is loaded, that its groups
 and totals are those of TOP, that the flame graph zooms, goes back and searches by keyboard, that lists and the timeline
 work by keyboard, and that a dark page is dark.
 
@@ -35,9 +35,9 @@ def start(is_dark):
     options.binary_location = "/usr/bin/chromium"
     for argument in [
         "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1360,1150",
-        # Chromium's sandbox does not run as root, which is who CI often is; the page is our own.
+        # Chromium's sandbox does not run as root, and CI often runs as root; the page is our own.
         "--no-sandbox",
-        # Nothing that it does by itself for its maker.
+        # Disable Chromium's own background traffic.
         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
         f"--blink-settings=preferredColorScheme={0 if is_dark else 1}",
     ]:
@@ -59,7 +59,7 @@ class Page:
         return self.script("return stallwatch.state()")
 
     def press(self, *keys):
-        """Presses keys where the focus is, as a person does."""
+        """Sends keys to the focused element."""
         for key in keys:
             ActionChains(self.driver).send_keys(key).perform()
         return self.state()
@@ -75,7 +75,7 @@ def check_silence(driver, address):
         message = json.loads(entry["message"])["message"]
         if message["method"] in ("Network.requestWillBeSent", "Network.webSocketCreated"):
             requests.append(message["params"].get("request", message["params"])["url"])
-    # The empty picture in the page's own head is a request without a network.
+    # The empty icon in the page's head is a data URL: a request without network traffic.
     equal([url for url in requests if not url.startswith("data:")], [address], "what was loaded")
 
 
@@ -142,7 +142,7 @@ def check_lists(page, top):
     page.press("r", Keys.END, Keys.ENTER)
     shown = page.script('return document.getElementById("detail").textContent')
     shortest = page.script("return Math.min(...stallwatch.data.stalls.duration)")
-    # Sorted by duration, the last is the shortest.
+    # Sorted by duration, the last entry is the shortest.
     expect(page.script("return duration(arguments[0])", shortest) in shown, f"the detail is {shown[:120]!r}")
     page.press("t")
     equal(page.focused(), "timeline", "what t goes to")
@@ -154,7 +154,7 @@ def check_lists(page, top):
 
 
 def brightness(page):
-    """Of the page's background, 0 to 255."""
+    """Returns the brightness of the page's background, 0 to 255."""
     text = page.script("return getComputedStyle(document.body).backgroundColor")
     parts = [int(part) for part in text[text.index("(") + 1 : text.index(")")].split(",")[:3]]
     return sum(parts) / 3

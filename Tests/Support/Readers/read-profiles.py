@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads what `stallwatch export` has written with readers that are not StallWatch's, and checks the stalled time.
+"""Reads the files of `stallwatch export` with independent readers and checks the stalled time.
 
     Tests/Support/Readers/read-profiles.py DIRECTORY MICROSECONDS FUNCTION FUNCTION-MICROSECONDS
 
-DIRECTORY has the files collapsed, speedscope, pprof, firefox and perf, one for each format, all of the same reports.
-MICROSECONDS is their stalled time, FUNCTION-MICROSECONDS that of all stacks with FUNCTION on them.
+DIRECTORY has the files collapsed, speedscope, pprof, firefox and perf, one per format, all from the same reports.
+MICROSECONDS is their stalled time, FUNCTION-MICROSECONDS the time of all stacks with FUNCTION on them.
 
 collapsed   gprof2dot's parser (PyPI)
 perf        gprof2dot's parser (PyPI), and a check of the periods, which gprof2dot does not read
@@ -14,7 +14,7 @@ speedscope  jsonschema (Debian: python3-jsonschema), against the fields as speed
             environment variable SPEEDSCOPE_SCHEMA names it, against speedscope's own file-format-schema.json
 firefox     the fields as the Firefox Profiler documents them
 
-Exit status: 0 when all is right, 1 when not (with what is wrong), 64 for a wrong argument, 69 when a reader is missing.
+Exit status: 0 if all checks pass, 1 if one fails (prints the fault), 64 for a wrong argument, 69 without a reader.
 """
 
 import gzip
@@ -27,7 +27,7 @@ import sys
 from checks import Fault, begin_again, equal, expect
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
-# Where scripts/install-python-packages.sh puts what Debian does not have.
+# The directory in which scripts/install-python-packages.sh installs packages that Debian lacks.
 sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
 
 try:
@@ -54,7 +54,7 @@ def check_perf(path, total, function, function_total):
     equal(len(events), text.count("\n\n"), "the number of events with a header like perf's")
     equal(profile[gprof2dot.SAMPLES], len(events), "the number of events that gprof2dot counts")
     equal(sum(int(event[4]) for event in events), total, "the sum of the periods")
-    # Readers that count events show a share that is off by half an event for each stack at most.
+    # Readers that count events show a share with an error of at most half an event per stack.
     share = sum(
         each[gprof2dot.TOTAL_SAMPLES] for each in profile.functions.values() if each.name == function
     ) / len(events)
@@ -217,7 +217,7 @@ def check_speedscope(path, total, function, function_total):
 
 
 def column(table, name, check, where):
-    """Checks that a table has a column of the right length, all of whose values are right."""
+    """Checks that a table's column has the right length and only valid values."""
     expect(isinstance(table.get(name), list), f"{where}.{name} is missing")
     equal(len(table[name]), table["length"], f"the length of {where}.{name}")
     for value in table[name]:
@@ -289,7 +289,7 @@ def check_firefox(path, total, function, function_total):
             column(table, label, check, name)
     for stack, prefix in enumerate(stacks["prefix"]):
         expect(prefix is None or prefix < stack, "a stack comes before its caller's")
-    # Which stacks have the function on them.
+    # The stacks that have the function on them.
     has = []
     for frame, prefix in zip(stacks["frame"], stacks["prefix"]):
         own = strings[functions["name"][frames["func"][frame]]] == function

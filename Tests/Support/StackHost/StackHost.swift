@@ -6,21 +6,21 @@ import Glibc
 ///
 ///     stack-host LIBRARY STACK...
 ///
-/// Each STACK is a function `stack_STACK` of LIBRARY that notes its thread in `stack_reached` and never returns. Prints
-/// what was captured of each as `STACK thread TID METHOD` and a line `STACK frame METHOD ADDRESS` a frame, then `ready`,
-/// and ends when standard input does.
+/// Each STACK is a function `stack_STACK` of LIBRARY that stores its thread in `stack_reached` and never returns.
+/// Prints each capture as `STACK thread TID METHOD` and one line `STACK frame METHOD ADDRESS` per frame, then `ready`.
+/// Exits at the end of standard input.
 @main
 struct StackHost {
     private let engine: OpaquePointer
     private let library: UnsafeMutableRawPointer
-    /// What a capture fills: too large for a stack.
+    /// The buffer of a capture, too large for a stack.
     private let stack = UnsafeMutablePointer<cunwind_stack>.allocate(capacity: 1)
 
     static func main() {
         let arguments = CommandLine.arguments
         guard arguments.count > 2 else { fail("usage: stack-host LIBRARY STACK...") }
         cunwind_test_allow_tracing()
-        // Not what it inherits: a test runs on a thread of dispatch, which blocks nearly every signal.
+        // Set the signal mask: a test runs on a Dispatch thread, whose mask blocks nearly every signal.
         var none = sigset_t()
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)
@@ -34,7 +34,7 @@ struct StackHost {
         print("ready")
         fflush(nil)
         while getchar() != EOF {}
-        // Its threads never end by themselves.
+        // The threads never end, so exit.
         _exit(0)
     }
 
@@ -54,7 +54,7 @@ struct StackHost {
         let status = pthread_create(
             &thread, nil,
             { function in
-                // Never nil: what dlsym(3) found. The stacks take and return nothing.
+                // Never nil: dlsym(3) found it. The stacks take and return nothing.
                 guard let function else { return nil }
                 unsafeBitCast(function, to: (@convention(c) () -> Void).self)()
                 return nil
@@ -63,13 +63,13 @@ struct StackHost {
         guard status == 0 else { Self.fail("no thread for \(name): \(status)") }
         for _ in 0..<5000 {
             usleep(1000)
-            // Written by one atomic store of another thread; a call of the C library stands between two of these loads.
+            // Another thread writes it with one atomic store; a C library call separates two of these loads.
             if reached.pointee != 0 { return reached.pointee }
         }
         Self.fail("\(name) does not come to its end")
     }
 
-    /// Captures by every method that is for such a thread: a blocked one can be read and stopped, one on CPU stopped only.
+    /// Captures by every method for such a thread: read and ptrace for a blocked thread, only ptrace for a running one.
     private func capture(_ name: String, _ thread: Int32) {
         guard let handle = cunwind_thread_open(engine, thread) else { Self.fail("\(name) has no thread \(thread)") }
         defer { cunwind_thread_close(handle) }
@@ -85,7 +85,7 @@ struct StackHost {
         guard status == CUNWIND_OK else { Self.fail("\(name): \(method) gave status \(status.rawValue)") }
         print("\(name) thread \(thread) \(method)")
         withUnsafeBytes(of: &stack.pointee.frames) { bytes in
-            // The array has CUNWIND_MAX_FRAMES elements, of which this many are filled.
+            // The array has CUNWIND_MAX_FRAMES elements; the first `count` are filled.
             for frame in bytes.bindMemory(to: cunwind_frame.self).prefix(Int(stack.pointee.frame_count)) {
                 print("\(name) frame \(method) \(frame.address)")
             }

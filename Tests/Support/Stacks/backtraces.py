@@ -1,8 +1,9 @@
-# For gdb: prints every thread's frames as `frame TID ADDRESS FUNCTION`, and why they end as `end TID REASON`.
+# A gdb script: prints every thread's frames as `frame TID ADDRESS FUNCTION`, and the reason why each stack ends as
+# `end TID REASON`.
 #
-# Only what is on the stack: neither inlined functions, nor those that gdb infers from debug information because they
-# were left by a tail call and must have been there. And no guesses: where a function has no unwind information (the wait
-# of Dispatch's semaphore), gdb takes the word before the return address for one, a deadline there, and then goes on.
+# Prints only frames on the stack: neither inlined functions, nor tail-call frames that gdb infers from debug
+# information. Guesses are excluded, too: in a function without unwind information (the wait of Dispatch's semaphore),
+# gdb takes the word before the return address, there a deadline, for a return address and continues.
 
 import gdb
 

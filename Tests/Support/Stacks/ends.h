@@ -1,4 +1,4 @@
-// Where the stacks of this library end: each `end_` function notes the thread that called it and never returns.
+// The ends of this library's stacks: each `end_` function stores the id of its calling thread and never returns.
 
 #ifndef ENDS_H
 #define ENDS_H
@@ -7,10 +7,10 @@
 extern "C" {
 #endif
 
-/// The kernel id of the thread that came to its end last; 0 before. Put back to 0 by whoever waits for it.
+/// The kernel id of the last thread that reached its end; 0 before. The waiting thread resets it to 0.
 extern int stack_reached;
 
-/// Notes the calling thread.
+/// Stores the calling thread's id in `stack_reached`.
 void note_thread(void);
 
 void end_in_read(void);       ///< Blocked in a system call whose wrapper saves no register.

@@ -1,4 +1,4 @@
-// Deep stacks in C. Each `stack_` function is a thread's first and never returns.
+// Deep stacks in C. Each `stack_` function is the first function of a thread and never returns.
 
 #define _GNU_SOURCE
 #include <alloca.h>
@@ -12,7 +12,7 @@
 
 #define NOINLINE __attribute__((noinline))
 
-// After the call, so that no compiler turns it into a jump and takes the frame away.
+// Used after a call, so that the compiler cannot replace the call with a jump and remove the frame.
 static void keep_frame(const volatile void *local) { __asm__ volatile("" ::"r"(local) : "memory"); }
 
 NOINLINE static void recurse(int depth) {

@@ -1,4 +1,4 @@
-// Deep stacks in C++. Each `stack_` function is a thread's first and never returns.
+// Deep stacks in C++. Each `stack_` function is the first function of a thread and never returns.
 
 #include <algorithm>
 #include <functional>

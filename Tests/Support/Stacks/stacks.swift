@@ -1,9 +1,10 @@
-// Deep stacks in Swift, Foundation and Dispatch. Each `stack_` function is a thread's first and never returns.
+// Deep stacks in Swift, Foundation and Dispatch. Each `stack_` function is the first function of a thread and never
+// returns.
 
 import Dispatch
 import Foundation
 
-// The functions of ends.h: they take and return nothing, so the calling conventions are the same.
+// The functions of ends.h. They take and return nothing, so the calling conventions are the same.
 @_silgen_name("end_in_read") func endInRead()
 @_silgen_name("end_in_condition") func endInCondition()
 @_silgen_name("end_in_sleep") func endInSleep()
@@ -111,7 +112,7 @@ func throwing(_ depth: Int) throws -> Int {
     return try throwing(depth - 1) + 1
 }
 
-/// An error on its way out, met in a `defer`.
+/// A thrown error, stopped in a `defer`.
 @_cdecl("stack_swift_throws")
 public func swiftThrows() { print((try? throwing(12)) ?? 0) }
 
@@ -188,10 +189,10 @@ public func dispatchApply() {
     DispatchQueue.concurrentPerform(iterations: 1) { _ in endSpinning() }
 }
 
-/// Dispatch itself waiting.
+/// A wait inside Dispatch.
 @_cdecl("stack_dispatch_semaphore")
 public func dispatchSemaphore() {
-    // What waits here is Dispatch itself, so the thread is noted before.
+    // Dispatch itself waits here, so store the thread before.
     noteThread()
     while DispatchSemaphore(value: 0).wait(timeout: .now() + 3600) == .success {}
 }

@@ -2,22 +2,22 @@ import CoreFoundation
 import Glibc
 import StallWatch
 
-/// Turns of the main run loop between two marks, for counting what they cost.
+/// Turns of the main run loop between two marks, to count their cost.
 ///
-/// A mark is a call of close(2) with a number that is no descriptor, for whoever counts system calls. What the turns
-/// allocated is told by the library that counts it (see Tests/Support/Preload/allocations.c), if it is preloaded.
+/// A mark is a call of close(2) with an invalid descriptor, visible to the counter of system calls. The library
+/// Tests/Support/Preload/allocations.c counts allocations, if it is preloaded.
 struct CountedTurns {
     private enum Watching: String {
-        /// By nobody.
+        /// No observer.
         case bare
-        /// By a monitor.
+        /// A monitor.
         case monitored
-        /// By an observer that allocates and makes a system call each time: the reference, which the counts must show.
+        /// An observer that allocates and makes a system call each time: the reference, which the counts must show.
         case noisy
     }
 
     private static let mark: Int32 = -4711
-    /// Turns before the first mark, for what is done once.
+    /// The number of turns before the first mark, for one-time work.
     private static let warmUp = 500
 
     private let isTimer: Bool
@@ -88,19 +88,19 @@ struct CountedTurns {
         withExtendedLifetime(left) {}
     }
 
-    /// The preloaded function that says how often the calling thread has allocated.
+    /// The preloaded function that returns the number of the calling thread's allocations.
     private static func allocations() -> (@convention(c) () -> Int)? {
-        // RTLD_DEFAULT, which is a cast of 0 that Swift does not import.
+        // RTLD_DEFAULT: a cast of 0, which Swift does not import.
         dlsym(nil, "counted_allocations").map {
-            // Declared as `long counted_allocations(void)` there.
+            // The library declares it as `long counted_allocations(void)`.
             unsafeBitCast($0, to: (@convention(c) () -> Int).self)
         }
     }
 }
 
-/// Counts turns down, and stops the loop.
+/// Counts turns down and stops the loop.
 ///
-/// Used on the main thread only.
+/// Used only on the main thread.
 private final class Countdown {
     private var left: Int
     var source: CFRunLoopSource?

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import StallWatch
 
-/// A deadlock of the main thread and another one, which lasts until the process is killed.
+/// A deadlock of the main thread and another thread, until the process is killed.
 enum Deadlock {
     static func run(directory: String, threshold: Duration) throws {
         let monitor = try StallMonitor(.init(threshold: threshold, reports: .directory(directory)))
@@ -35,7 +35,7 @@ enum Deadlock {
 
     private static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
         Thread.detachNewThread {
-            // In effect at once, unlike Foundation's name.
+            // Takes effect at once, unlike Foundation's thread name.
             if let file = fopen("/proc/thread-self/comm", "w") {
                 fputs(name, file)
                 fclose(file)

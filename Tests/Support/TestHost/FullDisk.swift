@@ -2,11 +2,11 @@ import Foundation
 import Glibc
 import StallWatch
 
-/// A disk that is full for a while.
+/// A disk that is temporarily full.
 struct FullDisk {
     let directory: String
 
-    /// No file may be larger than a few bytes for a while (RLIMIT_FSIZE), which needs no privilege.
+    /// Temporarily limits the file size to a few bytes (RLIMIT_FSIZE), which needs no privilege.
     func runWithSmallFiles() throws {
         signal(SIGXFSZ, SIG_IGN)
         let monitor = try StallMonitor(.init(threshold: .milliseconds(20), reports: .directory(directory)))
@@ -28,7 +28,7 @@ struct FullDisk {
         tell("stalls \(monitor.statistics.stalls), lost \(monitor.statistics.reportsLost)")
     }
 
-    /// A tmpfs of 256 KiB that is filled to its last byte.
+    /// Fills a tmpfs of 256 KiB to its last byte.
     func run() throws {
         guard mount() else { exit(77) }
         let mountPoint = directory
@@ -41,13 +41,13 @@ struct FullDisk {
         wait { reports(in: directory) == 1 }
         let filler = mountPoint + "/filler"
         fill(filler)
-        // Different functions, so that none is held back as a repeat of another.
+        // Use different functions, so that no stall is suppressed as a repeat.
         stallOnce(oneWay)
         stallOnce(anotherWay)
         wait { monitor.statistics.failedWrites > 0 }
         tell("full: reports \(reports(in: directory)), failures \(monitor.statistics.failedWrites > 0)")
         unlink(filler)
-        // The next attempt comes by itself, within the backoff's first seconds.
+        // The store retries by itself within the backoff's first seconds.
         wait { reports(in: directory) == 3 }
         tell("free: reports \(reports(in: directory))")
         removeAll(directory)
@@ -59,7 +59,9 @@ struct FullDisk {
         tell("stalls \(statistics.stalls), lost \(statistics.reportsLost)")
     }
 
-    /// Only in a mount namespace of the process's own, which the test starts it in.
+    /// Mounts the tmpfs.
+    ///
+    /// Call it only in a private mount namespace, in which the test starts the process.
     func mount() -> Bool {
         Glibc.mount("tmpfs", directory, "tmpfs", 0, "size=256k") == 0
     }
@@ -87,14 +89,14 @@ struct FullDisk {
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// Waits for what other threads do, 20 seconds at most; the test looks at what is told afterwards.
+    /// Waits up to 20 seconds for other threads; the test checks the output afterwards.
     private func wait(for condition: () -> Bool) {
         let deadline = now() + 20_000_000_000
         while !condition(), now() < deadline { usleep(10_000) }
     }
 }
 
-// Each does something after the call, so that it stays on the stack during it.
+// Each function does work after its call, so that its frame stays on the stack during the call.
 @inline(never) private func firstWay() { usleep(60_000); tell("0") }
 @inline(never) private func oneWay() { usleep(60_000); tell("1") }
 @inline(never) private func anotherWay() { usleep(60_000); tell("2") }

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import StallWatch
 
-/// A small app for tests: its main run loop stalls as it is told, and a line on standard output tells of each stall.
+/// A small app for tests: stalls its main run loop as its arguments say, and prints each stall on standard output.
 ///
 ///     stallwatch-test-host stalls DIRECTORY THRESHOLD-MS COUNT MINIMUM-MS MAXIMUM-MS
 ///     stallwatch-test-host can-mount MOUNT-POINT
@@ -30,9 +30,9 @@ import StallWatch
         }
     }
 
-    /// Stalls `COUNT` times for random durations, each `B <monotonic ns>` … `E <monotonic ns>`.
+    /// Stalls `COUNT` times for random durations; prints each as `B <monotonic ns>` … `E <monotonic ns>`.
     ///
-    /// Then tells how many were held back because of a debugger, if any were, and how many were reported.
+    /// Then prints the number of stalls suppressed because of a debugger, if any, and the number of reported stalls.
     private static func stalls(_ arguments: [String]) throws {
         let numbers = arguments.dropFirst(3).compactMap(Int.init)
         guard numbers.count == 4 else { exit(64) }
@@ -50,7 +50,7 @@ import StallWatch
         tell("S \(monitor.statistics.stalls)")
     }
 
-    /// After 5 thresholds the process aborts, in the middle of a stall that would last for a minute.
+    /// Aborts the process after 5 thresholds, during a stall that would last for a minute.
     private static func escalate(directory: String) throws {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
@@ -67,7 +67,7 @@ import StallWatch
 }
 
 extension TestHost {
-    /// Has a stall captured, and then becomes a shell that runs `SCRIPT`.
+    /// Stalls once, and then replaces the process with a shell that runs `SCRIPT`.
     private static func replace(_ arguments: [String]) throws {
         guard arguments.count == 4 else { exit(64) }
         var monitor: StallMonitor?
@@ -85,7 +85,7 @@ extension TestHost {
     }
 }
 
-/// Lets the main run loop call `stall` once, in a timer.
+/// Runs the main run loop until a timer has called `stall` once.
 func stallOnce(_ stall: @escaping @Sendable () -> Void) {
     let timer = Timer(timeInterval: 0.001, repeats: false) { _ in
         tell("B \(now())")
@@ -94,7 +94,7 @@ func stallOnce(_ stall: @escaping @Sendable () -> Void) {
         CFRunLoopStop(CFRunLoopGetMain())
     }
     RunLoop.main.add(timer, forMode: .default)
-    // One more turn, so that the stalled one is seen to be over before the next begins.
+    // Run one more turn, so that the monitor sees the end of the stalled turn before the next stall.
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 60, false)
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.002, false)
 }
@@ -103,14 +103,14 @@ func stallOnce(milliseconds: Int) {
     stallOnce { usleep(UInt32(milliseconds) * 1_000) }
 }
 
-/// Nanoseconds of the monotonic clock, which the parent has too.
+/// Returns monotonic nanoseconds; the parent uses the same clock.
 func now() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 
-/// One line on standard output, at once: nothing may wait in a buffer when the process is killed.
+/// Prints one line without buffering, because the process may be killed at any time.
 func tell(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     write(STDOUT_FILENO, bytes, bytes.count)

@@ -1,9 +1,9 @@
-// Runs a program and counts the system calls of its first thread between two marks, which are calls of close(2) with -4711.
+// Runs a program and counts its first thread's system calls between two marks: calls of close(2) with -4711.
 //
 //     count_calls PROGRAM ARGUMENT...
 //
-// Prints a line `S <calls>` and one `  <number> <calls>` for each kind of call, after the program's own output, and exits
-// with its status. Other threads are not traced: PTRACE_O_TRACECLONE is not asked for.
+// After the program's own output, prints `S <calls>` and one line `  <number> <calls>` per kind of call. Exits with the
+// program's status. Other threads are not traced, because PTRACE_O_TRACECLONE is not set.
 
 #define _GNU_SOURCE
 #include <signal.h>
@@ -21,7 +21,7 @@ static int marks;
 
 static void count(pid_t thread) {
   struct __ptrace_syscall_info info;
-  // Returns the size of what there is to say, or -1 (ptrace(2)).
+  // Returns the number of bytes available, or -1 (ptrace(2)).
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
   if (info.op != PTRACE_SYSCALL_INFO_ENTRY) return;
   if (info.entry.nr == SYS_close && (int)info.entry.args[0] == MARK) {
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
     _exit(127);
   }
   int status;
-  // The first stop is the one at execve (ptrace(2)).
+  // The first stop is at execve (ptrace(2)).
   if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFSTOPPED(status)) return 1;
   if (ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)) < 0) return 1;
   long signal = 0;
