@@ -109,3 +109,31 @@ size_t clinux_function_size(const void *address) {
   if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || info.dli_saddr != address) return 0;
   return symbol->st_size;
 }
+
+struct executable_base {
+  uint64_t code;  // Given.
+  uint64_t base;  // Found.
+  bool is_inside;
+};
+
+// dl_iterate_phdr(3) visits the executable first, so the first visit is the last.
+static int visit_executable(struct dl_phdr_info *info, size_t size, void *argument) {
+  (void)size;
+  struct executable_base *search = argument;
+  search->base = info->dlpi_addr;
+  for (size_t index = 0; index < info->dlpi_phnum; index++) {
+    const ElfW(Phdr) *header = &info->dlpi_phdr[index];
+    uint64_t start = info->dlpi_addr + header->p_vaddr;
+    if (header->p_type == PT_LOAD && search->code >= start && search->code - start < header->p_memsz) {
+      search->is_inside = true;
+    }
+  }
+  return 1;
+}
+
+bool clinux_executable_base(const void *code, uint64_t *base) {
+  struct executable_base search = {.code = (uint64_t)(uintptr_t)code};
+  dl_iterate_phdr(visit_executable, &search);
+  *base = search.base;
+  return search.is_inside;
+}

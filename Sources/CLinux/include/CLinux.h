@@ -38,6 +38,10 @@ int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
 /// Async-signal-safe: no.
 size_t clinux_function_size(const void *_Nonnull address);
 
+/// Whether `code` lies in the executable; then `base` receives the address at which the executable's virtual address 0 is
+/// mapped. Takes the dynamic linker's lock. Async-signal-safe: no.
+bool clinux_executable_base(const void *_Nonnull code, uint64_t *_Nonnull base);
+
 /// Prepares clinux_barrier_in_all_threads(). Returns whether it works here: Linux 4.14, and no seccomp filter against
 /// it. With several threads it can take some 10 ms the first time. Async-signal-safe: yes.
 bool clinux_prepare_barrier_in_all_threads(void);

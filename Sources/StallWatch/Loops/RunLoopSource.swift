@@ -103,24 +103,15 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     ///
     /// Only the watchdog asks for it: reading all names takes some tens of milliseconds, once.
     private static let linkedRunFunction: Range<UInt64> = {
-        var info = Dl_info()
-        // This code is part of the executable then, so its own address tells where the executable is mapped.
-        guard dladdr(#dsohandle, &info) != 0, let base = info.dli_fbase,
-            isMainProgram(String(cString: info.dli_fname)),
+        var base: UInt64 = 0
+        // This code is part of the executable then.
+        guard clinux_executable_base(#dsohandle, &base),
             let functions = try? ELFFile(path: "/proc/self/exe").scanFunctions(where: {
                 $0.elementsEqual(runFunctionName.utf8)
             }), let function = functions.first
         else { return 0..<0 }
-        let bias = UInt64(UInt(bitPattern: base))
-        return function.addresses.lowerBound &+ bias..<function.addresses.upperBound &+ bias
+        return function.addresses.lowerBound &+ base..<function.addresses.upperBound &+ base
     }()
-
-    /// Whether dladdr(3) names the executable: by its first argument, or by a path.
-    private static func isMainProgram(_ name: String) -> Bool {
-        if name == CommandLine.arguments.first { return true }
-        guard let file = FileStatus(path: name) else { return false }
-        return file.identity == FileStatus(path: "/proc/self/exe")?.identity
-    }
 
     func modeName(_ index: UInt8) -> String? {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
