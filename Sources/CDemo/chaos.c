@@ -1,4 +1,4 @@
-// What a program may do beside its loops: each call does one thing once, and says whether it came out as it must.
+// Actions that a program may perform beside its loops. Each call performs one action once and returns whether it succeeded.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-// The exit status of the child, or -1 when it was lost or ended otherwise.
+// Returns the exit status of the child, or -1 if it was lost or a signal ended it.
 static int status_of(pid_t child) {
   int status;
   if (child < 0) return -1;
@@ -43,7 +43,7 @@ bool demo_exec_and_wait(void) {
 }
 
 bool demo_load_and_unload(void) {
-  // Small libraries that are in every glibc system and that this program does not link.
+  // Small libraries of glibc that this program does not link.
   static const char *const names[] = {"libthread_db.so.1", "libBrokenLocale.so.1", "libanl.so.1"};
   int loaded = 0;
   for (int index = 0; index < 3; index++) {
@@ -57,7 +57,7 @@ bool demo_allocate_and_free(void) {
   enum { count = 64 };
   unsigned char *blocks[count];
   bool is_whole = true;
-  // From 16 bytes to 1 MiB, which is over the size from which on malloc(3) maps a block of its own.
+  // From 16 bytes to 1 MiB. malloc(3) maps a block of that size separately.
   for (int index = 0; index < count; index++) {
     size_t size = (size_t)16 << (index % 17);
     blocks[index] = malloc(size);
@@ -95,7 +95,7 @@ bool demo_page_out(uint64_t address, uint64_t length) {
   return madvise((void *)(uintptr_t)address, length, MADV_PAGEOUT) == 0;
 }
 
-// Adds whole seconds to the wall clock, to the nanosecond: unlike setting it, there and back leaves it as it would be.
+// Adds whole seconds to the wall clock, exactly. Two opposite steps leave it right, unlike two calls that set it.
 static bool shift_clock(long seconds) {
   struct timex step;
   memset(&step, 0, sizeof step);
@@ -104,12 +104,12 @@ static bool shift_clock(long seconds) {
   return clock_adjtime(CLOCK_REALTIME, &step) >= 0;
 }
 
-// Runs in a child of fork(2): system calls only.
+// Runs in a child of fork(2), so it makes only system calls.
 static int step_clock(uint32_t milliseconds) {
   if (!shift_clock(-DEMO_CLOCK_STEP_SECONDS)) return DEMO_CLOCK_REFUSED;
   struct timespec stay = {milliseconds / 1000, (long)(milliseconds % 1000) * 1000000};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &stay, NULL);
-  // What was permitted a moment ago is again, but a step too few is worth another try.
+  // The step was permitted a moment ago. It is tried again, because a missing step leaves the clock wrong.
   for (int attempt = 0; attempt < 3; attempt++) {
     if (shift_clock(DEMO_CLOCK_STEP_SECONDS)) return DEMO_CLOCK_STEPPED;
   }
@@ -117,13 +117,13 @@ static int step_clock(uint32_t milliseconds) {
 }
 
 demo_clock_result demo_step_clock(uint32_t milliseconds) {
-  // The child inherits the mask: whatever ends this process, by whatever signal, leaves the child to put the clock right.
+  // The child inherits the mask, so that a signal that ends this process leaves the child to correct the clock.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t child = fork();
   if (child == 0) {
-    // Out of the terminal's and the parent's process group.
+    // Leaves the process group of the terminal and the parent.
     setsid();
     _exit(step_clock(milliseconds));
   }

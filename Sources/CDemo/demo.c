@@ -17,7 +17,7 @@ void demo_wait_in_epoll(int32_t milliseconds) {
 int32_t demo_open_event(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void demo_signal_event(int32_t descriptor) {
-  // Fails only when the counter is full.
+  // Fails only if the counter is full.
   eventfd_write(descriptor, 1);
 }
 
@@ -31,7 +31,7 @@ static int call_out(struct dl_phdr_info *info, size_t size, void *data) {
   (void)size;
   struct loader_call *call = data;
   call->work(call->argument);
-  // Not 0: the first image is enough.
+  // Ends the iteration after the first image.
   return 1;
 }
 

@@ -1,4 +1,4 @@
-// Calls that a signal, or a stop by ptrace(2), makes return early with EINTR (signal(7)). None goes by the wall clock.
+// Calls that return early with EINTR after a signal or a stop by ptrace(2) (signal(7)). None uses the wall clock.
 
 #define _GNU_SOURCE
 #include <errno.h>

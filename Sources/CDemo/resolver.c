@@ -4,7 +4,7 @@
 
 #include "CDemo.h"
 
-// glibc keeps a resolver's state for each thread (`_res`, resolver(3)), and getaddrinfo(3) goes by it.
+// glibc keeps the resolver's state per thread (`_res`, resolver(3)), and getaddrinfo(3) uses it.
 
 bool demo_use_name_server(uint16_t port) {
   if (res_init() != 0) return false;
@@ -12,7 +12,7 @@ bool demo_use_name_server(uint16_t port) {
   server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   _res.nscount = 1;
   _res.nsaddr_list[0] = server;
-  // Seconds, and how often.
+  // The timeout in seconds, and the number of attempts.
   _res.retrans = 1;
   _res.retry = 1;
   return true;

@@ -1,4 +1,4 @@
-// CDemo: what Swift's own modules do not show the demo's scenarios.
+// CDemo: functions for the demo that Swift's modules do not export.
 
 #ifndef CDEMO_H
 #define CDEMO_H
@@ -11,93 +11,93 @@
 extern "C" {
 #endif
 
-/// Waits in epoll_wait(2) for events of nothing. Async-signal-safe: yes.
+/// Waits in epoll_wait(2) without descriptors. Async-signal-safe: yes.
 void demo_wait_in_epoll(int32_t milliseconds);
 
-/// A non-blocking eventfd(2) with nothing in it, or -1 with errno. The caller closes it. Async-signal-safe: yes.
+/// Returns a non-blocking eventfd(2) with the value 0, or -1 with errno. The caller closes it. Async-signal-safe: yes.
 int32_t demo_open_event(void);
 
 /// Adds one to an eventfd(2). Async-signal-safe: yes.
 void demo_signal_event(int32_t descriptor);
 
-/// Calls `work` in a callback of dl_iterate_phdr(3), which holds the dynamic loader's lock meanwhile.
+/// Calls `work` in a callback of dl_iterate_phdr(3), which holds the dynamic loader's lock.
 /// Async-signal-safe: no.
 void demo_with_loader_lock(void (*_Nonnull work)(void *_Nullable argument), void *_Nullable argument);
 
-/// Lets the calling thread's resolver(3) ask one name server only, at that port of 127.0.0.1: once, for one second.
-/// Returns whether it will. `demo_use_own_name_servers` ends it. Async-signal-safe: no.
+/// Makes the calling thread's resolver(3) ask only the name server at this port of 127.0.0.1, once, for one second.
+/// Returns whether it succeeded. `demo_use_own_name_servers` reverts it. Async-signal-safe: no.
 bool demo_use_name_server(uint16_t port);
 
-/// Lets the calling thread's resolver ask those of /etc/resolv.conf again. Async-signal-safe: no.
+/// Makes the calling thread's resolver use /etc/resolv.conf again. Async-signal-safe: no.
 void demo_use_own_name_servers(void);
 
-/// dispatch_once_f: calls `work` the first time that it is called with this token, which was 0 before. Other callers wait
-/// until it has come back. Async-signal-safe: no.
+/// dispatch_once_f: calls `work` at the first call with this token, which must be 0 before. Other callers wait until `work` has
+/// returned. Async-signal-safe: no.
 void demo_once(intptr_t *_Nonnull token, void (*_Nonnull work)(void *_Nullable argument), void *_Nullable argument);
 
-/// A std::mutex, which `demo_cxx_free` ends. Async-signal-safe: no, as the rest of them.
+/// Returns a std::mutex. `demo_cxx_free` destroys it. Async-signal-safe: no, like the other functions of the mutex.
 void *_Nonnull demo_cxx_make(void);
 
-/// Ends a mutex that nobody has and nobody waits for.
+/// Destroys a mutex that no thread owns or waits for.
 void demo_cxx_free(void *_Nonnull mutex);
 
-/// Takes it.
+/// Locks the mutex.
 void demo_cxx_lock(void *_Nonnull mutex);
 
-/// Gives it back.
+/// Unlocks the mutex.
 void demo_cxx_unlock(void *_Nonnull mutex);
 
-/// Makes a child of fork(2) that ends at once, and waits for it. Returns whether its exit status came back.
-/// Async-signal-safe: no, as the rest of them.
+/// Forks a child that ends at once, and waits for it. Returns whether its exit status is right. Async-signal-safe: no, like
+/// all functions below that do not say otherwise.
 bool demo_fork_and_wait(void);
 
-/// Runs a shell as a child, and waits for it. Returns whether its exit status came back.
+/// Runs a shell as a child, and waits for it. Returns whether its exit status is right.
 bool demo_exec_and_wait(void);
 
-/// Loads a few small libraries with dlopen(3) and unloads them. Returns whether one was there.
+/// Loads a few small libraries with dlopen(3) and unloads them. Returns whether one exists.
 bool demo_load_and_unload(void);
 
-/// Throws a C++ exception through a few frames and catches it. Returns whether it arrived as it was thrown.
+/// Throws a C++ exception through a few frames and catches it. Returns whether the caught value is the thrown one.
 bool demo_throw_and_catch(void);
 
-/// Allocates some 8 MB in blocks of many sizes and frees them. Returns whether they kept what was written into them.
+/// Allocates some 8 MB in blocks of many sizes and frees them. Returns whether they kept their contents.
 bool demo_allocate_and_free(void);
 
-/// Lets malloc(3) give back to the kernel what it keeps of freed memory.
+/// Makes malloc(3) return its free memory to the kernel.
 void demo_give_back_free_memory(void);
 
-/// Maps so many bytes, dirties each page, gives the pages back to the kernel, and all of it once more. Returns whether the
-/// pages were empty each time.
+/// Maps memory of this size, dirties each page and returns the pages to the kernel, twice. Returns whether the pages were empty
+/// each time.
 bool demo_dirty_and_drop(size_t length);
 
-/// Has the kernel take away what it can of the pages of that mapping of this process (MADV_PAGEOUT, Linux 5.4): they come
-/// back when they are touched. Returns whether it knows how.
+/// Makes the kernel evict the pages of this mapping as far as it can (MADV_PAGEOUT, Linux 5.4). They come back when touched.
+/// Returns whether the kernel supports it.
 bool demo_page_out(uint64_t address, uint64_t length);
 
-/// By how many seconds `demo_step_clock` sets the machine's clock back.
+/// The number of seconds by which `demo_step_clock` sets the machine's clock back.
 #define DEMO_CLOCK_STEP_SECONDS 2
 
-/// What came of a step of the clock; also the exit status of the child that makes it.
+/// The result of a step of the clock, and the exit status of the child that makes it.
 typedef enum demo_clock_result {
   DEMO_CLOCK_STEPPED = 0,
-  /// CAP_SYS_TIME is missing, or no child could be made: nothing has changed.
+  /// Nothing has changed, because CAP_SYS_TIME is missing or no child could be made.
   DEMO_CLOCK_REFUSED = 1,
   /// The clock is, or may be, DEMO_CLOCK_STEP_SECONDS slow.
   DEMO_CLOCK_LEFT_WRONG = 2,
 } demo_clock_result;
 
-/// Sets the machine's wall clock back by DEMO_CLOCK_STEP_SECONDS and forth again after so many milliseconds, exactly. A child
-/// with all signals blocked does it, which goes on if this process is killed meanwhile.
+/// Sets the machine's wall clock back by DEMO_CLOCK_STEP_SECONDS, and forward again after this number of milliseconds, exactly.
+/// A child with all signals blocked does this, and finishes even if this process is killed.
 demo_clock_result demo_step_clock(uint32_t milliseconds);
 
-/// How many kinds of calls `demo_wait_interruptibly` knows.
+/// The number of kinds of calls of `demo_wait_interruptibly`.
 #define DEMO_INTERRUPTIBLE_CALLS 8
 
-/// The name of that kind of call, from 0 on. Async-signal-safe: yes.
+/// Returns the name of a kind of call; kinds count from 0. Async-signal-safe: yes.
 const char *_Nonnull demo_interruptible_call_name(int32_t kind);
 
-/// Waits in a call of that kind, which ends after so many milliseconds by the monotonic clock, or when it is interrupted.
-/// Returns 0 when the time was up, EINTR, or another errno.
+/// Waits in a call of this kind until the given number of milliseconds has passed by the monotonic clock, or a signal interrupts
+/// it. Returns 0 after the whole time, EINTR, or another errno.
 int32_t demo_wait_interruptibly(int32_t kind, uint32_t milliseconds);
 
 #ifdef __cplusplus

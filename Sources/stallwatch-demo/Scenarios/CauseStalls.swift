@@ -3,7 +3,7 @@ import Dispatch
 import Foundation
 import Glibc
 
-// Functions that stall for one cause each. As in the other stalls: none is inlined, and none ends with the call that waits.
+// Functions that stall for one cause each. The rules in Stalls.swift apply.
 
 /// Copies memory in the kernel.
 @inline(never)
@@ -25,7 +25,7 @@ func askForRandomBytes(for duration: Duration) {
     close(source)
 }
 
-/// Waits for a queue to be done.
+/// Waits for a queue with `sync`.
 @inline(never)
 func waitForTheQueue(_ queue: DispatchQueue) {
     queue.sync {}
@@ -39,7 +39,7 @@ func sleepInMicroseconds(for duration: Duration) {
     errno = 0
 }
 
-/// Waits until a file that has been written to is on the disk, and goes on a little at a time.
+/// Flushes a written file to the disk, in small steps, until `duration` has passed.
 @inline(never)
 func synchronize(_ file: ScratchFile, for duration: Duration) {
     let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
@@ -52,7 +52,7 @@ func synchronize(_ file: ScratchFile, for duration: Duration) {
     } while DispatchTime.now().uptimeNanoseconds < end
 }
 
-/// Reads a FIFO that nobody writes to in time.
+/// Reads a FIFO that is empty until the stall ends.
 @inline(never)
 func readTheFIFO(_ fifo: EmptyFIFO) {
     var byte: UInt8 = 0
@@ -60,27 +60,27 @@ func readTheFIFO(_ fifo: EmptyFIFO) {
     errno = 0
 }
 
-/// Connects to a socket that takes no more connections.
+/// Connects to a socket whose queue of connections is full.
 @inline(never)
 func connectTo(_ server: BusyServer) {
     connect(server.client, server.address.assumingMemoryBound(to: sockaddr.self), server.addressLength)
     errno = 0
 }
 
-/// Asks a name server that does not answer for an address.
+/// Asks a name server that never answers for an address.
 @inline(never)
 func lookUpAName(at server: SilentServer) {
     guard demo_use_name_server(server.port) else { return }
     var wanted = addrinfo()
-    // One question, and not one more for an address of version 6.
+    // Only one query: none for an IPv6 address.
     wanted.ai_family = AF_INET
     var found: UnsafeMutablePointer<addrinfo>?
-    // The dot at its end keeps the resolver from trying it with the machine's domains behind it.
+    // The dot at the end keeps the resolver from appending the machine's search domains.
     if getaddrinfo("nobody.invalid.", nil, &wanted, &found) == 0 { freeaddrinfo(found) }
     demo_use_own_name_servers()
 }
 
-/// Waits for a semaphore of POSIX that nobody posts.
+/// Waits for a POSIX semaphore that no thread posts.
 @inline(never)
 func waitForThePOSIXSemaphore(for duration: Duration) {
     var semaphore = sem_t()
@@ -101,14 +101,14 @@ func waitForTheFileLock(_ lock: HeldFileLock) {
     flock(lock.descriptor, LOCK_UN)
 }
 
-/// Reads a file through memory, page by page, in an order that no read-ahead follows.
+/// Reads a mapped file page by page, in an order that defeats read-ahead.
 @inline(never)
 func touchThePages(of file: ScratchFile, for duration: Duration) {
     let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
     let count = file.size / 4096
     var sum: UInt8 = 0
     repeat {
-        // Only clean pages that no mapping has can be dropped.
+        // The kernel drops only clean pages without a mapping.
         posix_fadvise(file.descriptor, 0, file.size, Int32(POSIX_FADV_DONTNEED))
         guard let pages = mmap(nil, file.size, PROT_READ, MAP_SHARED, file.descriptor, 0), pages != MAP_FAILED else {
             return
@@ -126,7 +126,7 @@ func touchThePages(of file: ScratchFile, for duration: Duration) {
     errno = Int32(sum)
 }
 
-/// Computes for half of the time, by the thread's own clock, and sleeps for the other half.
+/// Computes for half of the time, by the thread's CPU clock, and sleeps for the other half.
 @inline(never)
 func computeAndSleep(for duration: Duration) {
     var start = timespec()

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Where one thread leaves how long something took for another.
+/// The longest of several durations, measured on one thread and read on another.
 final class DurationBox: Sendable {
     private let longest = Mutex(Duration.zero)
 
     var value: Duration { longest.withLock { $0 } }
 
-    /// Runs `work`, and keeps how long it took if that is the longest so far.
+    /// Runs `work` and keeps its duration if that is the longest so far.
     func measure(_ work: () -> Void) {
         let duration = SuspendingClock().measure(work)
         longest.withLock { $0 = max($0, duration) }
@@ -14,11 +14,11 @@ final class DurationBox: Sendable {
 }
 
 extension DurationBox {
-    /// The moment at which something was first looked at.
+    /// The moment of the first call.
     final class Start: Sendable {
         private let start = Mutex<SuspendingClock.Instant?>(nil)
 
-        /// The time since the first call.
+        /// Returns the time since the first call.
         func elapsed() -> Duration {
             let now = SuspendingClock.now
             return start.withLock { start in

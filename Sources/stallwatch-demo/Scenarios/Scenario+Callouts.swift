@@ -39,7 +39,7 @@ extension Scenario {
             await Task { @MainActor in DrivenLoop.time { spinTheCPU(for: context.stall) } }.value
         },
         .stalling(
-            "main-queue-sync", "another thread has the main queue sleep with sync", times: 2,
+            "main-queue-sync", "another thread calls sync on the main queue with a block that sleeps", times: 2,
             .main(.mainQueue, in: "sleepTooLong(for:)")
         ) { context in
             await onThread("caller") {
@@ -47,7 +47,7 @@ extension Scenario {
             }
         },
         .stalling(
-            "burst-main-queue", "200 small main-queue blocks are drained in one callout", times: 2.5,
+            "burst-main-queue", "one callout runs 200 small main-queue blocks", times: 2.5,
             ExpectedReport(mode: ExpectedReport.defaultMode, callout: .mainQueue, differingSamples: true)
         ) { context in
             await MainLoop.burst(200, for: context.stall)
@@ -76,7 +76,7 @@ extension Scenario {
             for index in 0..<5 {
                 let callout = MainLoop.callouts[index % MainLoop.callouts.count]
                 injected.append(await callout { sleepTooLong(for: context.stall) })
-                // The loop has to wait in between: two of these in one turn would be one stall in truth.
+                // The loop has to wait in between: two of these in one turn would be one stall.
                 await pause(.milliseconds(20))
             }
             return injected
@@ -85,9 +85,13 @@ extension Scenario {
 }
 
 extension MainLoop {
-    /// Queues `count` blocks on the main queue, all before the first runs, which together take `duration`.
+    /// Submits `count` blocks to the main queue before the first one runs.
     ///
-    /// The first half runs through one function, the second half through another. Returns how long all of them took.
+    /// Together they take `duration`.
+    ///
+    /// The first half calls one function, the second half another.
+    ///
+    /// - Returns: How long all blocks took.
     fileprivate static func burst(_ count: Int, for duration: Duration) async -> Duration {
         await withCheckedContinuation { continuation in
             DispatchQueue.main.async {
@@ -104,15 +108,15 @@ extension MainLoop {
     }
 }
 
-/// Calls itself `depth` times, then `work`.
+/// Calls itself `depth` times, and then `work`.
 @inline(never)
 private func recurse(_ depth: Int, _ work: () -> Void) {
     if depth == 0 { work() } else { recurse(depth - 1, work) }
-    // So that the call is not the last thing, which an optimizer would make a loop of.
+    // Keeps the call from being the last one, which an optimizer would turn into a loop.
     withExtendedLifetime(depth) {}
 }
 
-/// Runs `work` on a thread of its own.
+/// Runs `work` on a new thread.
 func onThread<Result: Sendable>(_ name: String, _ work: @escaping @Sendable () -> Result) async -> Result {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread {

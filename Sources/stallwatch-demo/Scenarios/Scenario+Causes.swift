@@ -1,9 +1,9 @@
 import StallWatch
 
 extension Scenario {
-    /// Stalls of every cause but locks.
+    /// Stalls of every cause except locks.
     ///
-    /// The report must name it.
+    /// The report must name the cause.
     static let causeScenarios = computingScenarios + [throttled] + blockingScenarios
 
     private static let computingScenarios: [Scenario] = [
@@ -20,20 +20,20 @@ extension Scenario {
             await MainLoop.source0 { askForRandomBytes(for: context.stall) }
         },
         .stalling(
-            "half-and-half", "a block computes for half of the time and sleeps", times: 3,
+            "half-and-half", "a block computes for half of the time and sleeps for the other half", times: 3,
             .main(.mainQueue, in: "computeAndSleep(for:)", cause: "cpu", onCPU: 1.5)
         ) { context in
             await MainLoop.mainQueue { computeAndSleep(for: context.stall) }
         },
         .stalling(
-            "starved", "nine threads compute on the CPU that the main thread is bound to", times: 3,
+            "starved", "nine threads compute on the CPU to which the main thread is bound", times: 3,
             .main(.timer, in: "spinTheCPU(for:)", cause: "cpuContention")
         ) { context in
             let competitors = Competitors(count: 9)
             return await MainLoop.timer { competitors.run { spinTheCPU(for: context.stall) } }
         },
         .stalling(
-            "paging", "a block touches the pages of a file that is not in memory", times: 2,
+            "paging", "a block touches the pages of a mapped file that is not in memory", times: 2,
             .main(.performedBlock, in: "touchThePages(of:for:)", cause: "paging")
         ) { context in
             let file = ScratchFile(megabytes: 128)
@@ -47,10 +47,10 @@ extension Scenario {
         .main(.timer, in: "spinTheCPU(for:)", cause: "throttled")
     ) { context in
         guard let group = QuotaGroup(share: 0.05) else {
-            throw NotAvailable(reason: "no CPU cgroup of version 1 can be made here")
+            throw NotAvailable(reason: "a CPU cgroup of version 1 cannot be made")
         }
-        // In turns of their own: going from group to group takes some 20 ms. In between the loop waits until the watchdog
-        // does, too: then its first look at the stall is at the beginning, and all that the quota took comes after it.
+        // The moves between groups take some 20 ms, so they have their own turns. In between the loop waits until the
+        // watchdog waits too. Then the watchdog first polls at the beginning of the stall, before all throttled time.
         _ = await MainLoop.timer { group.enter() }
         await pause(context.threshold * 2)
         let duration = await MainLoop.timer { spinTheCPU(for: context.stall) }
@@ -69,7 +69,7 @@ extension Scenario {
             .main(.mainQueue, in: "synchronize(_:for:)", cause: "io")
         ) { context in
             let file = ScratchFile(megabytes: 64, isDirty: true)
-            // The file goes away here: to give its blocks back takes time that is not to be the main thread's.
+            // Closed here, because freeing the blocks takes time and must not stall the main thread.
             defer { file.close() }
             return await MainLoop.mainQueue { synchronize(file, for: context.stall) }
         },
@@ -81,14 +81,14 @@ extension Scenario {
             return await MainLoop.timer { readTheFIFO(fifo) }
         },
         .stalling(
-            "connect", "connect(2) to a socket that takes no more connections", times: 2,
+            "connect", "connect(2) to a socket whose queue is full", times: 2,
             .main(.source0, in: "connectTo(_:)", cause: "io", call: "connect(@stallwatch-demo-")
         ) { context in
             let server = BusyServer(.unix, for: context.stall)
             return await MainLoop.source0 { connectTo(server) }
         },
         .stalling(
-            "connect-tcp", "connect(2) to a port of the loopback interface that takes no more connections", times: 2,
+            "connect-tcp", "connect(2) to a loopback port whose queue is full", times: 2,
             .main(.mainQueue, in: "connectTo(_:)", cause: "io", call: "connect(127.0.0.1:")
         ) { context in
             let server = BusyServer(.tcp, for: context.stall)

@@ -16,18 +16,18 @@
                     return try await group.next().submit { DrivenLoop.time { sleepTooLong(for: context.stall) } }.get()
                 }
             },
-            .quiet("nio-loop-busy", "the event loops have short tasks to run, and are then shut down") { context in
+            .quiet("nio-loop-busy", "the event loops run short tasks and then shut down") { context in
                 try await withEventLoops { group in
                     try await context.watch(.eventLoops(of: group, label: "nio"))
                     for _ in 0..<60 { try await group.next().submit { sleepTooLong(for: .milliseconds(10)) }.get() }
                 }
-                // A loop that is gone does not answer, and is not late.
+                // A loop that has shut down does not answer its heartbeat, and that is no stall.
                 await pause(context.threshold * 2)
                 return nil
             },
         ]
 
-        /// Runs `body` with a group of two event loops, and shuts it down.
+        /// Runs `body` with a group of two event loops and shuts the group down.
         private static func withEventLoops<Result: Sendable>(
             _ body: (any EventLoopGroup) async throws -> Result
         ) async throws -> Result {

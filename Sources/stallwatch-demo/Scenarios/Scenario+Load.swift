@@ -3,7 +3,7 @@ import StallWatch
 import Synchronization
 
 extension Scenario {
-    /// A healthy loop among others that take the CPU from it.
+    /// A healthy loop beside threads that compete for its CPU.
     static let loadScenarios: [Scenario] = [
         .quiet(
             "under-load", "timers, sources and main-queue blocks beside two threads that compute all the time",
@@ -24,7 +24,7 @@ extension Scenario {
     ]
 }
 
-/// Threads that compute until they are stopped.
+/// Threads that compute until `stop`.
 private final class Hogs: Sendable {
     private let isOver = Atomic<Bool>(false)
 

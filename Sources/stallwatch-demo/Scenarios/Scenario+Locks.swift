@@ -4,23 +4,21 @@ import Glibc
 import StallWatch
 
 extension Scenario {
-    /// Stalls that wait for somebody to let go.
+    /// Stalls that wait for a lock.
     ///
-    /// The report must name the kind of lock, the thread that holds it and what that thread does; of what has no owner, it
-    /// must name none.
+    /// The report must name the kind of lock, its owner and the owner's activity. For a lock without an owner it must name
+    /// none.
     static let lockScenarios =
         heldScenarios + readWriteLockScenarios + onceScenarios + chainScenarios + unownedScenarios + deadlockScenarios
 
-    /// Three scenarios of one kind of lock: a thread holds it while it computes, sleeps, and waits in write(2).
-    ///
-    /// `make` gives the lock.
+    /// Three scenarios with the lock that `make` returns: its owner computes, sleeps, and waits in write(2).
     private static func held(
         _ name: String, _ summary: String, in function: String, _ kind: StallReport.LockKind,
         _ make: @escaping @Sendable () -> any ThreadLock
     ) -> [Scenario] {
         Holding.allCases.map { holding in
             .stalling(
-                "\(name)-\(holding.rawValue)", "\(summary), whose holder is \(holding.rawValue)", times: 2,
+                "\(name)-\(holding.rawValue)", "\(summary), whose owner is \(holding.rawValue)", times: 2,
                 .main(.mainQueue, in: function, lock: kind, owner: "holder", ownerDoes: holding.activity)
             ) { context in
                 let lock = make()
@@ -33,14 +31,14 @@ extension Scenario {
         }
     }
 
-    /// The same of a pthread mutex of some kind.
+    /// The same with a kind of pthread mutex.
     private static func mutex(
         _ name: String, _ summary: String, _ make: @escaping @Sendable () -> PthreadLock
     ) -> [Scenario] {
         held(name, summary, in: "PthreadLock.acquire()", .pthreadMutex, make)
     }
 
-    /// The same of one of Foundation's locks, all of which are pthread mutexes.
+    /// The same with one of Foundation's locks, all of which are pthread mutexes.
     private static func foundation(
         _ name: String, _ summary: String, _ make: @escaping @Sendable () -> any NSLocking & Sendable
     ) -> [Scenario] {
@@ -79,7 +77,7 @@ extension Scenario {
             }
         },
         .stalling(
-            "rwlock-readers", "a writer waits for a reader, whom the lock does not name", times: 2,
+            "rwlock-readers", "a writer waits for a reader, which the lock does not name", times: 2,
             .main(.timer, in: "ReadWriteLock.acquire()", lock: .pthreadReadWriteLock)
         ) { context in
             let lock = ReadWriteLock()
@@ -105,7 +103,7 @@ extension Scenario {
             )
         ) { context in
             guard SlowGlobal.startInitializing(for: context.stall) else {
-                throw NotAvailable(reason: "a global is initialized once in a process")
+                throw NotAvailable(reason: "a process initializes a global only once")
             }
             return await MainLoop.timer { useTheGlobal() }
         },
@@ -123,7 +121,7 @@ extension Scenario {
 
     private static let chainScenarios: [Scenario] = [
         .stalling(
-            "lock-chain", "the holder of a lock waits for another one's", times: 2,
+            "lock-chain", "the owner of a lock waits for another lock", times: 2,
             .main(.timer, in: "SwiftLock.acquire()", lock: .swiftMutex, owner: "middle", ownerDoes: "futex")
         ) { context in
             let inner = PthreadLock()
@@ -162,13 +160,13 @@ extension Scenario {
 
     private static let unownedScenarios: [Scenario] = [
         .stalling(
-            "semaphore", "a semaphore of POSIX, which nobody owns", times: 2,
+            "semaphore", "a POSIX semaphore, which has no owner", times: 2,
             .main(.timer, in: "waitForThePOSIXSemaphore(for:)", lock: .semaphore)
         ) { context in
             await MainLoop.timer { waitForThePOSIXSemaphore(for: context.stall) }
         },
         .stalling(
-            "file-lock", "flock(2) on a file that is locked", times: 2,
+            "file-lock", "flock(2) on a locked file", times: 2,
             .main(.timer, in: "waitForTheFileLock(_:)", lock: .file)
         ) { context in
             let lock = HeldFileLock(for: context.stall)
@@ -198,7 +196,7 @@ extension Scenario {
             return await MainLoop.mainQueue { circle.close() }
         },
         .stalling(
-            "deadlock-main-queue", "the holder of a lock calls sync onto the main queue, whose thread wants the lock",
+            "deadlock-main-queue", "the owner of a lock calls sync on the main queue, whose thread wants the lock",
             times: 2,
             .main(
                 .timer, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
@@ -220,7 +218,7 @@ extension Scenario {
             }
         },
         .stalling(
-            "deadlock-self", "a thread wants a lock that it has", times: 2,
+            "deadlock-self", "a thread wants a lock that it owns", times: 2,
             .main(
                 .source0, in: "PthreadLock.acquire(within:)", cause: "deadlock", lock: .pthreadMutex,
                 owner: "stallwatch-demo", ownerDoes: "futex"

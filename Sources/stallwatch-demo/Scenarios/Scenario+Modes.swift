@@ -3,10 +3,10 @@ import Foundation
 import StallWatch
 
 extension Scenario {
-    /// Run loops that are run in several modes, and modes that are watched or not.
+    /// Run loops that run in several modes, watched and unwatched ones.
     static let modeScenarios: [Scenario] = [
         .stalling(
-            "mode-switch", "a thread's loop is switched to a tracking mode, in which a source0 sleeps", times: 2,
+            "mode-switch", "a thread's loop changes to a tracking mode, in which a source0 sleeps", times: 2,
             .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: "tracking")
         ) { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
@@ -32,7 +32,7 @@ extension Scenario {
             await thread.stop()
             return nil
         },
-        .quiet("mode-unwatched", "a source0 sleeps in a mode that is not watched") { context in
+        .quiet("mode-unwatched", "a source0 sleeps in an unwatched mode") { context in
             let thread = await LoopThread.start("tracker", modes: ["tracking"], switchModes)
             try await context.watch(.runLoop(thread.runLoop, label: "tracker"))
             _ = await thread.driven.inMode("tracking").source0 { sleepTooLong(for: context.threshold * 2) }
@@ -40,7 +40,7 @@ extension Scenario {
             return nil
         },
         .stalling(
-            "mode-common-later", "a mode is made common after the loop is watched, and a source0 of it sleeps",
+            "mode-common-later", "a mode becomes common after the watch begins, and a source0 in it sleeps",
             times: 2,
             .runLoop("tracker", .source0, in: "sleepTooLong(for:)", mode: nil)
         ) { context in
@@ -53,7 +53,7 @@ extension Scenario {
         },
     ]
 
-    /// Runs a loop in the default mode and in the tracking mode by turns.
+    /// Runs a loop in the default mode and the tracking mode alternately.
     private static let switchModes: LoopThread.Style = { thread in
         while !thread.isStopping {
             CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.03, false)

@@ -3,7 +3,7 @@ import Foundation
 import StallWatch
 
 extension Scenario {
-    /// What a monitor can be told, and several of them in one process.
+    /// Changes of a monitor's settings, and several monitors in one process.
     static let monitorScenarios: [Scenario] = [
         .stallingOften(
             "two-monitors", "two monitors watch the same loop, and both report", times: 2,
@@ -16,7 +16,7 @@ extension Scenario {
             return [injected, injected]
         },
         .stalling(
-            "loop-threshold", "a loop with a threshold of its own stalls for less than the monitor's", times: 0.7,
+            "loop-threshold", "a loop with its own threshold stalls for less than the monitor's", times: 0.7,
             .runLoop("strict", .timer, in: "sleepTooLong(for:)")
         ) { context in
             let thread = await LoopThread.start("strict", LoopThread.runOnce)
@@ -37,7 +37,7 @@ extension Scenario {
             try context.monitor.setThreshold(context.threshold * 8, of: "main")
             defer { restoreThreshold(context) }
             _ = await MainLoop.timer { sleepTooLong(for: context.threshold * 2) }
-            // The turn goes on for a moment, and would be over the threshold that is restored.
+            // The turn lasts a little longer, and would exceed the restored threshold.
             await pause(.milliseconds(20))
             return nil
         },
@@ -52,7 +52,7 @@ extension Scenario {
             restoreThreshold(context)
             return await injected
         },
-        .quiet("unwatched", "a loop that is watched no more sleeps") { context in
+        .quiet("unwatched", "a loop sleeps after its watch has ended") { context in
             let thread = await LoopThread.start("free", LoopThread.runOnce)
             let monitor = try await context.watch(.runLoop(thread.runLoop, label: "free"))
             _ = await thread.driven.block {}
@@ -62,7 +62,7 @@ extension Scenario {
             return nil
         },
         .stalling(
-            "watched-again", "a loop is watched, left and watched again, and computes", times: 2,
+            "watched-again", "a loop is watched, unwatched and watched again, and computes", times: 2,
             .runLoop("second", .timer, in: "spinTheCPU(for:)")
         ) { context in
             let thread = await LoopThread.start("again", LoopThread.runOnce)
@@ -97,16 +97,17 @@ extension Scenario {
     ]
 
     private static func restoreThreshold(_ context: ScenarioContext) {
-        // Throws only if the loop is not watched, which then shows in the scenarios to come.
+        // Throws only if the loop is not watched. The next scenarios would show that.
         try? context.monitor.setThreshold(context.threshold, of: "main")
     }
 }
 
 extension DrivenLoop {
-    /// Lets a source signal itself again and again, computing 5 ms each time: long beside the moments between two turns, one
-    /// of which the only sample could meet.
+    /// Makes a source signal itself repeatedly and compute 5 ms each time.
     ///
-    /// Returns how long the loop did not come to wait.
+    /// That is long compared to the time between two turns, in which a sample would show nothing.
+    ///
+    /// - Returns: How long the loop did not wait.
     fileprivate func feed(for duration: Duration) async -> Duration {
         await withCheckedContinuation { continuation in
             let begin = DurationBox.Start()

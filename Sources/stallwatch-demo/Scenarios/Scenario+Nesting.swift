@@ -9,18 +9,18 @@ extension Scenario {
             _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
             return nil
         },
-        .quiet("nested-private-waits", "the same, in a mode that is not watched") { context in
+        .quiet("nested-private-waits", "the same, in an unwatched mode") { context in
             _ = await MainLoop.timer { runNested(for: context.threshold * 3, in: "private") }
             return nil
         },
-        .quiet("nested-private-works", "the same, and that run has work to do all the time") { context in
+        .quiet("nested-private-works", "the same, and the nested run always has work") { context in
             let timer = BusyTimer(on: .main.inMode("private")) { spinTheCPU(for: .microseconds(800)) }
             _ = await MainLoop.timer { runNested(for: context.threshold * 4, in: "private") }
             timer.stop()
             return nil
         },
         .stalling(
-            "nested-private-stalls", "a timer runs the loop in a mode that is not watched, until a source0 has slept",
+            "nested-private-stalls", "a timer runs the loop in an unwatched mode, until a source0 has slept",
             times: 3, .main(.source0, in: "sleepTooLong(for:)")
         ) { context in
             let injected = DurationBox()
@@ -34,7 +34,7 @@ extension Scenario {
             }
             return injected.value
         },
-        .quiet("nested-works", "a nested run has short work to do all the time") { context in
+        .quiet("nested-works", "a nested run always has short work") { context in
             let timer = BusyTimer(on: .main)
             _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
             timer.stop()
@@ -61,7 +61,7 @@ extension Scenario {
             return injected
         },
         .stalling(
-            "nested-outer-stalls", "a timer runs the loop and then sleeps by itself", times: 2,
+            "nested-outer-stalls", "a timer runs the loop and then sleeps itself", times: 2,
             .main(.timer, in: "sleepTooLong(for:)")
         ) { context in
             let injected = DurationBox()
@@ -85,11 +85,11 @@ extension Scenario {
     ]
 }
 
-/// Runs the calling thread's loop inside one of its callouts, `depth` runs deep.
+/// Runs the calling thread's loop inside one of its callouts, nested `depth` times.
 private func runNested(for duration: Duration, in mode: String? = nil, depth: Int = 1) {
     let loop: CFRunLoop = CFRunLoopGetCurrent()
     let mode: CFRunLoopMode = mode.map(DrivenLoop.mode) ?? kCFRunLoopDefaultMode
-    // A run without a source or timer would end at once.
+    // A run without a source or a timer would end at once.
     let source = Source0(on: loop, mode: mode) { _ in }
     defer { source.invalidate() }
     let end = SuspendingClock.now + duration

@@ -1,7 +1,7 @@
 import StallWatch
 
 extension Scenario {
-    /// Stalls that the app has asked not to be told of.
+    /// Stalls while the app has paused the monitor.
     static let pausedScenarios: [Scenario] = [
         .quiet("paused", "a timer sleeps while the monitor is paused", suppressed: .paused) { context in
             let monitor = context.monitor

@@ -4,7 +4,7 @@ import Glibc
 import StallWatch
 
 extension Scenario {
-    /// Loops that tell of their turns by themselves.
+    /// Loops that report their own turns.
     static let probeScenarios: [Scenario] = [
         .stalling(
             "probe", "a game's loop computes for too long in one frame", times: 2,
@@ -41,9 +41,9 @@ extension Scenario {
     ]
 }
 
-/// Plays twenty short frames, one that takes `long`, and twenty more.
+/// Plays twenty short frames, one that takes `long`, and twenty more short ones.
 ///
-/// Returns how long the long one took.
+/// - Returns: How long the long frame took.
 private func playFrames(_ long: Duration, _ begin: () -> Void, _ end: () -> Void) -> Duration {
     var injected = Duration.zero
     for frame in 0...40 {

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 
 extension Scenario {
-    /// Loops that are watched by heartbeat: serial queues and pools.
+    /// Loops with a heartbeat: serial queues and pools.
     static let queueScenarios: [Scenario] = [
         .stalling(
             "queue", "a block on a serial queue sleeps", times: 3,
@@ -26,7 +26,7 @@ extension Scenario {
             return await queue.time { waitForTheLock(lock) }
         },
         .stalling(
-            "queue-backlog", "a serial queue is given 200 small blocks at once", times: 4,
+            "queue-backlog", "a serial queue gets 200 small blocks at once", times: 4,
             .init(loop: "storage", loopKind: .dispatchQueue, differingSamples: true)
         ) { context in
             let queue = DispatchQueue(label: "storage")
@@ -34,19 +34,19 @@ extension Scenario {
             await warmUp(context)
             return await queue.backlog(200, for: context.stall)
         },
-        .quiet("queue-idle", "nothing is given to a serial queue") { context in
+        .quiet("queue-idle", "a serial queue gets no work") { context in
             try await context.watch(.queue(DispatchQueue(label: "storage"), label: "storage"))
             await pause(context.threshold * 4)
             return nil
         },
-        .quiet("queue-busy", "a serial queue has short blocks to run, one after another") { context in
+        .quiet("queue-busy", "a serial queue runs short blocks, one after another") { context in
             let queue = DispatchQueue(label: "storage")
             try await context.watch(.queue(queue, label: "storage"))
             for _ in 0..<100 { _ = await queue.time { sleepTooLong(for: .milliseconds(10)) } }
             return nil
         },
         .stalling(
-            "global-queue-full", "blocks that wait for a semaphore keep all workers of a global queue", times: 3,
+            "global-queue-full", "blocks that wait for a semaphore occupy all workers of a global queue", times: 3,
             .heartbeat("utility", .globalQueue, in: "waitForTheSemaphore(for:)", kind: .starvation)
         ) { context in
             try await context.watch(.globalQueue(.utility, label: "utility"))
@@ -54,20 +54,20 @@ extension Scenario {
             return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { waitForTheSemaphore(for: $0) }
         },
         .stalling(
-            "global-queue-busy", "blocks that compute keep all workers of a global queue", times: 3,
+            "global-queue-busy", "blocks that compute occupy all workers of a global queue", times: 3,
             .heartbeat("utility", .globalQueue, in: "spinTheCPU(for:)", kind: .starvation)
         ) { context in
             try await context.watch(.globalQueue(.utility, label: "utility"))
             await warmUp(context)
             return await DispatchQueue.global(qos: .utility).fill(for: context.stall) { spinTheCPU(for: $0) }
         },
-        .quiet("global-queue-idle", "nothing is given to a global queue") { context in
+        .quiet("global-queue-idle", "a global queue gets no work") { context in
             try await context.watch(.globalQueue(.background, label: "background"))
             await pause(context.threshold * 4)
             return nil
         },
         .stalling(
-            "cooperative-pool-blocked", "tasks that wait for a semaphore keep all threads of the pool", times: 3,
+            "cooperative-pool-blocked", "tasks that wait for a semaphore occupy all threads of the pool", times: 3,
             .heartbeat("tasks", .cooperativePool, in: "waitForTheSemaphore(for:)", kind: .starvation)
         ) { context in
             try await context.watch(.cooperativePool())
@@ -76,10 +76,10 @@ extension Scenario {
                 waitForTheSemaphore(for: left)
             }
         },
-        .quiet("cooperative-pool-busy", "a thousand tasks compute and let others go on") { context in
+        .quiet("cooperative-pool-busy", "a thousand tasks compute and yield") { context in
             try await context.watch(.cooperativePool())
             await warmUp(context)
-            // Ten at a time: a pool that has more to do than it can is late in truth.
+            // Ten at a time: an overloaded pool really is late.
             for _ in 0..<100 {
                 await withTaskGroup(of: Void.self) { group in
                     for _ in 0..<10 {
@@ -94,21 +94,23 @@ extension Scenario {
         },
     ]
 
-    /// A heartbeat counts only from the first one that has run.
+    /// Waits for the first heartbeat, because only later ones count.
     private static func warmUp(_ context: ScenarioContext) async {
         await pause(context.threshold)
     }
 }
 
 extension DispatchQueue {
-    /// Runs `work` on the queue, and returns how long it took.
+    /// Runs `work` on the queue and returns how long it took.
     fileprivate func time(_ work: @escaping @Sendable () -> Void) async -> Duration {
         await withCheckedContinuation { continuation in
             async { continuation.resume(returning: DrivenLoop.time(work)) }
         }
     }
 
-    /// Gives the queue `count` blocks at once, which together take `duration`: the first half computes, the rest sleeps.
+    /// Submits `count` blocks at once that take `duration` together.
+    ///
+    /// The first half computes, the rest sleeps.
     fileprivate func backlog(_ count: Int, for duration: Duration) async -> Duration {
         await withCheckedContinuation { continuation in
             let begin = SuspendingClock.now
@@ -122,7 +124,7 @@ extension DispatchQueue {
         }
     }
 
-    /// Keeps all workers of a global queue for `duration`.
+    /// Occupies all workers of a global queue for `duration`.
     fileprivate func fill(
         for duration: Duration, _ work: @escaping @Sendable (_ left: Duration) -> Void
     ) async -> Duration {
@@ -130,15 +132,16 @@ extension DispatchQueue {
     }
 }
 
-/// A pool all of whose threads are kept.
+/// A pool whose threads are all occupied.
 private enum FullPool {
-    /// More items than there will be threads: libdispatch adds a thread a second for those that block, 255 at most.
+    /// More items than the pool ever has threads: libdispatch adds one per second for blocked threads, 255 at most.
     static let items = 300
 
-    /// Keeps all threads of a pool for `duration`.
+    /// Occupies all threads of a pool for `duration`.
     ///
-    /// `submit` gives the pool an item, and `work` keeps a thread for the time given. Returns how long the pool could start
-    /// nothing else.
+    /// `submit` submits an item to the pool, and `work` occupies a thread for the given time.
+    ///
+    /// - Returns: How long the pool could start nothing else.
     static func fill(
         for duration: Duration, _ submit: (@escaping @Sendable () -> Void) -> Void,
         _ work: @escaping @Sendable (Duration) -> Void
@@ -159,7 +162,7 @@ private enum FullPool {
     }
 }
 
-/// Counts items down, and says when the last is done.
+/// A countdown of items that waits for the last one.
 private final class LeftToDo: Sendable {
     private let count: Atomic<Int>
     private let whenDone: @Sendable () -> Void

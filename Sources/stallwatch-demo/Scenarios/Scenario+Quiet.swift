@@ -1,9 +1,7 @@
 import StallWatch
 
 extension Scenario {
-    /// The scenarios of which nothing must be reported.
-    ///
-    /// To add one, add a declaration here.
+    /// Scenarios that must give no report.
     static let quietScenarios: [Scenario] = [
         .quiet("idle", "the loop waits for 3 s") { _ in
             await pause(.seconds(3))
@@ -13,12 +11,12 @@ extension Scenario {
             await MainLoop.source0Turns(200_000)
             return nil
         },
-        .quiet("short", "40 stalls of 60 % of the threshold, one a turn", times: 0.6) { context in
+        .quiet("short", "40 sleeps of 60 % of the threshold, one per turn", times: 0.6) { context in
             var longest = Duration.zero
             for index in 0..<40 {
                 let callout = MainLoop.callouts[index % MainLoop.callouts.count]
                 longest = max(longest, await callout { sleepTooLong(for: context.stall) })
-                // The loop has to wait in between: two of these in one turn would be a stall in truth.
+                // The loop has to wait in between: two of these in one turn would be a stall.
                 await pause(.milliseconds(10))
             }
             return longest
@@ -30,8 +28,8 @@ extension Scenario {
     ]
 }
 
-/// Lets time pass without touching any loop.
+/// Waits without using any loop.
 func pause(_ duration: Duration) async {
-    // Throws only when the task is cancelled, and nothing here cancels one.
+    // Throws only if the task is cancelled, and nothing here cancels one.
     try? await Task.sleep(for: duration)
 }

@@ -1,16 +1,14 @@
 import StallWatch
 
 extension Scenario {
-    /// Stalls of the main run loop, in each of the four callouts that app code knows best.
-    ///
-    /// To add one, add a declaration here.
+    /// Stalls of the main run loop, in the four most common kinds of callout.
     static let stallingScenarios: [Scenario] = [
         .stalling("cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)", cause: "cpu")) {
             context in
             await MainLoop.timer { spinTheCPU(for: context.stall) }
         },
         .stalling(
-            "inlined", "a timer sleeps in a function that the optimizer puts into its caller", times: 2,
+            "inlined", "a timer sleeps in a function that the optimizer inlines", times: 2,
             .main(.timer, in: "sleepInTheCaller(for:)", cause: "sleep")
         ) { context in
             await MainLoop.timer { sleepInTheCaller(for: context.stall) }

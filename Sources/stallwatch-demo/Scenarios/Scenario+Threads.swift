@@ -3,10 +3,10 @@ import Foundation
 import StallWatch
 
 extension Scenario {
-    /// Threads with run loops of their own, run in every way that app code runs one.
+    /// Threads with their own run loops, run in every way that apps use.
     static let threadScenarios: [Scenario] = [
         .stalling(
-            "resident-thread", "a resident thread is started, given tasks, stalled, and stopped", times: 2,
+            "resident-thread", "a resident thread starts, runs tasks, stalls and stops", times: 2,
             .runLoop("resident", .performedBlock, in: "waitForTheSemaphore(for:)")
         ) { context in
             let thread = await LoopThread.start("resident", LoopThread.runBefore)
@@ -118,7 +118,7 @@ extension Scenario {
         },
     ]
 
-    /// A stall of a loop that is run in that style, among short work before and after.
+    /// A stall of a loop that runs in this style, between short pieces of work.
     private static func thread(_ name: String, _ summary: String, _ style: @escaping LoopThread.Style) -> Scenario {
         .stalling(
             name, "a thread's loop, run with \(summary), sleeps in a source0", times: 2,
@@ -127,7 +127,7 @@ extension Scenario {
             let thread = await LoopThread.start("worker", style)
             try await context.watch(.runLoop(thread.runLoop, label: "worker"))
             for _ in 0..<10 { _ = await thread.driven.block { sleepTooLong(for: .milliseconds(5)) } }
-            // The loop has to wait before and after: what is in the same turn is part of the stall in truth.
+            // The loop has to wait before and after, because everything in the same turn is part of the stall.
             await pause(.milliseconds(20))
             let injected = await thread.driven.source0 { sleepTooLong(for: context.stall) }
             await pause(.milliseconds(20))
@@ -144,7 +144,7 @@ extension Scenario {
             gate.wait()
             for _ in 0..<5 { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) }
             injected.measure { sleepTooLong(for: context.threshold * 2) }
-            // Once more at least: the gap ends when the loop is entered again.
+            // The gap ends when the loop starts to run again, so it runs once more.
             repeat { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false) } while !thread.isStopping
         }
         try await context.watch(.runLoop(thread.runLoop, label: "gaps", watchGaps: watchGaps))
@@ -155,7 +155,7 @@ extension Scenario {
     }
 }
 
-/// What a thread waits at until another one opens it.
+/// A gate at which a thread waits until another thread opens it.
 struct Gate: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 

@@ -2,7 +2,7 @@ import CDemo
 import StallWatch
 
 extension Scenario {
-    /// Stalls of the main run loop in whatever else a thread can wait for.
+    /// Stalls of the main run loop in other kinds of waits.
     static let waitingScenarios: [Scenario] = [
         .stalling("thread-join", "a source0 joins a thread", times: 2, .main(.source0, in: "joinTheThread(for:)")) {
             context in

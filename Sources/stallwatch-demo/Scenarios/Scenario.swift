@@ -1,29 +1,29 @@
 import StallWatch
 
-/// Something that is done to a loop, and what must be reported of it.
+/// Something that happens to a loop, and the report that it must give.
 struct Scenario: Sendable {
-    /// Does it, and returns when the loop has nothing left to do.
+    /// Runs the scenario, and returns once the loop has no work left.
     ///
-    /// The result is how long each injected stall took in truth.
+    /// The result is the measured duration of each injected stall.
     typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
 
-    /// What `--scenario` takes.
+    /// The value of `--scenario`.
     let name: String
-    /// What happens, in half a sentence.
+    /// The event, in half a sentence.
     let summary: String
-    /// How long the injected stall takes, as a multiple of the threshold.
+    /// The duration of the injected stall, as a multiple of the threshold.
     let stallFactor: Double
-    /// What the report must say; `nil` when there must be none.
+    /// The report's required contents; `nil` if there must be no report.
     let expected: ExpectedReport?
-    /// Why the monitor must have held something back; `nil` when that is all the same.
+    /// The reason for which the monitor must suppress a stall; `nil` if that does not matter.
     var suppressed: SuppressionReason?
-    /// The kind of cause that reports may have which need not be there.
+    /// The kind of cause that unexpected reports may have.
     var toleratedCause: String?
     let run: Run
 
-    /// A scenario that must be reported.
+    /// A scenario that must give a report.
     ///
-    /// `run` returns how long the one stall took.
+    /// `run` returns the duration of the only stall.
     static func stalling(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration
@@ -33,7 +33,7 @@ struct Scenario: Sendable {
         )
     }
 
-    /// A scenario that must be reported several times.
+    /// A scenario that must give several reports.
     static func stallingOften(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport, run: @escaping Run
     ) -> Scenario {
@@ -42,8 +42,8 @@ struct Scenario: Sendable {
 
     /// A scenario that must give no report.
     ///
-    /// `run` returns how long the longest turn that might become a stall took, or `nil` when there is none. Reports of
-    /// `toleratedCause` are allowed: what other threads really delayed.
+    /// `run` returns the duration of the longest turn that might become a stall, or `nil` if there is none. Reports of
+    /// `toleratedCause` are allowed, because other threads do delay the loop.
     static func quiet(
         _ name: String, _ summary: String, times stallFactor: Double = 0, suppressed: SuppressionReason? = nil,
         tolerating toleratedCause: String? = nil,
@@ -56,20 +56,20 @@ struct Scenario: Sendable {
     }
 }
 
-/// A scenario cannot run on this machine.
+/// The scenario cannot run on this machine.
 struct NotAvailable: Error {
-    /// What is missing, in half a sentence.
+    /// The missing thing, in half a sentence.
     let reason: String
 }
 
 extension Scenario {
-    /// Every scenario, in the order in which they run.
+    /// All scenarios, in the order in which they run.
     static let all =
         stallingScenarios + causeScenarios + lockScenarios + calloutScenarios + waitingScenarios + nestingScenarios
         + modeScenarios + threadScenarios + monitorScenarios + queueScenarios + eventLoopScenarios + probeScenarios
         + programScenarios + quietScenarios + loadScenarios + pausedScenarios
 
-    /// A line a scenario.
+    /// Returns a line per scenario.
     static func list(_ scenarios: [Scenario]) -> String {
         let width = scenarios.map(\.name.count).max() ?? 0
         return scenarios.map { scenario in

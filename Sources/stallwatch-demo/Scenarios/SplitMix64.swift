@@ -1,4 +1,4 @@
-/// A random number generator that gives the same numbers every time (Steele, Lea and Flood 2014).
+/// A random number generator that repeats its numbers for the same seed (Steele, Lea and Flood 2014).
 struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 

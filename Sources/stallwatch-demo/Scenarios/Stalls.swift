@@ -2,13 +2,14 @@ import Dispatch
 import Foundation
 import Glibc
 
-// The functions that stall. Each calls by itself what it waits in, so that it is the innermost function of the app; none but
-// one is inlined; and none ends with that call, which an optimizer would make a jump of, with the function gone from the stack.
+// The functions that stall. Each makes the blocking call itself, so that it is the innermost function of the app. Only one is
+// inlined. None ends with the blocking call, because an optimizer would turn that into a jump and remove the function from the
+// stack.
 
 /// Computes.
 @inline(never)
 func spinTheCPU(for duration: Duration) {
-    // Plain calls into C only: in a debug build, a Swift function of the app in between would be the innermost one at times.
+    // Only plain C calls: in a debug build another Swift function of the app would sometimes be the innermost one.
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
     let end = now.tv_sec &* 1_000_000_000 &+ now.tv_nsec &+ Int(duration.milliseconds * 1_000_000)
@@ -16,13 +17,13 @@ func spinTheCPU(for duration: Duration) {
     while now.tv_sec &* 1_000_000_000 &+ now.tv_nsec < end {
         var round = 0
         while round < 10_000 {
-            // Knuth's linear congruential generator: each value needs the one before.
+            // Knuth's linear congruential generator: each value depends on the one before.
             value = value &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
             round &+= 1
         }
         clock_gettime(CLOCK_MONOTONIC, &now)
     }
-    // Used, so that it has to be computed.
+    // The use keeps the optimizer from removing the computation.
     errno = Int32(truncatingIfNeeded: value)
 }
 
@@ -37,7 +38,7 @@ func sleepTooLong(for duration: Duration) {
 
 /// Sleeps until a point in time.
 ///
-/// In a release build there is no frame of its own for it.
+/// A release build has no frame for this function.
 @inline(__always)
 func sleepInTheCaller(for duration: Duration) {
     let (seconds, attoseconds) = duration.components
@@ -63,7 +64,7 @@ func readTheEmptyPipe(_ pipe: EmptyPipe) {
     while read(pipe.readEnd, &byte, 1) < 0, errno == EINTR {}
 }
 
-/// Waits in poll(2) for nothing.
+/// Waits in poll(2) without descriptors.
 @inline(never)
 func pollNothing(for duration: Duration) {
     let end = Date(timeIntervalSinceNow: duration.seconds)
@@ -72,14 +73,14 @@ func pollNothing(for duration: Duration) {
     } while Date() < end
 }
 
-/// Sleeps as Foundation does it.
+/// Sleeps in Thread.sleep.
 @inline(never)
 func sleepInFoundation(for duration: Duration) {
     let end = Date(timeIntervalSinceNow: duration.seconds)
     repeat { Thread.sleep(until: end) } while Date() < end
 }
 
-/// Waits for a dispatch semaphore that nobody signals.
+/// Waits for a dispatch semaphore that no thread signals.
 @inline(never)
 func waitForTheSemaphore(for duration: Duration) {
     let semaphore = DispatchSemaphore(value: 0)
@@ -87,7 +88,7 @@ func waitForTheSemaphore(for duration: Duration) {
     while semaphore.wait(timeout: end) == .success {}
 }
 
-/// Waits for a condition that nobody signals.
+/// Waits for a condition that no thread signals.
 @inline(never)
 func waitForTheCondition(for duration: Duration) {
     let condition = NSCondition()

@@ -3,9 +3,9 @@ import Dispatch
 import Foundation
 import Glibc
 
-// More functions that stall; see the rules in Stalls.swift.
+// More functions that stall. The rules in Stalls.swift apply.
 
-/// Waits for a thread's end.
+/// Waits for the end of a thread.
 @inline(never)
 func joinTheThread(for duration: Duration) {
     var thread = pthread_t()
@@ -34,14 +34,14 @@ func waitForTheChild(for duration: Duration) {
     for argument in arguments { free(argument) }
 }
 
-/// Waits for a message that nobody sends.
+/// Waits for a message that never arrives.
 @inline(never)
 func receiveFromTheSilentSocket(for duration: Duration) {
     var ends: [Int32] = [-1, -1]
     socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends)
     var byte: UInt8 = 0
     let end = SuspendingClock.now + duration
-    // The kernel counts this time in ticks: where a host has held the CPU that counts them, it ends too early.
+    // The kernel counts this time in ticks. It ends too early after the host has held the CPU that counts them.
     while case let left = SuspendingClock.now.duration(to: end), left > .zero {
         let microseconds = max(Int(left.milliseconds * 1000), 1)
         var timeout = timeval(tv_sec: microseconds / 1_000_000, tv_usec: microseconds % 1_000_000)
@@ -56,14 +56,14 @@ func receiveFromTheSilentSocket(for duration: Duration) {
     for end in ends { close(end) }
 }
 
-/// Waits for its turn on a queue.
+/// Waits for a queue with `sync`.
 @inline(never)
 func syncOnTheBusyQueue(_ queue: BusyQueue) {
     queue.queue.sync {}
     errno = 0
 }
 
-/// Waits for a group that nobody leaves.
+/// Waits for a group that no thread leaves.
 @inline(never)
 func waitForTheGroup(for duration: Duration) {
     let group = DispatchGroup()
@@ -73,7 +73,7 @@ func waitForTheGroup(for duration: Duration) {
     group.leave()
 }
 
-/// Takes memory from the allocator and gives it back, in blocks of all sizes.
+/// Allocates and frees blocks of all sizes.
 @inline(never)
 func allocateAndFree(for duration: Duration) {
     var now = timespec()
@@ -91,7 +91,7 @@ func allocateAndFree(for duration: Duration) {
     errno = 0
 }
 
-/// Sleeps in a callback of the dynamic loader, which holds its lock meanwhile.
+/// Sleeps in a callback of the dynamic loader, which holds the loader's lock.
 func sleepWithLoaderLock(for duration: Duration) {
     var duration = duration
     demo_with_loader_lock({ sleepTooLong(for: $0?.load(as: Duration.self) ?? .zero) }, &duration)

@@ -6,18 +6,18 @@ import Glibc
 ///
 /// `@unchecked Sendable`: nothing changes after `init`.
 final class BusyServer: @unchecked Sendable {
-    /// Where it listens.
+    /// The kind of address.
     enum Place {
-        /// In the abstract namespace (unix(7)), which leaves no file behind.
+        /// A name in the abstract namespace (unix(7)), which leaves no file.
         case unix
-        /// On a port of the loopback interface, where a client that is turned away tries again after a second (tcp(7)).
+        /// A port of the loopback interface. A rejected client tries again after a second (tcp(7)).
         case tcp
     }
 
-    /// Points to a sockaddr of the place's kind.
+    /// A sockaddr of this kind.
     let address: UnsafeMutableRawPointer
     let addressLength: socklen_t
-    /// A socket that is not connected yet.
+    /// A socket without a connection.
     let client: Int32
     private let listener: Int32
     private let first: Int32
@@ -32,9 +32,9 @@ final class BusyServer: @unchecked Sendable {
         (listener, first, client) = (sockets[0], sockets[1], sockets[2])
         let socketAddress = address.assumingMemoryBound(to: sockaddr.self)
         bind(listener, socketAddress, addressLength)
-        // Room for one.
+        // A queue for one connection.
         listen(listener, 0)
-        // The port that it was given.
+        // Reads the port that the kernel chose.
         var length = addressLength
         getsockname(listener, socketAddress, &length)
         connect(first, socketAddress, addressLength)
@@ -56,11 +56,11 @@ final class BusyServer: @unchecked Sendable {
         family(AF_UNIX) + [0] + Array("stallwatch-demo-\(getpid())".utf8)
     }
 
-    /// A struct sockaddr_in: any port of 127.0.0.1.
+    /// A sockaddr_in for any port of 127.0.0.1.
     private static var loopbackAddress: [UInt8] {
         family(AF_INET) + [0, 0, 127, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
     }
 
-    /// In the machine's order, which is little-endian on both architectures.
+    /// In the machine's byte order, which is little-endian on both architectures.
     private static func family(_ family: Int32) -> [UInt8] { [UInt8(family), 0] }
 }

@@ -2,13 +2,11 @@ import Foundation
 import Glibc
 import Synchronization
 
-// Ways to leave a thread that is ready to run without a CPU.
-
-/// Threads that leave others no time on the first CPU, for as long as they are wanted.
+/// Threads that occupy the first CPU, so that a thread bound to it is ready to run but gets little of it.
 final class Competitors: Sendable {
     private let isOver = Atomic<Bool>(false)
 
-    /// Starts them; returns when all run.
+    /// Starts the threads, and returns once all run.
     init(count: Int) {
         for index in 0..<count {
             NamedThread.start("rival-\(index)") { [self] ready in
@@ -19,7 +17,7 @@ final class Competitors: Sendable {
         }
     }
 
-    /// Runs `body` on their CPU, then lets them end.
+    /// Runs `body` on their CPU, and then ends the threads.
     func run(_ body: () -> Void) {
         let affinity = Affinity()
         affinity?.pinThisThread()
@@ -29,7 +27,7 @@ final class Competitors: Sendable {
     }
 }
 
-/// The CPUs that the calling thread may use: sched_setaffinity(2), which Swift's Glibc module does not show.
+/// The CPU affinity of the calling thread: sched_setaffinity(2), which Swift's Glibc module does not export.
 private struct Affinity {
     private typealias Call = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
     private let set: Call
@@ -56,7 +54,7 @@ private struct Affinity {
     }
 
     private static func function(_ name: String) -> Call? {
-        // Both have this type: the third parameter is const for one of them.
+        // Both functions have this type, except for a const in one of them.
         dlsym(nil, name).map { unsafeBitCast($0, to: Call.self) }
     }
 }

@@ -6,7 +6,7 @@ import Synchronization
 
 /// C++'s mutex.
 ///
-/// `@unchecked Sendable`: as `PthreadLock`.
+/// `@unchecked Sendable`: for the same reasons as ``PthreadLock``.
 final class CxxLock: ThreadLock, @unchecked Sendable {
     private let mutex = demo_cxx_make()
 

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 
-/// A FIFO that a thread writes one byte to after a while.
+/// A FIFO to which a thread writes one byte after some time.
 final class EmptyFIFO: Sendable {
     let readEnd: Int32
 
@@ -11,7 +11,7 @@ final class EmptyFIFO: Sendable {
         mkfifo(path, 0o600)
         readEnd = open(path, O_RDWR | O_CLOEXEC)
         unlink(path)
-        // Which keeps the FIFO open, also where nobody waits for the byte any more.
+        // The thread retains this object, so the FIFO stays open until the byte is written.
         NamedThread.start("fifo-writer") { [self] ready in
             ready()
             sleepTooLong(for: duration)

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A pipe that has nothing to read.
+/// A pipe without data.
 final class EmptyPipe: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
@@ -9,7 +9,7 @@ final class EmptyPipe: Sendable {
     /// A pipe that a thread writes one byte to after `duration`.
     init(for duration: Duration) {
         var ends: [Int32] = [-1, -1]
-        // If it fails (no file descriptors left), reading fails at once, and the scenario's verdict is that nothing stalled.
+        // If this fails because no descriptor is left, the read fails at once, and the scenario's result is `missed`.
         pipe(&ends)
         readEnd = ends[0]
         writeEnd = ends[1]

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Glibc
 
-/// A file that another open file of this process has locked for a while.
+/// A file that another descriptor of this process has locked for some time.
 final class HeldFileLock: Sendable {
     let descriptor: Int32
 

@@ -3,8 +3,8 @@ import Glibc
 
 /// A pthread mutex that another thread holds.
 ///
-/// `@unchecked Sendable`: a pthread_mutex_t is made for being used by several threads, its address never changes, and the
-/// thread that holds it keeps this object alive until it has let it go.
+/// `@unchecked Sendable`: several threads may use a pthread_mutex_t, its address never changes, and the owner keeps this object
+/// alive until it has released the lock.
 final class HeldLock: @unchecked Sendable {
     let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
@@ -18,7 +18,7 @@ final class HeldLock: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// A lock that a thread holds from now on for `duration`.
+    /// A lock that a thread holds for `duration` from now on.
     static func held(for duration: Duration) async -> HeldLock {
         let lock = HeldLock()
         await withCheckedContinuation { continuation in

@@ -4,16 +4,16 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Locks that as many threads take in a circle: thread n has lock n and wants lock n + 1.
+/// A cycle of locks and as many threads: thread n owns lock n and wants lock n + 1.
 ///
-/// The stalled thread is number 0; the last one gives up after a while.
+/// Thread 0 is the stalled one. The last thread gives up after some time.
 final class LockCircle: Sendable {
     private let locks: [PthreadLock]
     private let mayGoOn = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - count: The threads, with the stalled one.
-    ///   - duration: After how long the last thread gives up.
+    ///   - count: The number of threads, including the stalled one.
+    ///   - duration: The time after which the last thread gives up.
     init(of count: Int, for duration: Duration) {
         locks = (0..<count).map { _ in PthreadLock() }
         for index in 1..<count {
@@ -32,7 +32,7 @@ final class LockCircle: Sendable {
         }
     }
 
-    /// Takes the first lock, lets the other threads want what they do not get, and wants the second lock.
+    /// Takes the first lock, lets the other threads wait for theirs, and waits for the second lock.
     func close() {
         locks[0].acquire()
         for _ in 1..<locks.count { mayGoOn.signal() }

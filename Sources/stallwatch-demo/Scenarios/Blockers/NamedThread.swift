@@ -4,9 +4,9 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A thread with a name, which starts with `body` and is known to have come as far as `ready`.
+/// A named thread that runs `body` and says when it is ready.
 enum NamedThread {
-    /// Starts it and waits until it has called its argument.
+    /// Starts the thread and waits until `body` has called its argument.
     static func start(_ name: String, _ body: @escaping @Sendable (_ ready: @Sendable () -> Void) -> Void) {
         let isReady = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
@@ -17,7 +17,7 @@ enum NamedThread {
     }
 
     static func nameThisThread(_ name: String) {
-        // In effect at once, unlike Foundation's name.
+        // Takes effect at once, unlike the name of a Foundation thread.
         guard let file = fopen("/proc/thread-self/comm", "w") else { return }
         fputs(name, file)
         fclose(file)

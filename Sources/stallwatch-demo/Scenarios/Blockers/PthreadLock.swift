@@ -6,7 +6,7 @@ import Synchronization
 
 /// A pthread mutex of any kind.
 ///
-/// `@unchecked Sendable`: a pthread_mutex_t is made for being used by several threads, and its address never changes.
+/// `@unchecked Sendable`: several threads may use a pthread_mutex_t, and its address never changes.
 final class PthreadLock: ThreadLock, @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
@@ -36,7 +36,7 @@ final class PthreadLock: ThreadLock, @unchecked Sendable {
 
     /// Waits for `duration` at most.
     ///
-    /// Returns whether it has the lock.
+    /// - Returns: Whether the calling thread has the lock.
     @inline(never)
     func acquire(within duration: Duration) -> Bool {
         var deadline = timespec()

@@ -7,11 +7,11 @@ struct QuotaGroup: Sendable {
     private static let root = "/sys/fs/cgroup/cpu"
     private let path: String
 
-    /// `nil` where no such group can be made.
+    /// Fails if no such group can be made.
     init?(share: Double) {
         path = Self.root + "/stallwatch-demo-\(getpid())"
         guard mkdir(path, 0o755) == 0 else { return nil }
-        // The largest weight there is: what it may have, it is to have at once, and to be held back then by the quota.
+        // The largest weight: the group uses its quota at once and is then throttled.
         guard Self.write("262144", to: path + "/cpu.shares"), Self.write("100000", to: path + "/cpu.cfs_period_us"),
             Self.write("\(Int(share * 100_000))", to: path + "/cpu.cfs_quota_us")
         else {
@@ -20,17 +20,17 @@ struct QuotaGroup: Sendable {
         }
     }
 
-    /// Puts the calling thread into the group.
+    /// Moves the calling thread into the group.
     func enter() { Self.moveThisThread(to: path) }
 
-    /// Puts it back and removes the group.
+    /// Moves the calling thread back and removes the group.
     func leave() {
         Self.moveThisThread(to: Self.root)
         rmdir(path)
     }
 
     private static func moveThisThread(to group: String) {
-        // The calling thread's id, from "<pid>/task/<tid>".
+        // The link reads "<pid>/task/<tid>".
         let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
         guard let thread = link?.split(separator: "/").last else { return }
         _ = write(String(thread), to: group + "/tasks")

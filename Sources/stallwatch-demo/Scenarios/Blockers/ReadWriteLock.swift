@@ -4,9 +4,11 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A read-write lock; as a ``ThreadLock``, taken for writing.
+/// A read-write lock.
 ///
-/// `@unchecked Sendable`: as `PthreadLock`.
+/// As a ``ThreadLock`` it is taken for writing.
+///
+/// `@unchecked Sendable`: for the same reasons as ``PthreadLock``.
 final class ReadWriteLock: ThreadLock, @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_rwlock_t>
 
@@ -23,14 +25,14 @@ final class ReadWriteLock: ThreadLock, @unchecked Sendable {
     @inline(never)
     func acquire() {
         let error = pthread_rwlock_wrlock(lock)
-        // This makes the code unlike that of the mutex: the optimizer would share it, under the name of one of them.
+        // Differs from the mutex's code on purpose: otherwise the optimizer would merge the two functions under one name.
         errno = error
         precondition(error == 0, "pthread_rwlock_wrlock fails only for a lock that is used wrongly")
     }
 
     @inline(never)
     func acquireForReading() {
-        // EAGAIN: there are as many readers as the lock can count.
+        // EAGAIN: the lock cannot count another reader.
         while pthread_rwlock_rdlock(lock) == EAGAIN { sched_yield() }
     }
 

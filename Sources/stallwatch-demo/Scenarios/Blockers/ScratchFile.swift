@@ -2,13 +2,13 @@ import Dispatch
 import Foundation
 import Glibc
 
-/// A file that has no name and goes away when it is closed.
+/// A file without a name that disappears when it is closed.
 final class ScratchFile: Sendable {
     let descriptor: Int32
-    /// In bytes.
+    /// The size in bytes.
     let size: Int
 
-    /// All of it is on the disk, unless it is to stay in memory for now.
+    /// Makes the file and flushes it to the disk, unless `isDirty`.
     init(megabytes: Int, isDirty: Bool = false) {
         var name = Array("./stallwatch-scratch-XXXXXX".utf8CString)
         descriptor = mkstemp(&name)
@@ -19,8 +19,8 @@ final class ScratchFile: Sendable {
         if !isDirty { fsync(descriptor) }
     }
 
-    /// Ends its life.
+    /// Closes the file.
     ///
-    /// To be called once, when nobody uses it any more.
+    /// Call it once, after the last use.
     func close() { _ = Glibc.close(descriptor) }
 }

@@ -1,9 +1,7 @@
 import CDemo
 import Synchronization
 
-// What is initialized once, by a thread that takes its time, while another one wants to use it.
-
-/// A global that Swift initializes when it is first used.
+/// A global that Swift initializes at its first use, slowly and on another thread.
 enum SlowGlobal {
     private static let duration = Mutex<Duration?>(nil)
     private static let isBeingInitialized = Gate()
@@ -14,7 +12,9 @@ enum SlowGlobal {
         return 1
     }()
 
-    /// Lets a thread named `initializer` begin; false if one has before.
+    /// Starts a thread named `initializer` that uses the global.
+    ///
+    /// - Returns: `false` if one has started before.
     static func startInitializing(for duration: Duration) -> Bool {
         let isFirst = Self.duration.withLock { known in
             defer { known = duration }
@@ -30,7 +30,7 @@ enum SlowGlobal {
     }
 }
 
-/// Uses the global, and so waits for its initializer.
+/// Uses the global and so waits for its initializer.
 @inline(never)
 func useTheGlobal() {
     precondition(SlowGlobal.value == 1, "it has been initialized")

@@ -3,13 +3,13 @@ import Synchronization
 
 /// A token of dispatch_once(3), whose initializer a thread named `initializer` runs.
 ///
-/// `@unchecked Sendable`: the token is made for being used by several threads, and its address never changes.
+/// `@unchecked Sendable`: several threads may use the token, and its address never changes.
 final class SlowOnceInit: @unchecked Sendable {
     private let token = UnsafeMutablePointer<Int>.allocate(capacity: 1)
     private let duration: Duration
     private let hasBegun = Gate()
 
-    /// The initializer is running when this returns.
+    /// Starts the initializer, and returns once it runs.
     init(for duration: Duration) {
         self.duration = duration
         token.initialize(to: 0)
@@ -27,7 +27,7 @@ final class SlowOnceInit: @unchecked Sendable {
         demo_once(
             token,
             { argument in
-                // `run` gave it, and keeps this object alive meanwhile.
+                // `run` passed this object and keeps it alive.
                 let once = argument.map { Unmanaged<SlowOnceInit>.fromOpaque($0).takeUnretainedValue() }
                 once?.hasBegun.open()
                 sleepTooLong(for: once?.duration ?? .zero)

@@ -4,26 +4,26 @@ import Foundation
 import Glibc
 import Synchronization
 
-// Locks of every kind, held by threads with names. Each lets go by itself after a while.
+// Locks of every kind, held by named threads for some time.
 //
-// The functions that take a lock call what waits by themselves, look at what it returns, and are not inlined: so each is
-// the innermost function of the app in a stack, whatever the optimizer does.
+// A function that takes a lock makes the blocking call itself, reads its result, and is not inlined. So it is the innermost
+// function of the app in a stack, whatever the optimizer does.
 
-/// What a thread does with a lock that it holds.
+/// The activity of a thread that holds a lock.
 enum Holding: String, Sendable, CaseIterable {
     case computing, sleeping, writing
 
-    /// What a report says of it: `running`, or the system call that it waits in.
+    /// The activity in a report: `running`, or the name of the blocking system call.
     var activity: String {
         switch self {
         case .computing: "running"
-        // glibc's nanosleep(3) is made of this one.
+        // glibc implements nanosleep(3) with this call.
         case .sleeping: "clock_nanosleep"
         case .writing: "write"
         }
     }
 
-    /// Does it for `duration`.
+    /// Performs the activity for `duration`.
     func run(for duration: Duration) {
         switch self {
         case .computing: spinTheCPU(for: duration)
@@ -32,12 +32,12 @@ enum Holding: String, Sendable, CaseIterable {
         }
     }
 
-    /// Waits in write(2): a pipe that is full, until a thread reads it.
+    /// Waits in write(2) on a full pipe until a thread reads it.
     private func writeSlowly(for duration: Duration) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         let (readEnd, writeEnd) = (ends[0], ends[1])
-        // What a pipe holds (pipe(7)).
+        // The capacity of a pipe (pipe(7)).
         let capacity = 65_536
         let bytes = [UInt8](repeating: 0, count: capacity + 1)
         Thread.detachNewThread {
@@ -49,7 +49,7 @@ enum Holding: String, Sendable, CaseIterable {
                 guard count > 0 else { break }
                 left -= count
             }
-            // Here, because the last byte may be written before it is read, and by then the number might be another file's.
+            // Closed by the reader: after the last write, a byte may still be unread, and a closed number may become another file's.
             close(readEnd)
         }
         write(writeEnd, bytes, bytes.count)
@@ -57,14 +57,14 @@ enum Holding: String, Sendable, CaseIterable {
     }
 }
 
-/// A lock that is taken and given back by threads of one's choice.
+/// A lock that any thread can take and release.
 protocol ThreadLock: Sendable {
     func acquire()
     func release()
 }
 
 extension ThreadLock {
-    /// Lets a thread named `name` hold the lock for `duration`, and returns when it has it.
+    /// Makes a thread named `name` hold the lock for `duration`, and returns once it does.
     func hold(by name: String, _ holding: Holding, for duration: Duration) {
         NamedThread.start(name) { ready in
             acquire()

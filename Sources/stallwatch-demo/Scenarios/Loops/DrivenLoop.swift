@@ -4,10 +4,10 @@ import Glibc
 
 /// A run loop of any thread, in one of its modes, as scenarios use it.
 ///
-/// Each kind of callout has a function that lets the loop call `work` that way, and returns how long the call took on the
-/// loop's thread. To be called from any other thread.
+/// For each kind of callout, a function makes the loop call `work` and returns how long the call took on the loop's thread.
+/// Call these functions on other threads.
 ///
-/// `@unchecked Sendable`: the functions of CFRunLoop that are called here take the loop's own lock.
+/// `@unchecked Sendable`: the functions of CFRunLoop that it calls take the loop's own lock.
 struct DrivenLoop: @unchecked Sendable {
     typealias Work = @Sendable () -> Void
 
@@ -23,19 +23,19 @@ struct DrivenLoop: @unchecked Sendable {
         mode = kCFRunLoopCommonModes
     }
 
-    /// The same loop in the mode of that name.
+    /// Returns the same loop in another mode.
     func inMode(_ name: String) -> DrivenLoop {
         var loop = self
         loop.mode = Self.mode(name)
         return loop
     }
 
-    /// Neither a Foundation string nor a bridged one is a CFString on Linux, so it is made from characters.
+    /// Makes a CFString from characters, because on Linux neither a Foundation string nor a bridged one is a CFString.
     static func mode(_ name: String) -> CFRunLoopMode {
         CFStringCreateWithCString(nil, name, CFStringBuiltInEncodings.UTF8.rawValue)
     }
 
-    /// `work` is called by a CFRunLoopTimer.
+    /// A CFRunLoopTimer calls `work`.
     func timer(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             let timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), 0, 0, 0) { _ in
@@ -45,7 +45,7 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// `work` is called by a source of version 0.
+    /// A source of version 0 calls `work`.
     func source0(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             let source = Source0(on: runLoop, mode: mode) { source in
@@ -57,7 +57,7 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// `work` is called by a source of version 1: one that the kernel signals.
+    /// A source of version 1 calls `work`: one that the kernel signals.
     func source1(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             let source = Source1(on: runLoop, mode: mode) { source in
@@ -69,32 +69,32 @@ struct DrivenLoop: @unchecked Sendable {
         }
     }
 
-    /// `work` is a block that the loop performs.
+    /// The loop performs `work` as a block.
     func block(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             perform { continuation.resume(returning: Self.time(work)) }
         }
     }
 
-    /// `work` is called by an observer of `activity`, once.
+    /// An observer of `activity` calls `work`, once.
     func observer(of activity: CFRunLoopActivity, _ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             let observer = CFRunLoopObserverCreateWithHandler(nil, activity.rawValue, false, 0) { _, _ in
                 continuation.resume(returning: Self.time(work))
             }
             CFRunLoopAddObserver(runLoop, observer, mode)
-            // A turn, so that the activity comes.
+            // Makes the loop turn, so that the activity occurs.
             perform {}
         }
     }
 
-    /// Lets the loop run `block` soon.
+    /// Makes the loop run `block` soon.
     func perform(_ block: @escaping Work) {
         CFRunLoopPerformBlock(runLoop, mode, block)
         CFRunLoopWakeUp(runLoop)
     }
 
-    /// By the monotonic clock, which is the monitor's.
+    /// Measures with the monotonic clock, as the monitor does.
     static func time(_ work: Work) -> Duration {
         SuspendingClock().measure(work)
     }

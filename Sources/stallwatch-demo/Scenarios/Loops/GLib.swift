@@ -3,14 +3,16 @@ import Glibc
 import StallWatch
 import Synchronization
 
-/// The few functions of GLib that a main loop needs, from the shared library of the system, if there is one.
+/// The functions of GLib that a main loop needs, from the system's shared library.
 ///
-/// A program that uses GLib anyway includes its headers, and calls the functions of CStallWatch.h in C.
+/// A program that uses GLib includes its headers instead, and calls the functions of CStallWatch.h in C.
 struct GLib: @unchecked Sendable {
-    // `@unchecked Sendable`: addresses of functions, which never change: the library is not closed again.
+    // `@unchecked Sendable`: the addresses of functions never change, because the library stays open.
     private let library: UnsafeMutableRawPointer
 
-    /// The probe of the one GLib loop: a poll function has no argument to carry it.
+    /// The probe of the only GLib loop.
+    ///
+    /// It is static because a poll function has no argument for it.
     static let probe = LoopProbe(label: "glib")
 
     private typealias Pointer = UnsafeMutableRawPointer
@@ -19,17 +21,17 @@ struct GLib: @unchecked Sendable {
 
     /// Loads the library.
     ///
-    /// - Throws: `NotAvailable` when the system has none.
+    /// - Throws: `NotAvailable` if the system has none.
     static func load() throws(NotAvailable) -> GLib {
         guard let library = dlopen("libglib-2.0.so.0", RTLD_NOW | RTLD_LOCAL) else {
-            throw NotAvailable(reason: "there is no libglib-2.0.so.0")
+            throw NotAvailable(reason: "libglib-2.0.so.0 is not installed")
         }
         return GLib(library: library)
     }
 
-    /// Runs a main loop on the calling thread: `short` short callbacks, one that sleeps for `stall`, and as many more.
+    /// Runs a main loop on the calling thread: `short` short callbacks, one that sleeps for `stall`, and `short` more.
     ///
-    /// Returns how long the long one took.
+    /// - Returns: How long the long callback took.
     func runLoop(short: Int, stall: Duration) -> Duration {
         guard let newContext: @convention(c) () -> Pointer? = function("g_main_context_new"),
             let setPoll: @convention(c) (Pointer?, PollFunction) -> Void = function("g_main_context_set_poll_func"),
@@ -42,7 +44,7 @@ struct GLib: @unchecked Sendable {
             let giveBackContext: @convention(c) (Pointer?) -> Void = function("g_main_context_unref")
         else { return .zero }
         let context = newContext()
-        // The loop waits nowhere but in its poll function, so that is where one turn ends and the next begins.
+        // The loop waits only in its poll function, so a turn ends before the call and the next begins after it.
         setPoll(context) { descriptors, count, timeout in
             GLib.probe.endTurn()
             let ready = poll(descriptors, nfds_t(count), timeout)
@@ -56,7 +58,7 @@ struct GLib: @unchecked Sendable {
             { data in
                 guard let data else { return 0 }
                 Unmanaged<GLibWork>.fromOpaque(data).takeUnretainedValue().callBack()
-                // TRUE: the source goes on.
+                // TRUE: the source stays.
                 return 1
             }, Unmanaged.passUnretained(work).toOpaque(), nil
         )
@@ -64,21 +66,21 @@ struct GLib: @unchecked Sendable {
         giveBackSource(source)
         while !work.isDone { _ = iterate(context, 1) }
         GLib.probe.endTurn()
-        // The last reference: an attached source goes with it.
+        // The last reference: this frees an attached source too.
         giveBackContext(context)
         return withExtendedLifetime(work) { work.injected }
     }
 
-    /// The address of a function, as that type of function pointer.
+    /// Returns the address of a function as a function pointer.
     private func function<Function>(_ name: String) -> Function? {
-        // A C function's pointer is an address, and has its size (POSIX, dlsym).
+        // A C function pointer has the size of an address (POSIX, dlsym).
         dlsym(library, name).map { unsafeBitCast($0, to: Function.self) }
     }
 }
 
-/// What a callback of the GLib loop does.
+/// The work of the GLib loop's callback.
 ///
-/// Used on the loop's thread only.
+/// Used only on the loop's thread.
 private final class GLibWork {
     private let short: Int
     private let stall: Duration

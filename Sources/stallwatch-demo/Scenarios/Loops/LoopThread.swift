@@ -2,17 +2,17 @@ import CoreFoundation
 import Foundation
 import Synchronization
 
-/// A thread that runs its own run loop, in one of the ways in which app code does, until it is told to stop.
+/// A thread that runs its own run loop, in one of the ways that apps use, until `stop`.
 ///
-/// `@unchecked Sendable`: of the run loop only what takes its own lock is used by other threads; the source is written
-/// before the object is shared, and used on the loop's thread after that.
+/// `@unchecked Sendable`: other threads call only functions of the run loop that take its own lock. The source is written
+/// before the object is shared, and used only on the loop's thread after that.
 final class LoopThread: @unchecked Sendable {
     /// Runs the calling thread's loop until it is stopped.
     typealias Style = @Sendable (LoopThread) -> Void
 
     let runLoop: RunLoop
     let driven: DrivenLoop
-    /// What keeps the loop from ending for want of sources.
+    /// A source that keeps the loop from ending.
     private var keepAlive: Source0?
     private let stopping = Atomic<Bool>(false)
     private let ended = Atomic<Bool>(false)
@@ -23,7 +23,7 @@ final class LoopThread: @unchecked Sendable {
         driven = DrivenLoop(CFRunLoopGetCurrent())
     }
 
-    /// Starts a thread of that name, whose loop is run in `style`, in `modes` beside the common ones.
+    /// Starts a named thread that runs its loop in `style`, in `modes` beside the common ones.
     static func start(_ name: String, modes: [String] = [], _ style: @escaping Style) async -> LoopThread {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {
@@ -42,12 +42,12 @@ final class LoopThread: @unchecked Sendable {
 
     var isStopping: Bool { stopping.load(ordering: .acquiring) }
 
-    /// Lets the loop end and returns when it has.
+    /// Ends the loop, and returns once it has ended.
     func stop() async {
         stopping.store(true, ordering: .releasing)
-        // A loop that has seen the flag already keeps the block for ever, and so must not be kept by it.
+        // A loop that has already seen the flag never runs the block and keeps it, so the block must not retain this object.
         driven.perform { [weak self] in
-            // RunLoop.run() goes on for as long as there is a source.
+            // RunLoop.run() continues while there is a source.
             self?.endKeepAlive()
             CFRunLoopStop(CFRunLoopGetCurrent())
         }
@@ -64,17 +64,21 @@ extension LoopThread {
     /// `RunLoop.run()`.
     static let runForever: Style = { _ in RunLoop.current.run() }
 
-    /// `run(until:)` for a moment, again and again.
+    /// `run(until:)` for 50 ms in a `while`.
     static let runUntil: Style = { thread in
         while !thread.isStopping { RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.05)) }
     }
 
-    /// `run(mode:before:)` in a `while`, which comes back for every source.
+    /// `run(mode:before:)` in a `while`.
+    ///
+    /// It returns after every source.
     static let runBefore: Style = { thread in
         while !thread.isStopping { _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.5)) }
     }
 
-    /// `CFRunLoopRunInMode`, which comes back after every source or a moment.
+    /// `CFRunLoopRunInMode` in a `while`.
+    ///
+    /// It returns after every source, or after 50 ms.
     static let runInMode: Style = { thread in
         while !thread.isStopping { CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true) }
     }

@@ -5,15 +5,15 @@ import Synchronization
 
 /// The main thread's run loop, as scenarios use it.
 ///
-/// Each kind of callout has a function that lets the loop call `work` that way, and returns how long the call took on the
-/// main thread. To be called from any other thread.
+/// For each kind of callout, a function makes the loop call `work` and returns how long the call took on the main thread.
+/// Call these functions on other threads.
 enum MainLoop {
     typealias Work = @Sendable () -> Void
 
-    /// One after another, for scenarios to which the kind of callout is all the same.
+    /// Several kinds of callout, for scenarios that use them in turn.
     static let callouts: [@Sendable (@escaping Work) async -> Duration] = [timer, source0, mainQueue, performedBlock]
 
-    /// `work` is called by a Foundation timer.
+    /// A Foundation timer calls `work`.
     static func timer(_ work: @escaping Work) async -> Duration {
         let once = WorkOnce(work)
         return await withCheckedContinuation { continuation in
@@ -24,7 +24,7 @@ enum MainLoop {
         }
     }
 
-    /// `work` is called by a source of version 0.
+    /// A source of version 0 calls `work`.
     static func source0(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             let source = Source0 { source in
@@ -36,21 +36,21 @@ enum MainLoop {
         }
     }
 
-    /// `work` is a block on the main dispatch queue.
+    /// The main dispatch queue runs `work`.
     static func mainQueue(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             DispatchQueue.main.async { continuation.resume(returning: time(work)) }
         }
     }
 
-    /// `work` is a block that the loop performs.
+    /// The loop performs `work` as a block.
     static func performedBlock(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
             perform { continuation.resume(returning: time(work)) }
         }
     }
 
-    /// Lets a source of version 0 signal itself until the loop has turned `count` times for it.
+    /// Makes the loop turn `count` times for a source of version 0 that signals itself.
     static func source0Turns(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let left = Atomic(count)
@@ -65,7 +65,7 @@ enum MainLoop {
         }
     }
 
-    /// Lets a timer fire every `interval` until `duration` has passed.
+    /// Makes a timer fire every `interval` until `duration` has passed.
     static func repeatingTimer(every interval: Duration, for duration: Duration) async {
         let end = ContinuousClock.now + duration
         await withCheckedContinuation { continuation in
@@ -88,16 +88,16 @@ enum MainLoop {
         CFRunLoopWakeUp(CFRunLoopGetMain())
     }
 
-    /// By the monotonic clock, which is the monitor's.
+    /// Measures with the monotonic clock, as the monitor does.
     private static func time(_ work: Work) -> Duration {
         SuspendingClock().measure(work)
     }
 }
 
 extension MainLoop {
-    /// Runs the main run loop for as long as `operation` takes, which runs on other threads.
+    /// Runs the main run loop while `operation` runs on other threads.
     ///
-    /// To be called on the main thread.
+    /// Call it on the main thread.
     static func run<Success: Sendable>(
         while operation: @escaping @Sendable () async throws(DemoFailure) -> Success
     ) throws(DemoFailure) -> Success {
@@ -110,24 +110,26 @@ extension MainLoop {
                 result = .failure(error)
             }
             box.result.withLock { $0 = result }
-            // From inside the loop, where it cannot come too early.
+            // Stopped from inside the loop, because a stop before the loop runs has no effect.
             perform { CFRunLoopStop(CFRunLoopGetMain()) }
         }
         while true {
             if let result = box.result.withLock({ $0 }) { return try result.get() }
-            // Entered once and for all: unlike RunLoop.run(), which leaves the loop and enters it again for every source that
-            // it handles, so that turns without a wait in between are told apart by nothing but their sources.
+            // Not RunLoop.run(): it leaves and enters the loop again for every source, and so separates turns that have no wait
+            // in between.
             CFRunLoopRun()
         }
     }
 }
 
-/// Where one thread leaves a result for another.
+/// A result that one thread leaves for another.
 private final class ResultBox<Success: Sendable>: Sendable {
     let result = Mutex<Result<Success, DemoFailure>?>(nil)
 }
 
-/// Work that is let go when it has been done: Foundation's `Timer` keeps its block for ever, also once it has fired.
+/// Work that is released once it has run.
+///
+/// Foundation's `Timer` keeps its block even after it has fired.
 private final class WorkOnce: Sendable {
     private let work: Mutex<MainLoop.Work?>
 

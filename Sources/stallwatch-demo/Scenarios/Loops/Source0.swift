@@ -2,15 +2,16 @@ import CoreFoundation
 
 /// A run loop source of version 0: one that the app itself signals.
 ///
-/// `@unchecked Sendable`: the functions of CFRunLoopSource that are called here take the source's own lock; `source` and
-/// `perform` are written before the object is shared, and after that only by ``invalidate()`` on the loop's
-/// thread.
+/// `@unchecked Sendable`: the functions of CFRunLoopSource that it calls take the source's own lock. `source` and `perform`
+/// are written before the object is shared, and later only by ``invalidate()`` on the loop's thread.
 final class Source0: @unchecked Sendable {
     private let runLoop: CFRunLoop
     private var source: CFRunLoopSource?
     private var perform: (@Sendable (Source0) -> Void)?
 
-    /// A source that calls `perform` on the loop's thread once for each time that it finds itself signalled.
+    /// A source that calls `perform` on the loop's thread.
+    ///
+    /// Several signals before a turn cause one call.
     init(
         on runLoop: CFRunLoop = CFRunLoopGetMain(), mode: CFRunLoopMode = kCFRunLoopCommonModes,
         perform: @escaping @Sendable (Source0) -> Void
@@ -20,7 +21,7 @@ final class Source0: @unchecked Sendable {
         var context = CFRunLoopSourceContext(
             version: 0,
             info: Unmanaged.passUnretained(self).toOpaque(),
-            // The CFRunLoopSource keeps this object, and this object it: `invalidate` takes the ring apart.
+            // This object and the CFRunLoopSource retain each other. `invalidate` breaks the cycle.
             retain: { info in
                 guard let info else { return nil }
                 return UnsafeRawPointer(Unmanaged<Source0>.fromOpaque(info).retain().toOpaque())
@@ -40,20 +41,20 @@ final class Source0: @unchecked Sendable {
         CFRunLoopAddSource(runLoop, source, mode)
     }
 
-    /// Has the loop call out in its next turn.
+    /// Makes the loop call `perform` in its next turn.
     func signal() {
         CFRunLoopSourceSignal(source)
         CFRunLoopWakeUp(runLoop)
     }
 
-    /// Has the loop look after the source in one more mode.
+    /// Adds the source to one more mode.
     func add(to loop: DrivenLoop) {
         CFRunLoopAddSource(loop.runLoop, source, loop.mode)
     }
 
-    /// Takes the source off the loop for good.
+    /// Removes the source from the loop for good.
     ///
-    /// To be called on the loop's thread.
+    /// Call it on the loop's thread.
     func invalidate() {
         CFRunLoopSourceInvalidate(source)
         source = nil

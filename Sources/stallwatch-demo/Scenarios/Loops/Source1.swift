@@ -2,17 +2,17 @@ import CDemo
 import CoreFoundation
 import Glibc
 
-/// A run loop source of version 1: one that the kernel signals, through a file descriptor.
+/// A run loop source of version 1: one that the kernel signals.
 ///
-/// On Linux a CFRunLoop's port is a file descriptor.
+/// On Linux its port is a file descriptor.
 ///
-/// `@unchecked Sendable`: like `Source0`.
+/// `@unchecked Sendable`: for the same reasons as ``Source0``.
 final class Source1: @unchecked Sendable {
     private let descriptor = demo_open_event()
     private var source: CFRunLoopSource?
     private var perform: (@Sendable (Source1) -> Void)?
 
-    /// A source that calls `perform` on the loop's thread once it has been signalled.
+    /// A source that calls `perform` on the loop's thread after a signal.
     init(on runLoop: CFRunLoop, mode: CFRunLoopMode, perform: @escaping @Sendable (Source1) -> Void) {
         self.perform = perform
         var context = CFRunLoopSourceContext1(
@@ -38,7 +38,7 @@ final class Source1: @unchecked Sendable {
             }
         )
         source = withUnsafeMutablePointer(to: &context) { context in
-            // The version says which of the two contexts it is (CFRunLoopSourceCreate).
+            // CFRunLoopSourceCreate reads the version first and then takes the context for one of version 1.
             context.withMemoryRebound(to: CFRunLoopSourceContext.self, capacity: 1) {
                 CFRunLoopSourceCreate(nil, 0, $0)
             }
@@ -50,14 +50,14 @@ final class Source1: @unchecked Sendable {
         close(descriptor)
     }
 
-    /// Has the loop call out.
+    /// Makes the loop call `perform`.
     func signal() {
         demo_signal_event(descriptor)
     }
 
-    /// Takes the source off the loop for good.
+    /// Removes the source from the loop for good.
     ///
-    /// To be called on the loop's thread.
+    /// Call it on the loop's thread.
     func invalidate() {
         CFRunLoopSourceInvalidate(source)
         source = nil
