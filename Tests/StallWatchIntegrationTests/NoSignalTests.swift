@@ -9,7 +9,7 @@ import Testing
 /// strace(1) cannot show whether a capture sends signals: no other process can stop a traced process by ptrace, so the
 /// capture would use a signal. Instead, a seccomp filter kills the process when it sends a signal.
 @Suite(.serialized) struct NoSignalTests {
-    @Test(.repeatedWhileCPUIsStolen) func noSignalIsSentToCaptureAThread() throws {
+    @Test func noSignalIsSentToCaptureAThread() throws {
         let run = try DemoRun(["FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.ptrace])
@@ -18,7 +18,7 @@ import Testing
     }
 
     /// Where ptrace(2) is refused, a signal replaces it, and reports show that.
-    @Test(.repeatedWhileCPUIsStolen) func aRefusedPtraceIsReplacedByASignal() throws {
+    @Test func aRefusedPtraceIsReplacedByASignal() throws {
         let run = try DemoRun(["FORBID_PTRACE": "1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.signal])

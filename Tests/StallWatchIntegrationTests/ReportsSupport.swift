@@ -19,19 +19,21 @@ extension TemporaryDirectory {
     func reports() throws -> [StallReport] { try reportNames.map(report) }
 }
 
-/// A process of the test host, which does not outlive this object.
+/// A process of the test host.
+///
+/// It ends with this object at the latest.
 final class TestHost {
     let process: Process
     private let output = Pipe()
-    /// What has been read.
+    /// The output so far.
     private var text = Data()
 
-    /// Starts it with those arguments, by way of the command `wrapper` if there is one.
+    /// Starts the host with these arguments, through the command `wrapper` if it is not empty.
     init(_ arguments: [String], wrapper: [String] = []) throws {
         let words = wrapper + [try Command.product("stallwatch-test-host")] + arguments
         process = Command(
             program: "/usr/bin/env", arguments: words,
-            // The runtime's own report of a crash takes its time, and is none of the test's business.
+            // The runtime's crash report takes seconds and is not tested here.
             environment: ["SWIFT_BACKTRACE": "enable=no"]
         ).process()
         process.standardOutput = output
@@ -42,15 +44,17 @@ final class TestHost {
 
     var pid: Int32 { process.processIdentifier }
 
-    /// Waits for the first line that it writes, whole: it writes a line at once.
+    /// Waits for the first line.
+    ///
+    /// The host writes each line with one call.
     func firstLine() -> String {
         text += output.fileHandleForReading.availableData
         return String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     ///
-    /// Returns what it wrote, by lines.
+    /// - Returns: The lines of its output.
     func finish() -> [String] {
         text += output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
@@ -58,7 +62,7 @@ final class TestHost {
     }
 }
 
-/// A loop whose turns the test makes.
+/// A loop whose turns the test makes itself.
 struct ProbedLoop {
     let probe = LoopProbe(label: "probe")
 
@@ -70,7 +74,7 @@ struct ProbedLoop {
     }
 }
 
-/// Keeps what closures get on other threads.
+/// The values that closures receive on other threads.
 final class Collected<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])
     var all: [Value] { values.withLock { $0 } }

@@ -7,98 +7,111 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Reports outlive their process, whatever becomes of it.
+/// Reports outlive their process, however it ends.
 @Suite(.serialized) struct ReportsSurvivalTests {
     private static let threshold = 20
 
-    /// A stall that the host told of, in monotonic nanoseconds.
-    private struct ToldStall {
+    /// A stall on the test host's standard output, in monotonic nanoseconds.
+    private struct InjectedStall {
         var began: UInt64
         var ended: UInt64?
     }
 
-    private func stalls(_ lines: [String]) -> [ToldStall] {
+    private func stalls(_ lines: [String]) -> [InjectedStall] {
         lines.reduce(into: []) { stalls, line in
             guard let time = UInt64(line.dropFirst(2)) else { return }
-            if line.hasPrefix("B ") { stalls.append(ToldStall(began: time)) }
+            if line.hasPrefix("B ") { stalls.append(InjectedStall(began: time)) }
             if line.hasPrefix("E "), !stalls.isEmpty { stalls[stalls.count - 1].ended = time }
         }
     }
 
+    /// The results of many kills.
+    private struct Kills {
+        var faults: [String] = []
+        /// The stalls that had to be on disk when the process was killed.
+        var expected = 0
+        var missing: [String] = []
+        /// Runs that are not judged: the host kept a CPU for so long that the monitor had to suppress stalls.
+        var inconclusive = 0
+    }
+
+    /// The number of runs in two hundred that may be inconclusive.
+    private static let inconclusiveLimit = 10
+    /// The lateness of the watchdog from which on it suppresses stalls: `GapDetector.tolerance`, in nanoseconds.
+    private static let suppressedLateness: UInt64 = 50_000_000
+    /// How long after the threshold a report has to be on disk, in nanoseconds.
+    private static let writingTime: UInt64 = 100_000_000
+
     @Test func killedAt200RandomMoments() throws {
         let scratch = try TemporaryDirectory()
-        let faults = Collected<String>()
-        let missing = Collected<String>()
-        let disturbed = Collected<String>()
-        let expected = Atomic<Int>(0)
-        // Two at a time: a machine that is overloaded would be late for its own reasons.
+        let kills = Mutex(Kills())
+        // Two at a time: on an overloaded machine the reports would be late.
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             for _ in 0..<100 {
                 do {
-                    try killOnce(in: scratch, faults, missing, disturbed, expected)
+                    try killOnce(in: scratch, kills)
                 } catch {
-                    faults.add("\(error)")
+                    kills.withLock { $0.faults.append("\(error)") }
                 }
             }
         }
-        #expect(faults.all == [])
-        #expect(missing.all == [])
-        withKnownIssue("the host gave this machine's CPUs to others", isIntermittent: true) {
-            #expect(disturbed.all == [])
-        }
-        let count = expected.load(ordering: .relaxed)
-        #expect(count >= 100, "most runs are killed in a stall that is old enough")
-        #expect(disturbed.all.count < count / 2)
+        let result = kills.withLock { $0 }
+        print("200 kills: \(result.expected) reports expected, \(result.inconclusive) runs inconclusive")
+        #expect(result.faults == [])
+        #expect(result.missing == [])
+        #expect(result.inconclusive <= Self.inconclusiveLimit)
+        #expect(result.expected >= 100, "most runs are killed in a stall that is old enough")
 
-        // The next start finds what is left.
+        // The next start marks the open reports.
         #expect(try TestHost(["stalls", scratch.path, "\(Self.threshold)", "0", "1", "1"]).finish() == ["S 0"])
         let reports = try scratch.reports()
-        #expect(reports.count >= count - missing.all.count - disturbed.all.count)
+        #expect(reports.count >= result.expected)
         #expect(reports.allSatisfy { $0.state == .abandoned || $0.state == .ended })
         #expect(reports.contains { $0.state == .abandoned })
         #expect(scratch.names == scratch.reportNames, "no temporary files")
-        let result = try Repository.validateReports(scratch.path)
-        #expect(result.status == 0, "\(result.text)")
+        let validation = try Repository.validateReports(scratch.path)
+        #expect(validation.status == 0, "\(validation.text)")
     }
 
-    private func killOnce(
-        in scratch: TemporaryDirectory, _ faults: Collected<String>, _ missing: Collected<String>,
-        _ disturbed: Collected<String>, _ expected: borrowing Atomic<Int>
-    ) throws {
-        let stolen = CPUSteal()
+    private func killOnce(in scratch: TemporaryDirectory, _ kills: borrowing Mutex<Kills>) throws {
+        let steal = CPUSteal()
         let before = Set(scratch.reportNames)
-        // Two stalls: a third of the same kind would be held back as a repeat.
+        // Two stalls: the third of the same kind would be suppressed as a repeat.
         let host = try TestHost(["stalls", scratch.path, "\(Self.threshold)", "2", "150", "300"])
         usleep(UInt32.random(in: 60_000...500_000))
         let killed = monotonicNanoseconds()
         kill(host.pid, SIGKILL)
-        let told = stalls(host.finish())
+        let injected = stalls(host.finish())
         let offset = Int64(Date().timeIntervalSince1970 * 1_000_000) - Int64(monotonicNanoseconds() / 1_000)
+        // Decided by the host alone, before any report is read.
+        let isConclusive = steal.longest(until: CPUSteal()) < Self.suppressedLateness
         var reports: [StallReport] = []
         for name in scratch.reportNames where !before.contains(name) {
-            // The other lane's files come and go.
             guard let report = try? scratch.report(name) else {
-                faults.add("\(name) cannot be read")
+                kills.withLock { $0.faults.append("\(name) cannot be read") }
                 continue
             }
+            // The other lane's reports are in the same directory.
             if report.process.pid == host.pid { reports.append(report) }
         }
-        for stall in told where (stall.ended ?? killed) > stall.began + UInt64(Self.threshold + 100) * 1_000_000 {
-            expected.add(1, ordering: .relaxed)
+        guard isConclusive else { return kills.withLock { $0.inconclusive += 1 } }
+        let oldEnough = UInt64(Self.threshold) * 1_000_000 + Self.writingTime
+        for stall in injected where (stall.ended ?? killed) > stall.began + oldEnough {
             let began = Int64(stall.began / 1_000) + offset
             let isThere = reports.contains { abs($0.startedAt.microsecondsSince1970 - began) < 30_000 }
-            if !isThere {
-                let others = reports.map { report in
-                    "\(report.startedAt.microsecondsSince1970 - began) us later, \(report.monitor.suppressed)"
-                }
-                (stolen.isDisturbing ? disturbed : missing).add(
-                    "no report of a stall, killed after \((killed - stall.began) / 1_000_000) ms; there are \(others)"
-                )
+            let others = reports.map { report in
+                "\(report.startedAt.microsecondsSince1970 - began) us later, \(report.monitor.suppressed)"
+            }
+            kills.withLock { kills in
+                kills.expected += 1
+                if isThere { return }
+                let age = (killed - stall.began) / 1_000_000
+                kills.missing.append("a stall that was killed after \(age) ms has no report; the others: \(others)")
             }
         }
     }
 
-    @Test(.repeatedWhileCPUIsStolen) func twoProcessesAndFiveRestartsInOneDirectory() throws {
+    @Test func twoProcessesAndFiveRestartsShareADirectory() throws {
         let scratch = try TemporaryDirectory()
         for _ in 0..<5 {
             let hosts = try (0..<2).map { _ in
@@ -119,9 +132,8 @@ import Testing
         #expect(result.status == 0, "\(result.text)")
     }
 
-    /// Skipped, and shown as such, where neither root nor user namespaces are to be had.
     @Test(.enabled(if: ownMounts != nil, "needs root or user namespaces"))
-    func aFullDiskAndADirectoryThatIsDeleted() throws {
+    func aFullDiskAndADeletedDirectoryLoseNothing() throws {
         let scratch = try TemporaryDirectory()
         let host = try TestHost(["full-disk", scratch.path], wrapper: #require(ownMounts))
         let lines = host.finish().filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") && $0.count > 1 }
@@ -134,8 +146,8 @@ import Testing
         )
     }
 
-    /// What can be tried everywhere: no file may be larger than a few bytes.
-    @Test func filesThatCannotGrow() throws {
+    /// Needs no right: no file may be larger than a few bytes.
+    @Test func filesThatCannotGrowAreCountedAsFailures() throws {
         let scratch = try TemporaryDirectory()
         let host = try TestHost(["small-files", scratch.path])
         let lines = host.finish().filter { !$0.hasPrefix("B ") && !$0.hasPrefix("E ") && $0.count > 1 }
@@ -143,13 +155,13 @@ import Testing
         #expect(lines == ["small: reports 0, failures true", "large: reports 1, temporary 0", "stalls 1, lost 0"])
     }
 
-    @Test func aProcessThatDoesNotComeBackAbortsWithItsReportOnDisk() throws {
+    @Test func aHungProcessAbortsWithItsReportOnDisk() throws {
         let scratch = try TemporaryDirectory()
         let host = try TestHost(["escalate", scratch.path])
         let lines = host.finish()
         #expect(host.process.terminationReason == .uncaughtSignal)
         #expect(host.process.terminationStatus == SIGABRT)
-        #expect(lines.count == 1, "it did not come back")
+        #expect(lines.count == 1, "the stall did not end")
         let report = try #require(try scratch.reports().first)
         #expect(report.state == .ongoing)
         #expect(report.durationMilliseconds >= 250)
@@ -158,7 +170,7 @@ import Testing
     }
 }
 
-/// The command (unshare(1)) that gives a process mounts of its own; `nil` where that is not allowed.
+/// The unshare(1) command that gives a process its own mounts; `nil` if the system does not permit it.
 private let ownMounts: [String]? = [["unshare", "--mount"], ["unshare", "--mount", "--map-root-user"]].first {
     wrapper in
     guard let scratch = try? TemporaryDirectory(),
