@@ -38,7 +38,7 @@ ROUNDS := 20
 .PHONY: stress
 stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right reports: two minutes per round
 	$(SWIFT) build -c release --product stallwatch-demo --enable-all-traits
-	scripts/repeat-scenarios.py "$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" $(ROUNDS)
+	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" --rounds $(ROUNDS) $(DEMO)
 
 # Unit tests run in parallel. Tests that measure time run one after another, with the machine to themselves.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchCLI|StallWatchDemo)Tests\.

@@ -1,14 +1,14 @@
 import ArgumentParser
 import StallWatch
 
-/// The demo: injects one stall after another into real event loops and checks what is reported of each.
+/// The demo: injects stalls into real event loops, one after another, and checks the report of each.
 struct DemoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stallwatch-demo",
         abstract: "Injects stalls into real event loops and checks the report of each.",
         discussion: """
-            Exit status: 0 when every verdict is ok (or not-available), 1 when one is not, 64 for a usage error, 73 when a file cannot be \
-            made, 74 when one cannot be written or read.
+            Exit status: 0 if no result is wrong and few are not-available or inconclusive, 1 otherwise, 64 for a usage error, 73 if a \
+            file cannot be made, 74 if one cannot be written or read.
             """
     )
 
@@ -17,34 +17,34 @@ struct DemoCommand: ParsableCommand {
 
     @Option(
         name: .customLong("scenario"), parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Run this scenario only; may be given several times. Default: all.", valueName: "name")
+        help: ArgumentHelp("Run only this scenario. May be given several times. Default: all.", valueName: "name")
     )
     var names: [String] = []
 
-    // Unconditional, so that -5ms is a value with something wrong and not an unknown option.
+    // Unconditional, so that -5ms is a wrong value and not an unknown option.
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "How long a turn may take before it is a stall. Default: \(Threshold.standard).", valueName: "duration"
+            "The duration from which on a turn is a stall. Default: \(Threshold.standard).", valueName: "duration"
         ),
         transform: Threshold.init(parsing:)
     )
     var threshold = Threshold.standard
 
-    @Option(help: ArgumentHelp("The directory for the reports; made if it is missing.", valueName: "dir"))
+    @Option(help: ArgumentHelp("The directory for the reports, made if it is missing.", valueName: "dir"))
     var output = "stalls"
 
-    @Option(help: ArgumentHelp("Write the verdicts to this file, as JSON.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write the results to this file, as JSON.", valueName: "file"))
     var summary: String?
 
     @Option(
-        help: ArgumentHelp("For how many seconds the scenario under-load lasts, up to a day.", valueName: "seconds")
+        help: ArgumentHelp("The duration of the scenario under-load in seconds, up to a day.", valueName: "seconds")
     )
     var loadSeconds = 5
 
     @Option(
         help: ArgumentHelp(
-            "Run the scenarios in rounds of random order for so long, such as 30m, beside forks, execs, exceptions and more, "
+            "Run the scenarios in random order for this time, such as 30m, beside forks, execs, exceptions and more, "
                 + "and look for leaks and interrupted calls.",
             valueName: "time"
         ),
@@ -52,16 +52,24 @@ struct DemoCommand: ParsableCommand {
     )
     var soak: SoakLength?
 
-    @Option(help: ArgumentHelp("The order of --soak. Default: another one each time.", valueName: "number"))
+    @Option(help: ArgumentHelp("The seed of the order of --soak. Default: a random one.", valueName: "number"))
     var seed: UInt64?
 
     @Flag(
         help: ArgumentHelp(
-            "Let --soak set the clock of the whole machine back by two seconds and, 5 ms later, forth again, some six times "
-                + "a minute. Needs CAP_SYS_TIME."
+            "Let --soak set the machine's clock back by two seconds and, 5 ms later, forward again, some six times a minute. "
+                + "Needs CAP_SYS_TIME."
         )
     )
     var stepClock = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Run all scenarios so many times, each in a process of its own and two at a time, and count the results.",
+            valueName: "number"
+        )
+    )
+    var rounds: Int?
 
     @Flag(help: "Show no progress, only the table.")
     var quiet = false
@@ -78,7 +86,13 @@ struct DemoCommand: ParsableCommand {
             throw ValidationError("The value '\(loadSeconds)' of --load-seconds is out of range: choose 1 to 86400.")
         }
         if soak == nil, seed != nil || stepClock {
-            throw ValidationError("--seed and --step-clock are about --soak: give that, too.")
+            throw ValidationError("--seed and --step-clock need --soak.")
+        }
+        if let rounds {
+            if soak != nil { throw ValidationError("--rounds and --soak exclude each other: choose one.") }
+            if !(1...10_000).contains(rounds) {
+                throw ValidationError("The value '\(rounds)' of --rounds is out of range: choose 1 to 10000.")
+            }
         }
         if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
         if summary?.isEmpty == true { throw ValidationError("The value '' of --summary is empty: name a file.") }
@@ -88,7 +102,7 @@ struct DemoCommand: ParsableCommand {
         do {
             if list {
                 try StandardOutput.write(Scenario.list(Scenario.all))
-            } else if try !(soak.map(runSoak) ?? runScenarios()) {
+            } else if try !(soak.map(runSoak) ?? rounds.map(runRounds) ?? runScenarios()) {
                 throw ExitCode.failure
             }
         } catch let failure as DemoFailure {
@@ -97,7 +111,7 @@ struct DemoCommand: ParsableCommand {
         }
     }
 
-    /// The scenarios asked for, in the order they were asked for.
+    /// Returns the chosen scenarios, in the order of the options.
     func selectedScenarios() throws(ValidationError) -> [Scenario] {
         if names.isEmpty { return Scenario.all }
         var selected: [Scenario] = []
@@ -111,33 +125,57 @@ struct DemoCommand: ParsableCommand {
         return selected
     }
 
-    /// Runs the scenarios and shows what came of them.
+    /// Runs each scenario once, and shows the table.
     ///
-    /// Returns whether every verdict is ok.
+    /// - Returns: Whether the run passed.
     private func runScenarios() throws -> Bool {
         let scenarios = try selectedScenarios()
         let monitor = try startMonitor()
         defer { monitor.stop() }
-        // Now and not after minutes of scenarios; after the monitor has made the output directory, which it may be in.
-        let file = try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
+        // Checked now, not after minutes of scenarios, but after the monitor has made the output directory.
+        let file = try summaryFile()
         let progress = Progress(style: quiet ? .silent : .forStandardOutput, total: scenarios.count)
         let outcomes = try MainLoop.run { () async throws(DemoFailure) in
             try await ScenarioSequence(scenarios: scenarios, runner: runner(monitor), progress: progress).run()
         }
-        try StandardOutput.write(SummaryTable(outcomes).text)
+        let table = SummaryTable(outcomes)
+        try StandardOutput.write(table.text)
         try file?.write(outcomes)
-        return outcomes.allSatisfy(\.verdict.isRight)
+        return try hasPassed(table.tally)
     }
 
-    /// Runs the scenarios for a long time and shows what came of it.
+    /// Runs the scenarios in rounds, and shows the counts.
     ///
-    /// Returns whether everything is as it must be.
+    /// - Returns: Whether all rounds together passed.
+    private func runRounds(_ count: Int) throws -> Bool {
+        let file = try summaryFile()
+        let stress = StressRounds(
+            scenarios: try selectedScenarios(), count: count, output: output,
+            options: ["--threshold", threshold.description, "--load-seconds", "\(loadSeconds)"]
+        )
+        let tally = try MainLoop.run { () async throws(DemoFailure) in try await stress.run() }
+        try file?.write(tally)
+        return try hasPassed(tally)
+    }
+
+    private func hasPassed(_ tally: ScenarioTally) throws -> Bool {
+        for problem in tally.problems { try StandardOutput.write("FAILED: \(problem)\n") }
+        return tally.problems.isEmpty
+    }
+
+    private func summaryFile() throws(DemoFailure) -> SummaryFile? {
+        try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
+    }
+
+    /// Runs the scenarios for a long time, and shows the totals.
+    ///
+    /// - Returns: Whether the soak passed.
     private func runSoak(_ length: SoakLength) throws -> Bool {
         let scenarios = try selectedScenarios()
         let interruption = Interruption()
         let monitor = try startMonitor()
         defer { monitor.stop() }
-        let file = try summary.map { path throws(DemoFailure) in try SummaryFile(path: path) }
+        let file = try summaryFile()
         let seed = seed ?? UInt64.random(in: 0..<1_000_000)
         let totals = try MainLoop.run { () async throws(DemoFailure) in
             try await Soak(
@@ -160,7 +198,7 @@ struct DemoCommand: ParsableCommand {
             var configuration = StallMonitor.Configuration(
                 threshold: threshold.duration, reports: .directory(output)
             )
-            // Scenarios stall in the same functions as others before them, and each wants its report.
+            // Several scenarios stall in the same function, and each needs a report of its own.
             configuration.reportsEveryRepeat = true
             configuration.maximumReportsPerMinute = 10_000
             let monitor = try StallMonitor(configuration)

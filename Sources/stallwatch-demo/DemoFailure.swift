@@ -1,9 +1,9 @@
 import Glibc
 import StallWatch
 
-/// Why the demo cannot go on: a sentence that says what to do, and the exit status that goes with it.
+/// The reason for which the demo cannot continue: a sentence that says what to do, and the exit status.
 struct DemoFailure: Error, Equatable {
-    /// Exit statuses beside success, failure and usage, with the meanings of sysexits.h.
+    /// The exit statuses for failures of the system, with the meanings of sysexits.h.
     enum Status: Int32 {
         /// EX_OSERR: the system refused something, such as a thread.
         case systemError = 71
@@ -21,7 +21,7 @@ struct DemoFailure: Error, Equatable {
         self.sentence = sentence
     }
 
-    /// A failed attempt to make or write a file.
+    /// A failure to make or write a file.
     init(_ sentence: String, errno: Int32) {
         self.init(Status(ofFileError: errno), "\(sentence): \(String(cString: strerror(errno)))")
     }
@@ -37,7 +37,9 @@ struct DemoFailure: Error, Equatable {
 }
 
 extension DemoFailure.Status {
-    /// A full or broken disk is an input/output error; anything else is about the path.
+    /// A full or broken disk is an input/output error.
+    ///
+    /// Every other error concerns the path.
     init(ofFileError error: Int32) {
         switch error {
         case ENOSPC, EDQUOT, EFBIG, EIO: self = .inputOutput

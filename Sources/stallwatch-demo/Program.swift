@@ -1,9 +1,10 @@
 import ArgumentParser
 
-/// The entry point: async, because one of the demo's children has to be a program with an async `@main`.
+/// The entry point.
 ///
-/// The demo itself never suspends here: it runs the main run loop on the main thread, as a program with a synchronous
-/// `main` does.
+/// It is async because one of the demo's children has to be a program with an async `@main`.
+///
+/// The demo itself never suspends here. It runs the main run loop on the main thread, like a program with a synchronous `main`.
 @main
 enum Program {
     @MainActor static func main() async {

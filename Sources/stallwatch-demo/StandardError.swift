@@ -2,11 +2,11 @@ import Glibc
 import LinuxSupport
 import StallWatch
 
-/// What the demo complains about.
+/// The demo's error messages.
 enum StandardError {
-    /// Writes at once.
+    /// Writes the text at once.
     ///
-    /// Where this fails, there is nowhere to say so.
+    /// Ignores a failure, because there is nowhere to report it.
     static func write(_ text: String) {
         _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
     }

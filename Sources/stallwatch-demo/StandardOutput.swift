@@ -2,12 +2,12 @@ import Glibc
 import LinuxSupport
 import StallWatch
 
-/// What the demo prints.
+/// The demo's output.
 enum StandardOutput {
-    /// Writes at once, whether a terminal or a pipe is behind it.
+    /// Writes the text at once, to a terminal and to a pipe.
     static func write(_ text: String) throws(DemoFailure) {
         guard writeAll(Array(text.utf8), to: STDOUT_FILENO) == nil else {
-            throw DemoFailure(.inputOutput, "standard output cannot be written")
+            throw DemoFailure(.inputOutput, "standard output cannot be written: keep its reader running")
         }
     }
 }

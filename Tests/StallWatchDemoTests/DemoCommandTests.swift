@@ -5,7 +5,7 @@ import Testing
 @testable import stallwatch_demo
 
 @Suite struct DemoCommandTests {
-    @Test func withoutArgumentsEverythingRuns() throws {
+    @Test func allScenariosRunByDefault() throws {
         let command = try DemoCommand.parse([])
         #expect(try command.selectedScenarios().map(\.name) == Scenario.all.map(\.name))
         #expect(command.threshold == .standard)
@@ -15,12 +15,12 @@ import Testing
         #expect(!command.quiet && !command.list)
     }
 
-    @Test func scenariosRunInTheOrderAskedForAndAsOften() throws {
+    @Test func chosenScenariosKeepTheirOrderAndNumber() throws {
         let command = try DemoCommand.parse(["--scenario", "lock", "--scenario", "idle", "--scenario", "lock"])
         #expect(try command.selectedScenarios().map(\.name) == ["lock", "idle", "lock"])
     }
 
-    @Test func readsEveryOption() throws {
+    @Test func everyOptionIsRead() throws {
         let command = try DemoCommand.parse([
             "--list", "--threshold", "1s", "--output", "there", "--summary", "summary.json", "--quiet",
         ])
@@ -33,9 +33,9 @@ import Testing
     @Test(arguments: [
         ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
         ["--threshold", "soon"], ["--output", ""], ["--summary", ""], ["--load-seconds", "0"],
-        ["--soak", "soon"], ["--soak", "0s"],
+        ["--soak", "soon"], ["--soak", "0s"], ["--rounds", "0"], ["--rounds", "10001"],
     ])
-    func aWrongValueIsNamedAndItsStatusIsUsage(arguments: [String]) {
+    func aWrongValueIsNamedInAUsageError(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
         guard let error else { return }
         #expect(DemoCommand.exitCode(for: error).rawValue == 64)
@@ -50,20 +50,20 @@ import Testing
         #expect(try !DemoCommand.parse(["--soak", "8h"]).stepClock)
     }
 
-    @Test(arguments: [["--seed", "1"], ["--step-clock"]])
-    func whatIsAboutASoakNeedsOne(arguments: [String]) {
+    @Test(arguments: [["--seed", "1"], ["--step-clock"], ["--rounds", "2", "--soak", "1m"]])
+    func optionsThatDoNotFitAreUsageErrors(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
         #expect(error.map { DemoCommand.exitCode(for: $0).rawValue } == 64)
     }
 
-    @Test func anUnknownScenarioIsAnsweredWithTheNames() {
+    @Test func anUnknownScenarioIsAnsweredWithAllNames() {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(["--scenario", "nonsense"]) }
         guard let error else { return }
         for scenario in Scenario.all { #expect(DemoCommand.message(for: error).contains(scenario.name)) }
     }
 
     @Test(arguments: [["--threshold"], ["--scenario"], ["--nonsense"], ["nonsense"]])
-    func whatTheParserRefusesIsUsageToo(arguments: [String]) {
+    func anUnknownOptionIsAUsageError(arguments: [String]) {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(arguments) }
         guard let error else { return }
         #expect(DemoCommand.exitCode(for: error).rawValue == 64)

@@ -12,11 +12,11 @@ import Testing
         arguments: [
             (ENOSPC, 74), (EDQUOT, 74), (EIO, 74), (EFBIG, 74), (EACCES, 73), (EROFS, 73), (ENOENT, 73), (ENOTDIR, 73),
         ] as [(Int32, Int32)])
-    func theStatusTellsAFullDiskFromAWrongPath(error: Int32, status: Int32) {
+    func aFullDiskAndAWrongPathDifferInStatus(error: Int32, status: Int32) {
         #expect(DemoFailure("a file", errno: error).status.rawValue == status)
     }
 
-    @Test func anOutputPathThatIsAFileCannotBeMade() throws {
+    @Test func aFileCannotBeTheOutputDirectory() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.write("file", "")
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(.init(reports: .directory(path))) }

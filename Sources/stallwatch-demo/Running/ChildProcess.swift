@@ -8,7 +8,7 @@ struct ChildProcess: Sendable {
     private let input: Int32
     private let output: Int32
 
-    /// Starts `executable`; by default this program itself.
+    /// Starts `executable`, by default this program.
     init(_ arguments: [String], executable: String = "/proc/self/exe") throws(DemoFailure) {
         let (inputRead, inputWrite) = try Self.makePipe()
         let (outputRead, outputWrite) = try Self.makePipe()
@@ -34,9 +34,11 @@ struct ChildProcess: Sendable {
         output = outputRead
     }
 
-    /// Ends the child's standard input, and waits for its end; after `limit` it is killed.
+    /// Closes the child's standard input and waits for its end.
     ///
-    /// Returns what it wrote, as far as a pipe holds it, and how it ended.
+    /// Kills it after `limit`.
+    ///
+    /// - Returns: How the child ended, and its output up to a pipe's capacity.
     func finish(within limit: Duration) async -> Ending {
         close(input)
         let end = ContinuousClock.now + limit
@@ -52,24 +54,27 @@ struct ChildProcess: Sendable {
         return Ending(status: status, text: String(decoding: text, as: UTF8.self))
     }
 
-    /// How a child ended, and what it wrote.
+    /// How a child ended, and its output.
     struct Ending: Sendable, CustomStringConvertible {
-        /// As wait(2) gives it.
+        /// The status from wait(2).
         let status: Int32
         let text: String
 
-        /// What it wrote, if it ended by itself and well.
+        /// The output of a child that exited with status 0.
         var answer: String? { status == 0 ? text : nil }
 
+        /// The signal that ended it, or 0.
+        ///
+        /// The next byte of the status is the exit status (wait(2)).
+        var signal: Int32 { status & 0x7f }
+
         var description: String {
-            // The lowest seven bits are the signal, the next byte is the exit status (wait(2)).
-            let signal = status & 0x7f
             let how = signal == 0 ? "ended with status \(status >> 8 & 0xff)" : "was ended by signal \(signal)"
             return "\(how) and wrote '\(text.prefix(200))'"
         }
     }
 
-    /// A pipe that no other child inherits.
+    /// Returns a pipe that no other child inherits.
     private static func makePipe() throws(DemoFailure) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
@@ -81,13 +86,13 @@ struct ChildProcess: Sendable {
 }
 
 extension ScenarioContext {
-    /// Runs a program of that shape as a child, whose reports become this scenario's.
+    /// Runs a program of that shape as a child, and adds its reports to this scenario's.
     ///
     /// - Parameters:
     ///   - shape: The program.
-    ///   - body: What is done to it meanwhile.
-    /// - Returns: How long its stalls took.
-    /// - Throws: `DemoFailure` when it cannot be started, or fails.
+    ///   - body: Runs while the child does.
+    /// - Returns: The durations of its stalls.
+    /// - Throws: `DemoFailure` if the child cannot be started, or fails.
     func host(
         _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
     ) async throws -> [Duration] {

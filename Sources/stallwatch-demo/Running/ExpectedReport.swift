@@ -1,36 +1,36 @@
 import StallWatch
 
-/// What a scenario's report must say beside its duration.
+/// The required contents of a scenario's report, apart from its duration.
 ///
-/// What is `nil` is not judged: it does not apply, or chance has a say in it.
+/// A field that is `nil` is not judged, because it does not apply or is random.
 struct ExpectedReport: Equatable, Sendable {
     var kind = StallReport.Kind.stall
-    /// The label of the loop that stalls.
+    /// The label of the stalled loop.
     var loop = "main"
     var loopKind: StallReport.LoopKind? = .runLoop
-    /// Runs of the loop inside a callout of the same loop.
+    /// The nesting depth: runs of the loop inside its own callouts.
     var nesting = 0
     var mode: String?
     var callout: StallReport.Callout?
-    /// The function that is to blame, as it is demangled.
+    /// The demangled name of the culprit.
     var function: String?
-    /// The kind of the cause; `nil` where it is not judged.
+    /// The kind of the cause.
     var cause: String?
-    /// The name of the thread that holds what is waited for; `nil` when nobody does.
+    /// The name of the thread that owns the awaited lock; `nil` if there must be none.
     var owner: String?
-    /// What the thread that holds it does: `running`, or the name of the system call that it waits in.
+    /// The owner's activity: `running`, or the name of its system call.
     var ownerDoes: String?
-    /// The kind of lock that is waited for.
+    /// The kind of the awaited lock.
     var lock: StallReport.LockKind?
-    /// What is part of the system call that is waited in, written with what it is on: `connect(127.0.0.1:`.
+    /// A part of the blocking system call with its target, such as `connect(127.0.0.1:`.
     var call: String?
-    /// The CPU time of the stall, as a multiple of the threshold.
+    /// The stall's CPU time, as a multiple of the threshold.
     var onCPU: Double?
-    /// How many reports there must be, all of which must say the same.
-    var count = 1
-    /// Whether the samples must show different stacks.
+    /// The number of reports.
     ///
-    /// That is how many small pieces of work are told from a long one.
+    /// All of them must have these contents.
+    var count = 1
+    /// Whether the samples must show different stacks, as many small pieces of work do.
     var differingSamples = false
 }
 
@@ -48,7 +48,7 @@ extension ExpectedReport {
         )
     }
 
-    /// A stall of the main run loop, which waits for a lock; without an owner, for one that has none.
+    /// A stall of the main run loop that waits for a lock, with or without an owner.
     static func main(
         _ callout: StallReport.Callout?, in function: String?, cause: String = "lock", lock: StallReport.LockKind,
         owner: String? = nil, ownerDoes: String? = nil
@@ -66,14 +66,14 @@ extension ExpectedReport {
         Self(loop: label, mode: mode, callout: callout, function: function)
     }
 
-    /// A stall, or a starvation, that a heartbeat tells of.
+    /// A stall or a starvation of a loop with a heartbeat.
     static func heartbeat(
         _ label: String, _ loopKind: StallReport.LoopKind, in function: String?, kind: StallReport.Kind = .stall
     ) -> Self {
         Self(kind: kind, loop: label, loopKind: loopKind, function: function)
     }
 
-    /// A stall that a loop's probe tells of.
+    /// A stall of a loop with a probe.
     static func probe(_ label: String, in function: String?) -> Self {
         Self(loop: label, loopKind: .probe, function: function)
     }

@@ -3,27 +3,25 @@ import Dispatch
 import Foundation
 import StallWatch
 
-/// The program that a child of the demo is: one monitor, one stall (or none), and what was reported of it.
+/// The program of the demo's child: one monitor, one stall or none, and its reports.
 struct HostProgram: Sendable {
     let shape: HostShape
-    /// How long to stall; zero for not at all.
+    /// The duration of the stall; zero for none.
     let stall: Duration
     private let monitor: StallMonitor
     private let inbox = ReportInbox()
 
-    /// Makes the monitor and starts it.
+    /// Makes and starts the monitor.
     init(_ shape: HostShape, threshold: Duration, stall: Duration, directory: String) throws {
         self.shape = shape
         self.stall = stall
         monitor = try StallMonitor(.init(threshold: threshold, reports: .directory(directory)))
-        // Every shape of program: that `main` just works in each of them is what is to be shown.
+        // The same `main` in every shape, to show that it works in each.
         try monitor.watch(.main)
         try monitor.start()
     }
 
-    /// Runs the program on the main actor.
-    ///
-    /// Ends the process.
+    /// Runs the program on the main actor, and ends the process.
     @MainActor func run() async -> Never {
         await inbox.open(monitor.reports)
         await warmUp()
@@ -31,9 +29,9 @@ struct HostProgram: Sendable {
         await finish(injected)
     }
 
-    /// Runs the program on the main thread, in a loop.
+    /// Runs the program in a loop, and ends the process.
     ///
-    /// To be called on the main thread. Ends the process.
+    /// Call it on the main thread.
     func runLoop() -> Never {
         Task.detached { [self] in
             await inbox.open(monitor.reports)
@@ -60,16 +58,16 @@ struct HostProgram: Sendable {
         case .runBefore: while RunLoop.main.run(mode: .default, before: .distantFuture) {}
         default: while true { CFRunLoopRun() }
         }
-        // A main run loop always has the main queue, so it never ends for want of sources.
+        // The main run loop always has the main queue as a source, so it never ends by itself.
         exit(DemoFailure.Status.systemError.rawValue)
     }
 
-    /// Stalls the thread that it is called on.
+    /// Stalls the calling thread.
     private func stallHere() -> [Duration] {
         stall > .zero ? [DrivenLoop.time { sleepTooLong(for: stall) }] : []
     }
 
-    /// A heartbeat counts only from the first one that has run.
+    /// Waits for the first heartbeat, because only later ones count.
     private func warmUp() async {
         await pause(monitor.configuration.threshold * 2)
     }
@@ -84,7 +82,7 @@ struct HostProgram: Sendable {
         return threads
     }
 
-    /// Tells the parent what came of it, and ends the process.
+    /// Writes the result for the parent, and ends the process.
     private func finish(_ injected: [Duration]) async -> Never {
         var reports = await inbox.reports(
             atLeast: injected.count, within: ScenarioRunner.timeout, settling: ScenarioRunner.settling
@@ -104,7 +102,7 @@ struct HostProgram: Sendable {
     }
 }
 
-/// Waits until standard input ends.
+/// Waits for the end of standard input.
 private func endOfInput() async {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread {
@@ -115,13 +113,13 @@ private func endOfInput() async {
     }
 }
 
-/// A timer that fires again and again, to no end.
+/// A timer that fires repeatedly until `stop`.
 ///
 /// `@unchecked Sendable`: CFRunLoopTimerInvalidate takes the timer's own lock.
 final class BusyTimer: @unchecked Sendable {
     private let timer: CFRunLoopTimer?
 
-    /// A timer that fires every `interval` seconds, and does `work`.
+    /// A timer that runs `work` every `interval` seconds.
     init(on loop: DrivenLoop, every interval: Double = 0.001, _ work: @escaping @Sendable () -> Void = {}) {
         timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), interval, 0, 0) { _ in work() }
         CFRunLoopAddTimer(loop.runLoop, timer, loop.mode)

@@ -1,9 +1,9 @@
 import ArgumentParser
 import StallWatch
 
-/// The shape of a program that runs as the demo's child: `stallwatch-demo --host SHAPE`.
+/// The shape of the demo's child: `stallwatch-demo --host SHAPE`.
 enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
-    /// An async `@main`, in which the main actor moves from the main thread to workers of libdispatch.
+    /// An async `@main`. The main actor moves from the main thread to workers of libdispatch.
     case asyncMain = "async-main"
     /// `dispatchMain()`.
     case dispatchMain = "dispatch-main"
@@ -15,15 +15,15 @@ enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     case busy
     /// A main run loop and fifty others that wait until standard input ends.
     case waiting
-    /// The same fifty, and each turns a hundred times a second.
+    /// The same loops, and the fifty turn a hundred times a second.
     case turning
 }
 
-/// What a child tells its parent, as one line of JSON on standard output.
+/// The child's result, which is one line of JSON on its standard output.
 struct HostResult: Codable, Sendable {
-    /// How long each injected stall took.
+    /// The duration of each injected stall.
     var injectedMilliseconds: [Double]
-    /// The names of its reports.
+    /// The names of the report files.
     var files: [String]
     var suppressed: SuppressionCounts
 }

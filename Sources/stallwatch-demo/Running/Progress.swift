@@ -1,35 +1,50 @@
 import Glibc
 
-/// Shows how far the demo is: a line a scenario, which is updated in place on a terminal.
+/// Shows the demo's progress: a line per scenario, which changes in place on a terminal.
 struct Progress: Sendable {
     enum Style: Sendable {
-        /// Nothing is shown.
+        /// Shows nothing.
         case silent
-        /// A line for each scenario that is over.
+        /// Writes a line for each finished scenario.
         case plain
-        /// A line for each scenario from its beginning on, cut to this many columns, as it must fit in one row.
+        /// Writes a line when a scenario begins, cut to this many columns because it must fit in one row.
         case inPlace(columns: Int)
     }
 
     let style: Style
-    /// How many scenarios there are.
+    /// The number of scenarios.
     let total: Int
-    /// Where the text goes.
+    /// Writes the text.
     var write: @Sendable (String) throws(DemoFailure) -> Void = StandardOutput.write
 
-    /// To the line's beginning, and clear to its end (ECMA-48).
+    /// Moves to the line's beginning and clears it (ECMA-48).
     static let rewind = "\r\u{1b}[K"
 
     func begin(_ scenario: Scenario, _ index: Int, stall: Duration) throws(DemoFailure) {
         guard case .inPlace(let columns) = style else { return }
         var text = counter(index) + scenario.name + ": " + scenario.summary
         if stall > .zero { text += ", \(Int(stall.milliseconds.rounded())) ms" }
-        // One less than there are: a terminal may break the line as soon as the last column is written.
+        // One column less: a terminal may break the line as soon as the last column is written.
         try write(Self.rewind + text.prefix(max(columns - 1, 0)))
     }
 
     func finish(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
-        let line = counter(index) + Self.describe(outcome) + "\n"
+        try write(Self.describe(outcome), index)
+    }
+
+    /// Writes why the scenario runs again.
+    func repeats(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
+        try write(Self.describe(outcome) + "; again, because the CPUs were taken away", index)
+    }
+
+    /// Ends the current line, because the demo cannot go on.
+    func abandon() throws(DemoFailure) {
+        if case .inPlace = style { try write("\n") }
+    }
+
+    /// Writes a line that stays.
+    private func write(_ text: String, _ index: Int) throws(DemoFailure) {
+        let line = counter(index) + text + "\n"
         switch style {
         case .silent: return
         case .plain: try write(line)
@@ -37,19 +52,14 @@ struct Progress: Sendable {
         }
     }
 
-    /// The demo cannot go on: what comes next starts on a line of its own.
-    func abandon() throws(DemoFailure) {
-        if case .inPlace = style { try write("\n") }
-    }
-
     private func counter(_ index: Int) -> String {
         let all = String(total)
         return "[" + String(index + 1).padded(to: all.count, .right) + "/" + all + "] "
     }
 
-    /// What came of a scenario, in a line.
+    /// Returns the outcome of a scenario in a line.
     static func describe(_ outcome: Outcome) -> String {
-        var text = "\(outcome.scenario): \(outcome.verdict.rawValue)"
+        var text = "\(outcome.scenario): \(outcome.result.rawValue)"
         if let reason = outcome.unavailable { return text + ", " + reason }
         if let injected = outcome.injectedMilliseconds { text += ", injected \(injected.oneDecimal) ms" }
         guard let own = outcome.own else { return text + ", no report" }
@@ -58,13 +68,13 @@ struct Progress: Sendable {
 }
 
 extension Progress.Style {
-    /// In place if standard output is a terminal that can move its cursor, else plain.
+    /// `inPlace` if standard output is a terminal that can move its cursor, otherwise `plain`.
     static var forStandardOutput: Self {
         guard isatty(STDOUT_FILENO) == 1, let terminal = getenv("TERM"), strcmp(terminal, "dumb") != 0 else {
             return .plain
         }
         var size = winsize()
-        // A terminal that does not know its size (0 columns) has at least this many.
+        // A terminal that does not know its size (0 columns) has at least 80.
         let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
         return .inPlace(columns: isKnown ? Int(size.ws_col) : 80)
     }

@@ -1,13 +1,13 @@
 import StallWatch
 import Synchronization
 
-/// What a scenario has to work with: how long to stall, the demo's monitor, and monitors of its own.
+/// The surroundings of a scenario: the duration of its stall, the demo's monitor, and its own monitors.
 final class ScenarioContext: Sendable {
-    /// How long a turn may take.
+    /// The monitor's threshold.
     let threshold: Duration
-    /// How long the stall has to take.
+    /// The intended duration of the stall.
     let stall: Duration
-    /// How long a scenario that goes on and on does so.
+    /// How long the scenario `under-load` lasts.
     let loadTime: Duration
     /// The demo's own monitor, which watches the main run loop under the label `main`.
     let monitor: StallMonitor
@@ -29,7 +29,9 @@ final class ScenarioContext: Sendable {
         self.inbox = inbox
     }
 
-    /// A running monitor of the scenario's own, which is stopped after its reports have come.
+    /// Starts another monitor for this scenario.
+    ///
+    /// It stops once its reports have arrived.
     @discardableResult
     func watch(
         _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10)
@@ -44,7 +46,7 @@ final class ScenarioContext: Sendable {
         return monitor
     }
 
-    /// A program of another shape has run as a child: what it says counts as this scenario's.
+    /// Adds the reports and counts of a child process to this scenario's.
     func take(_ result: HostResult) {
         host.withLock { $0 = result }
     }
@@ -54,12 +56,13 @@ extension ScenarioContext {
     /// All monitors that reported to the inbox.
     var monitors: [StallMonitor] { [monitor] + ownMonitors.withLock { $0 } }
 
-    /// The reports that a child has left in the directory.
+    /// The names of the child's report files.
     var hostFiles: [String] { host.withLock { $0?.files ?? [] } }
 
-    /// How often the scenario's monitors, or the child's, have held something back for `reason`.
-    func suppressed(_ reason: SuppressionReason) -> Int {
-        monitors.reduce(host.withLock { $0?.suppressed[reason] ?? 0 }) { $0 + $1.statistics.suppressed[reason] }
+    /// Returns how often the scenario's monitors, and the child's, have suppressed a stall for one of these reasons.
+    func suppressed(_ reasons: [SuppressionReason]) -> Int {
+        let counts = monitors.map(\.statistics.suppressed) + (host.withLock { $0?.suppressed }.map { [$0] } ?? [])
+        return counts.reduce(0) { sum, counts in reasons.reduce(sum) { $0 + counts[$1] } }
     }
 
     /// Stops the scenario's own monitors.

@@ -1,14 +1,12 @@
-import StallWatch
-
-/// Whether what was reported of a scenario is what had to be.
+/// The result of a scenario: whether its reports are the right ones.
 enum ScenarioResult: String, Codable, Sendable, CaseIterable {
-    /// It is.
+    /// The reports are right.
     case ok
-    /// There was a stall and no report of it.
+    /// A stall has no report.
     case missed
-    /// The report is of another kind: a stall and not a saturation, say; or its samples do not tell the two apart.
+    /// The report has another kind, such as a stall instead of a saturation, or its samples do not show which one it was.
     case wrongKind = "wrong-kind"
-    /// The report is of another loop, another kind of loop, or another of its nested runs.
+    /// The report names another loop, another kind of loop, or another nesting depth.
     case wrongLoop = "wrong-loop"
     /// The report names another mode.
     case wrongMode = "wrong-mode"
@@ -20,48 +18,69 @@ enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     case wrongDuration = "wrong-duration"
     /// The report names another cause.
     case wrongCause = "wrong-cause"
-    /// The report names another owner of what was waited for, or one where there is none.
+    /// The report names another owner of the lock, or one although there is none.
     case wrongOwner = "wrong-owner"
-    /// The parts of the stall's time do not add up to its duration, or are not what was injected.
+    /// The parts of the stall's time do not add up to its duration, or differ from the injected ones.
     case wrongSplit = "wrong-split"
-    /// There was a report too many.
+    /// There is a report too many.
     case falseAlarm = "false-alarm"
-    /// What the monitor had to hold back was not counted.
+    /// The monitor did not count a stall that it had to suppress.
     case notCounted = "not-counted"
+    /// The monitor suppressed the stall and counted it, because the process could not run.
+    case suppressed
+    /// Other programs had the CPUs for so long that the stall was of another cause: nothing was judged.
+    case inconclusive
     /// The scenario cannot run on this machine: nothing was judged.
     case notAvailable = "not-available"
+    /// The demo's process crashed, failed or did not end in time.
+    case noResult = "no-result"
 }
 
 extension ScenarioResult {
-    /// Whether nothing was wrong.
-    var isRight: Bool { self == .ok || self == .notAvailable }
+    /// Whether something was judged and is wrong.
+    var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
 
     /// How far a reported duration may be from the injected one, in milliseconds.
     static let toleratedMilliseconds = 5.0
-    /// The same as a part of the injected one; whichever is more counts.
+    /// The same as a part of the injected duration.
+    ///
+    /// The larger tolerance applies.
     static let toleratedPart = 0.02
 
-    /// How far the parts of a stall's time may be from adding up to it: so much and ``toleratedPart`` of it.
+    /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
     static let toleratedSplitMilliseconds = 2.0
 
-    /// How far a reported duration may be from an injected one, both in milliseconds.
+    /// Returns how far a reported duration may be from an injected one, both in milliseconds.
     fileprivate static func tolerance(_ injected: Double) -> Double {
         max(toleratedMilliseconds, injected * toleratedPart)
     }
 }
 
 extension Outcome {
-    /// The verdict.
+    /// The result.
     ///
-    /// Where several things are wrong, the one that says most.
-    var verdict: ScenarioResult {
+    /// If several things are wrong, the one that says most.
+    var result: ScenarioResult {
         if unavailable != nil { return .notAvailable }
         if notCounted != nil { return .notCounted }
-        return expected.map(judge) ?? judgeQuiet()
+        let result = expected.map(judge) ?? judgeQuiet()
+        return result == .wrongCause && wasShortOfCPU ? .inconclusive : result
+    }
+
+    /// Whether other programs kept the main thread from stalling as intended: the report says so, and by the kernel's count
+    /// the thread was ready to run for half of the stall.
+    private var wasShortOfCPU: Bool {
+        guard let expected, !expected.isShortOfCPU, expected.loop == "main", let injected = injectedMilliseconds else {
+            return false
+        }
+        return own?.cause == "cpuContention" && runnableMilliseconds >= injected / 2
     }
 
     private func judge(by expected: ExpectedReport) -> ScenarioResult {
-        guard ownReports.count >= expected.count else { return reports.count > ownReports.count ? .wrongLoop : .missed }
+        guard ownReports.count >= expected.count else {
+            if ownReports.count + suppressedStalls >= expected.count { return .suppressed }
+            return reports.count > ownReports.count ? .wrongLoop : .missed
+        }
         // The longest report is that of the longest stall, and so on.
         let stalls = injected.sorted(by: >)
         for (index, report) in ownReports.prefix(expected.count).enumerated() {
@@ -81,16 +100,18 @@ extension Outcome {
         guard let own else {
             return injected > thresholdMilliseconds + ScenarioResult.tolerance(injected) ? .missed : .ok
         }
-        // A machine that is busy elsewhere may keep a thread from running until a short stall is a long one. What was
-        // measured on the thread itself is the truth, and a report that says the same is right. The turn is a little
-        // longer than what was measured in it.
+        // A busy machine can turn a short stall into a long one. The time measured on the thread is the truth, and a report
+        // that agrees with it is right. The turn is slightly longer than the time measured in it.
         let mayHaveStalled = injected >= thresholdMilliseconds * (1 - ScenarioResult.toleratedPart)
         return mayHaveStalled && own.isClose(to: injected) && reports.count == 1 ? .ok : .falseAlarm
     }
 }
 
 extension ExpectedReport {
-    /// What the report has wrong, duration aside.
+    /// Whether the stall is meant to leave the thread without a CPU.
+    var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
+
+    /// Returns what is wrong in the report, apart from its duration and cause.
     fileprivate func mismatch(with report: ReportedStall) -> ScenarioResult? {
         if report.kind != kind || differingSamples && report.distinctStacks < 2 { return .wrongKind }
         if loopKind != nil && report.loopKind != loopKind || report.nesting != nesting { return .wrongLoop }
@@ -99,7 +120,7 @@ extension ExpectedReport {
         return function != nil && report.function != function ? .wrongFunction : nil
     }
 
-    /// What the report has wrong about why it was.
+    /// Returns what is wrong in the report's cause.
     fileprivate func causeMismatch(with report: ReportedStall) -> ScenarioResult? {
         guard let cause else { return nil }
         guard report.cause == cause, lock == nil || report.lock == lock,
@@ -108,7 +129,7 @@ extension ExpectedReport {
         return report.owner == owner && (ownerDoes == nil || report.ownerDoes == ownerDoes) ? nil : .wrongOwner
     }
 
-    /// Whether the parts of the time, where there are any, do not add up or are not those that are known.
+    /// Whether the parts of the time do not add up, or differ from the known ones.
     fileprivate func hasWrongSplit(_ report: ReportedStall, threshold: Double) -> Bool {
         guard let split = report.split else { return onCPU != nil }
         let tolerance = ScenarioResult.toleratedSplitMilliseconds + report.milliseconds * ScenarioResult.toleratedPart
@@ -118,8 +139,10 @@ extension ExpectedReport {
 }
 
 extension ReportedStall {
-    /// Whether the stall may have taken `injected` milliseconds: what is uncertain about its beginning is granted, and that the
-    /// turn's thread `waited` for a CPU before and after what was measured in it.
+    /// Whether the stall can have taken `injected` milliseconds.
+    ///
+    /// Allows for the uncertain begin of the stall, and for `waited` milliseconds in which the thread waited for a CPU outside
+    /// the measured time.
     fileprivate func isClose(to injected: Double, waited: Double = 0) -> Bool {
         let tolerance = ScenarioResult.tolerance(injected)
         return milliseconds - tolerance - waited <= injected && injected <= milliseconds + startUncertainty + tolerance

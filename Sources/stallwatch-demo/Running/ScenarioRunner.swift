@@ -1,27 +1,26 @@
 import Foundation
+import StallReports
 import StallWatch
 
-/// Runs scenarios beside the main run loop, one at a time, and judges what is reported of each.
+/// Runs scenarios beside the main run loop, one at a time, and judges the reports of each.
 struct ScenarioRunner: Sendable {
     let monitor: StallMonitor
     /// The monitor's report directory.
     let directory: String
-    /// How long a scenario that goes on and on does so.
+    /// How long the scenario `under-load` lasts.
     let loadTime: Duration
-    /// Whether a turn may be longer by what its thread waited for a CPU.
+    /// Whether a turn may be longer by the time that its thread waited for a CPU.
     let grantsWaits: Bool
     private let inbox = ReportInbox()
 
-    /// How long after a stall's end its report may take to come.
+    /// How long after a stall's end its report may arrive.
     ///
-    /// Making and writing one takes some 10 ms, but a busy disk may take much longer.
+    /// A report takes some 10 ms, and much longer on a busy disk.
     static let timeout = Duration.seconds(5)
-    /// How long the loop is left alone after each scenario.
-    ///
-    /// Time for a report that should not come to come, and for the loop to wait.
+    /// How long the loop stays idle after each scenario, for an unexpected report to arrive and for the loop to wait.
     static let settling = Duration.milliseconds(300)
 
-    /// A runner for what `monitor` reports from now on.
+    /// A runner for all reports that `monitor` makes from now on.
     init(monitor: StallMonitor, directory: String, loadTime: Duration, grantsWaits: Bool) async {
         self.monitor = monitor
         self.directory = directory
@@ -30,25 +29,32 @@ struct ScenarioRunner: Sendable {
         await inbox.open(monitor.reports)
     }
 
-    /// How long the scenario's stall is to take.
+    /// Returns the intended duration of the scenario's stall.
     func stall(of scenario: Scenario) -> Duration { monitor.configuration.threshold * scenario.stallFactor }
 
     /// Stops the monitor.
     ///
-    /// Returns what was reported so late that it belongs to no scenario for certain: it must not go unseen.
-    ///
-    /// - Throws: When a report could not be written or read.
+    /// - Returns: The reports that came too late to belong to a scenario. Each of them is a false alarm.
+    /// - Throws: `DemoFailure` if a report cannot be written or read.
     func finish() async throws(DemoFailure) -> [ReportedStall] {
         monitor.stop()
         return try await read(inbox.rest().map(\.fileName))
     }
 
-    /// Runs one scenario.
+    /// Runs a scenario until its result stands (``RetryPolicy``).
     ///
-    /// - Parameter scenario: The scenario.
-    /// - Returns: What came of it.
-    /// - Throws: When it cannot run, or a report could not be written or read.
-    func run(_ scenario: Scenario) async throws(DemoFailure) -> Outcome {
+    /// - Parameters:
+    ///   - scenario: The scenario.
+    ///   - onRetry: Called with each outcome that does not stand.
+    /// - Returns: The outcome that stands.
+    /// - Throws: `DemoFailure` if the scenario fails, or if a report cannot be written or read.
+    func judge(
+        _ scenario: Scenario, onRetry: (Outcome) throws(DemoFailure) -> Void
+    ) async throws(DemoFailure) -> Outcome {
+        try await RetryPolicy().settle({ () async throws(DemoFailure) in try await run(scenario) }, onRetry: onRetry)
+    }
+
+    private func run(_ scenario: Scenario) async throws(DemoFailure) -> Outcome {
         let context = ScenarioContext(
             threshold: monitor.configuration.threshold, stall: stall(of: scenario), loadTime: loadTime,
             monitor: monitor, directory: directory, inbox: inbox
@@ -58,8 +64,9 @@ struct ScenarioRunner: Sendable {
             thresholdMilliseconds: context.threshold.milliseconds, injected: [], reports: [],
             toleratedCause: scenario.toleratedCause
         )
-        let suppressed = scenario.suppressed.map(context.suppressed)
-        let readyBefore = MainThread.readyMilliseconds()
+        let suppressed = scenario.suppressed.map { context.suppressed([$0]) }
+        let stoppedBefore = context.suppressed(SuppressionReason.withoutCPU)
+        let runnableBefore = MainThread.runnableMilliseconds()
         do {
             outcome.injected = try await scenario.run(context).map(\.milliseconds)
         } catch let missing as NotAvailable {
@@ -78,12 +85,12 @@ struct ScenarioRunner: Sendable {
         context.close()
         for monitor in context.monitors { try checkWrites(of: monitor) }
         outcome.reports = try read(reports.map(\.fileName) + context.hostFiles)
-        let waited = MainThread.readyMilliseconds() - readyBefore
-        outcome.forgiveStarvation(of: waited)
+        outcome.runnableMilliseconds = MainThread.runnableMilliseconds() - runnableBefore
         if grantsWaits, let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {
-            outcome.waitedMilliseconds = waited
+            outcome.waitedMilliseconds = outcome.runnableMilliseconds
         }
-        if let reason = scenario.suppressed, context.suppressed(reason) == suppressed { outcome.notCounted = reason }
+        outcome.suppressedStalls = context.suppressed(SuppressionReason.withoutCPU) - stoppedBefore
+        if let reason = scenario.suppressed, context.suppressed([reason]) == suppressed { outcome.notCounted = reason }
         return outcome
     }
 
@@ -94,7 +101,7 @@ struct ScenarioRunner: Sendable {
         }
     }
 
-    /// Reads the reports back from their files: what is judged is what a user finds on the disk.
+    /// Reads the reports back from their files, because users see the files.
     private func read(_ names: [String]) throws(DemoFailure) -> [ReportedStall] {
         try checkWrites(of: monitor)
         var read: [ReportedStall] = []
@@ -113,4 +120,9 @@ struct ScenarioRunner: Sendable {
         }
         return read
     }
+}
+
+extension SuppressionReason {
+    /// The reasons for which a stall is suppressed because the whole process could not run.
+    fileprivate static let withoutCPU: [Self] = [.processStopped, .cpuStolen, .suspended]
 }

@@ -1,19 +1,17 @@
-import StallWatch
-
-/// The demo's run: scenarios in their order, each once, with a line for each.
+/// The demo's run: each scenario once, in order, with a line for each.
 struct ScenarioSequence: Sendable {
     let scenarios: [Scenario]
     let runner: ScenarioRunner
     let progress: Progress
 
-    /// Runs them all and stops the monitor.
+    /// Runs all scenarios and stops the monitor.
     ///
-    /// - Throws: When a report could not be written or read.
+    /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
     func run() async throws(DemoFailure) -> [Outcome] {
         do throws(DemoFailure) {
             return try await runAll()
         } catch {
-            // If this fails, too, the failure that comes first is the one to tell of.
+            // The first failure is the one to report, even if this fails too.
             try? progress.abandon()
             throw error
         }
@@ -23,7 +21,9 @@ struct ScenarioSequence: Sendable {
         var outcomes: [Outcome] = []
         for (index, scenario) in scenarios.enumerated() {
             try progress.begin(scenario, index, stall: runner.stall(of: scenario))
-            let outcome = try await runner.run(scenario)
+            let outcome = try await runner.judge(scenario) { outcome throws(DemoFailure) in
+                try progress.repeats(outcome, index)
+            }
             try progress.finish(outcome, index)
             outcomes.append(outcome)
         }

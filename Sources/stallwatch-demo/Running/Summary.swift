@@ -1,17 +1,17 @@
 import Foundation
 
-/// What the summary file says of one scenario.
+/// The entry of one scenario in the summary file.
 ///
-/// Every key is always there; what there is none of is null.
+/// It always has every key. A missing value is null.
 struct Summary: Encodable {
     let outcome: Outcome
 
-    /// An array with an object a scenario: UTF-8, with a line feed at the end.
+    /// Returns an array with an object per scenario, in UTF-8, with a line feed at the end.
     static func json(_ outcomes: [Outcome]) throws(DemoFailure) -> [UInt8] {
         try json(outcomes.map(Summary.init))
     }
 
-    /// `value` as the summary file has it: UTF-8, with a line feed at the end.
+    /// Returns `value` as the summary file has it: in UTF-8, with a line feed at the end.
     static func json(_ value: some Encodable) throws(DemoFailure) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -24,14 +24,14 @@ struct Summary: Encodable {
 
     private enum Key: String, CodingKey {
         case scenario, injectedMilliseconds, expectsReport, expectedFunction
-        case report, reportedMilliseconds, blamedFunction, verdict, expectedCause, cause, expectedOwner, owner
+        case report, reportedMilliseconds, blamedFunction, result, retries, expectedCause, cause, expectedOwner, owner
     }
 
     func encode(to encoder: any Encoder) throws {
         let own = outcome.own
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(outcome.scenario, forKey: .scenario)
-        // `encode` and not `encodeIfPresent`, which leaves the key out.
+        // `encodeIfPresent` would leave the key out.
         try container.encode(outcome.injectedMilliseconds.map(Self.rounded), forKey: .injectedMilliseconds)
         try container.encode(outcome.expected != nil, forKey: .expectsReport)
         try container.encode(outcome.expected?.function, forKey: .expectedFunction)
@@ -42,10 +42,10 @@ struct Summary: Encodable {
         try container.encode(own?.cause, forKey: .cause)
         try container.encode(outcome.expected?.owner, forKey: .expectedOwner)
         try container.encode(own?.owner, forKey: .owner)
-        try container.encode(outcome.verdict, forKey: .verdict)
+        try container.encode(outcome.result, forKey: .result)
     }
 
-    /// To the microsecond, as reports are.
+    /// Rounds to the microsecond, as reports do.
     private static func rounded(_ milliseconds: Double) -> Double {
         (milliseconds * 1000).rounded() / 1000
     }

@@ -2,11 +2,11 @@ import ArgumentParser
 import LinuxSupport
 import StallWatch
 
-/// A threshold as it is written on the command line: a number and one of the units `us`, `ms` and `s`.
+/// A threshold on the command line: a number and one of the units `us`, `ms` and `s`.
 struct Threshold: Equatable, CustomStringConvertible {
     static let standard = Threshold(description: "250ms", duration: .milliseconds(250))
 
-    /// What was written.
+    /// The text on the command line.
     let description: String
     let duration: Duration
 
@@ -17,7 +17,7 @@ struct Threshold: Equatable, CustomStringConvertible {
 
     /// Reads `text`.
     ///
-    /// - Throws: `ValidationError`, whose message goes on after the parser's own, which names the value.
+    /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
     init(parsing text: String) throws(ValidationError) {
         guard let nanoseconds = Self.nanoseconds(text) else {
             throw ValidationError(
@@ -42,7 +42,7 @@ struct Threshold: Equatable, CustomStringConvertible {
     private static func nanoseconds(_ text: String) -> Double? {
         guard let (unit, factor) = units.first(where: { text.hasSuffix($0.0) }) else { return nil }
         let number = text.dropLast(unit.count)
-        // Double also reads 0x10, 1e3, inf and nan, which nobody means here.
+        // Double also reads 0x10, 1e3, inf and nan, which are no durations here.
         let isDecimal = number.allSatisfy { $0.isASCII && ($0.isNumber || $0 == "." || $0 == "-") }
         guard isDecimal, let value = Double(number) else { return nil }
         return value * factor

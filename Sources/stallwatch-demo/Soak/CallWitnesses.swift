@@ -5,45 +5,44 @@ import Glibc
 import StallWatch
 import Synchronization
 
-/// Threads that sit in calls which a signal would end with EINTR, while a monitor captures them there.
+/// Threads in system calls that a signal would end with EINTR, while a monitor captures them.
 ///
-/// Each call is a turn of a loop that is over its threshold, so that each is captured, several times, and reported.
+/// Each call is a turn over the threshold of a loop, so the monitor captures it several times and reports it.
 final class CallWitnesses: Sendable {
-    /// What all threads have seen.
+    /// The counts of all threads.
     struct Count: Equatable, Encodable, Sendable {
         var calls = 0
         /// Calls that returned EINTR.
         var interrupted = 0
-        /// Calls that returned before their time.
+        /// Calls that returned early.
         var early = 0
         /// Calls that returned another error.
         var failed = 0
-        /// Calls that were reported as the stalls that they are.
+        /// Calls with a report.
         var reported = 0
-        /// Calls that were reported with a stack.
+        /// Calls with a report that has a stack.
         var captured = 0
-        /// Calls that the monitor held back a report of, by its own count.
+        /// Calls whose reports the monitor suppressed, by its own count.
         var suppressed = 0
     }
 
-    /// How long a call may take until it is captured.
+    /// The threshold of the calls' loops.
     static let threshold = Duration.milliseconds(20)
-    /// How long each call takes, in milliseconds.
+    /// The duration of each call, in milliseconds.
     static let wait: UInt32 = 200
-    /// How long each thread rests between two calls, in milliseconds.
+    /// The pause between two calls of a thread, in milliseconds.
     static let pause = 500...1500
-    /// How much earlier than asked for recv(2) may return, in nanoseconds: the kernel's tick, of which a part may have passed
-    /// already.
+    /// How early recv(2) may return, in nanoseconds: one tick of the kernel, because a part of it may have passed already.
     static let earliness = 10_000_000
 
     private let monitor: StallMonitor
     private let count = Mutex(Count())
     private let isStopping = Atomic<Bool>(false)
     private let ended = DispatchSemaphore(value: 0)
-    /// Its result is how many calls were reported, and how many of them with a stack.
+    /// Counts the reports, and those with a stack.
     private let reader: Task<(reported: Int, captured: Int), Never>
 
-    /// Starts them and their monitor.
+    /// Starts the threads and their monitor.
     init(seed: UInt64) throws(DemoFailure) {
         var configuration = StallMonitor.Configuration(threshold: Self.threshold, reports: .none)
         configuration.reportsEveryRepeat = true
@@ -79,11 +78,11 @@ final class CallWitnesses: Sendable {
         }
     }
 
-    /// One call.
+    /// Makes one call and counts its result.
     private func observe(_ kind: Int32, _ probe: LoopProbe) {
         probe.beginTurn()
-        // Only recv(2) counts its time in ticks, which stand still while a host holds the CPU that counts them. So does
-        // this clock (clock_gettime(2)), and what the one makes up for at once the other does as well.
+        // Only recv(2) counts its time in ticks. They stop while a host holds the CPU that counts them, and catch up at once.
+        // The coarse clock (clock_gettime(2)) does the same.
         let isInTicks = probe.label == "recv"
         let clock = isInTicks ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC
         let begin = now(by: clock)
@@ -107,7 +106,7 @@ final class CallWitnesses: Sendable {
         }
     }
 
-    /// Ends and joins the threads and their monitor, and returns what they saw.
+    /// Ends and joins the threads, stops the monitor, and returns the counts.
     func stop() async -> Count {
         isStopping.store(true, ordering: .relaxed)
         for _ in 0..<DEMO_INTERRUPTIBLE_CALLS { await ended.signalled() }
@@ -123,7 +122,7 @@ final class CallWitnesses: Sendable {
     }
 }
 
-/// The time of a clock, in nanoseconds.
+/// Returns the time of a clock in nanoseconds.
 private func now(by clock: clockid_t) -> Int {
     var time = timespec()
     clock_gettime(clock, &time)
@@ -131,7 +130,7 @@ private func now(by clock: clockid_t) -> Int {
 }
 
 extension DispatchSemaphore {
-    /// Waits for it on a thread of its own: no thread of Swift's pool is kept meanwhile.
+    /// Waits on a new thread, so that no thread of Swift's pool is blocked.
     fileprivate func signalled() async {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread { [self] in

@@ -3,30 +3,29 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What a soak's program does beside its loops, again and again, each kind on a thread of its own.
+/// The kinds of actions that a soak repeats beside its loops, each on its own thread.
 ///
-/// It is kept light, some percent of a CPU in all: it is to meet StallWatch at every possible moment, and not to stall the
-/// loops by itself.
+/// Together they take some percent of a CPU. They should meet StallWatch at every possible moment, without stalling the loops.
 enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
-    /// fork(2) and waitpid(2): for a moment, all memory is write-protected.
+    /// fork(2) and waitpid(2). All memory is write-protected for a moment.
     case fork
-    /// posix_spawn(3), which is vfork(2) and execve(2), and waitpid(2).
+    /// posix_spawn(3), which calls vfork(2) and execve(2), and waitpid(2).
     case exec
-    /// dlopen(3) and dlclose(3): the images change.
+    /// dlopen(3) and dlclose(3), which change the images.
     case load
-    /// C++ exceptions, which look up the images, too.
+    /// C++ exceptions, which look up the images.
     case exception
     /// malloc(3) and free(3).
     case allocation
-    /// Memory that is mapped, dirtied and given back.
+    /// Memory that is mapped, dirtied and returned.
     case memory
-    /// The machine's wall clock is set back by two seconds and forth again.
+    /// A step of the machine's wall clock back by two seconds, and forward again.
     ///
-    /// Back first: a program that sleeps until a moment of the wall clock then sleeps on. Forth first would wake up each of
-    /// them too early.
+    /// Back first: programs that sleep until a moment of the wall clock then sleep on. A first step forward would wake them
+    /// too early.
     case clock
 
-    /// What is done each time.
+    /// Performs the action once.
     var act: @Sendable () -> ChaosResult {
         switch self {
         case .fork: { .init(demo_fork_and_wait()) }
@@ -39,7 +38,7 @@ enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable 
         }
     }
 
-    /// How long it is left alone after each time, on average, in milliseconds.
+    /// The average pause between two actions, in milliseconds.
     var pause: Int {
         switch self {
         case .fork: 500
@@ -50,7 +49,7 @@ enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable 
     }
 }
 
-/// What came of one act.
+/// The result of one action.
 enum ChaosResult {
     case done, failed
     /// The system does not permit it.
@@ -69,14 +68,14 @@ enum ChaosResult {
     }
 }
 
-/// How often something was done.
+/// The number of actions of a kind.
 struct ChaosCount: Equatable, Encodable, Sendable {
     var done = 0
     var failed = 0
     var isRefused = false
 }
 
-/// All kinds of chaos, at work until they are stopped.
+/// Threads that perform all kinds of actions until `stop`.
 final class Chaos: Sendable {
     private let makers: [ChaosKind: ChaosMaker]
 
@@ -89,30 +88,32 @@ final class Chaos: Sendable {
         )
     }
 
-    /// Leaves out `kinds` for now and no others.
+    /// Pauses exactly these kinds.
     ///
-    /// Returns when none of them is at work any more.
+    /// Returns once none of their actions is in progress.
     func leaveOut(_ kinds: Set<ChaosKind>) {
         for (kind, maker) in makers { maker.leaveOut(kinds.contains(kind)) }
     }
 
-    /// Ends and joins all threads, and returns what they did.
+    /// Ends and joins all threads, and returns their counts.
     func stop() -> [ChaosKind: ChaosCount] { makers.mapValues { $0.stop() } }
 }
 
-/// A thread that does one thing again and again, at moments that it chooses at random.
+/// A thread that repeats an action at random moments.
 final class ChaosMaker: Sendable {
     private struct State {
         var count = ChaosCount()
         var isLeftOut = false
     }
 
-    // Held during each act: who changes it knows that none is under way.
+    // Held during each action, so that none is in progress while another thread holds it.
     private let state = Mutex(State())
     private let stopping = DispatchSemaphore(value: 0)
     private let ended = DispatchSemaphore(value: 0)
 
-    /// Starts it; each pause is half to one and a half times as long as `pause`, in milliseconds.
+    /// Starts the thread.
+    ///
+    /// Each pause is 0.5 to 1.5 times `pause`, which is in milliseconds.
     init(_ name: String, pause: Int, seed: UInt64, _ act: @escaping @Sendable () -> ChaosResult) {
         Thread.detachNewThread { [self] in
             NamedThread.nameThisThread("do-\(name)")
@@ -126,14 +127,14 @@ final class ChaosMaker: Sendable {
         }
     }
 
-    /// Does nothing for now, or goes on.
+    /// Pauses or resumes.
     ///
-    /// Returns when no act is under way.
+    /// Returns once no action is in progress.
     func leaveOut(_ isLeftOut: Bool) {
         state.withLock { $0.isLeftOut = isLeftOut }
     }
 
-    /// Returns whether it makes sense to go on.
+    /// Performs the action, and returns whether to continue.
     private func run(_ act: () -> ChaosResult) -> Bool {
         state.withLock { state in
             guard !state.isLeftOut else { return true }
@@ -146,7 +147,9 @@ final class ChaosMaker: Sendable {
         }
     }
 
-    /// To be called once.
+    /// Ends the thread and returns its counts.
+    ///
+    /// Call it once.
     func stop() -> ChaosCount {
         stopping.signal()
         ended.wait()
@@ -155,21 +158,21 @@ final class ChaosMaker: Sendable {
 }
 
 extension Scenario {
-    /// What is left out while it runs, because it would rightly change what becomes of it.
+    /// The kinds of chaos that pause while the scenario runs, because they would change its right result.
     var leftOut: Set<ChaosKind> {
         if Self.shortOfCPU.contains(name) { return Set(ChaosKind.allCases) }
         return Self.endingByTheWallClock.contains(name) ? [.clock] : []
     }
 
-    /// These wait until a moment of the wall clock.
+    /// Scenarios that wait until a moment of the wall clock.
     ///
-    /// One that is chosen while the clock is two seconds slow is over at once when it is put right.
+    /// A moment chosen while the clock is two seconds slow is past when the clock is right again.
     static let endingByTheWallClock: Set<String> = [
         "timer", "source0", "perform-block", "semaphore", "deadlock-main-queue", "deadlock-self",
     ]
 
-    /// This has 5 ms of CPU time in 100.
+    /// Scenarios with 5 ms of CPU time in 100.
     ///
-    /// The copies of pages that a fork(2) makes necessary, and waits for a lock of another thread's, are a large part of that.
+    /// Page copies after a fork(2), and waits for another thread's lock, would be a large part of that.
     static let shortOfCPU: Set<String> = ["throttled"]
 }

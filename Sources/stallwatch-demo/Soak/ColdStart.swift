@@ -2,12 +2,12 @@ import CDemo
 import Foundation
 import Glibc
 
-/// Takes the program's code and its files' other pages out of memory, as the kernel does when memory is short.
+/// Evicts the pages of the program's mapped files from memory, as the kernel does when memory is short.
 ///
-/// Whatever runs next has to read them again: that is what a stall looks like on a machine that is out of memory, without
-/// taking it from others. Needs no right but that to write the files, and Linux 5.4.
+/// The next code has to read them again, as on a machine that is out of memory. Needs Linux 5.4 and the right to write the
+/// files.
 enum ColdStart {
-    /// The mappings of files that hold nothing but what is in the file, in the text of /proc/self/maps (proc_pid_maps(5)).
+    /// Returns the read-only mappings of files in the text of /proc/self/maps (proc_pid_maps(5)).
     static func fileMappings(in maps: String) -> [Range<UInt64>] {
         maps.split(separator: "\n").compactMap { line in
             // 7f01c2000000-7f01c2021000 r-xp 00000000 08:02 173521   /usr/lib/libc.so.6
@@ -21,10 +21,11 @@ enum ColdStart {
         }
     }
 
-    /// Does it, and lets the main loop turn once in each way: what its own code takes to come back is no part of the stall that
-    /// a scenario measures.
+    /// Evicts the pages, and then makes the main loop turn once for each kind of callout.
     ///
-    /// Returns whether the kernel knows how to.
+    /// So the time that the loop's own code takes to come back is no part of the stall that a scenario measures.
+    ///
+    /// - Returns: Whether the kernel supports it.
     static func prepare() async -> Bool {
         let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
         var isDone = false
@@ -36,7 +37,7 @@ enum ColdStart {
         return isDone
     }
 
-    /// How many page faults of the process had to wait for a disk so far.
+    /// Returns the number of page faults of the process that waited for a disk.
     static func majorFaults() -> Int {
         var usage = rusage()
         getrusage(RUSAGE_SELF.rawValue, &usage)

@@ -1,30 +1,33 @@
-/// What the process had after each scenario, and whether it has become more.
+/// The resources of the process after each scenario, and their growth.
 ///
-/// A reading goes up and down with what has just run: threads of pools end after a while, freed memory is kept. What has
-/// leaked is still there at every later moment. So the least of the later half of the readings is compared with the least
-/// of the earlier half.
+/// Readings fluctuate: pools end their threads after some time, and freed memory is kept. A leak is in every later reading.
+/// So the growth is the least reading of the later half minus the least of the earlier half.
 struct HealthHistory {
-    /// From when on readings count: caches are filled, pools have their threads.
+    /// Whether caches are filled and pools have their threads.
+    ///
+    /// Only later readings count.
     private(set) var isWarm = false
     private(set) var readings: [ProcessHealth] = []
-    /// The reading that came last, warm or not.
+    /// The last reading, warm or not.
     private(set) var last: ProcessHealth?
 
-    /// Fewer than this in each half would compare one scenario with another.
+    /// The least number of readings in each half.
+    ///
+    /// Fewer would compare one scenario with another.
     static let leastPerHalf = 3
 
-    /// Everything has been used once.
+    /// Ends the warm-up.
     mutating func warmUpIsOver() {
         isWarm = true
     }
 
-    /// One more reading.
+    /// Adds a reading.
     mutating func add(_ reading: ProcessHealth) {
         last = reading
         if isWarm { readings.append(reading) }
     }
 
-    /// By how much everything has grown; `nil` as long as there are too few readings to say.
+    /// The growth of each resource; `nil` if there are too few readings.
     var growth: HealthGrowth? {
         let half = readings.count / 2
         guard half >= Self.leastPerHalf else { return nil }
@@ -41,28 +44,28 @@ struct HealthHistory {
     }
 }
 
-/// By how much the process has grown from the earlier half of a soak to the later one.
+/// The growth of the process from the earlier half of a soak to the later one.
 struct HealthGrowth: Equatable, Encodable, Sendable {
-    /// In kilobytes.
+    /// The growth of private memory in kilobytes.
     var memory: Int
     var descriptors: Int
     var threads: Int
     var mappings: Int
 
-    /// How much of it is no leak.
+    /// The growth that is no leak.
     ///
-    /// A worker of a pool that has touched its run loop keeps two descriptors, and every thread three mappings, for as long as
-    /// it lives: there may be two workers more.
+    /// There may be two more workers. A worker of a pool that has used its run loop keeps two descriptors for its life, and every
+    /// thread keeps three mappings.
     static let margin = HealthGrowth(memory: 16 * 1024, descriptors: 4, threads: 4, mappings: 50)
 
-    /// What has grown by more than ``margin``, a sentence each.
+    /// The resources that have grown by more than ``margin``, one phrase each.
     var problems: [String] {
         let all = [
             ("KB of memory", memory, Self.margin.memory), ("file descriptors", descriptors, Self.margin.descriptors),
             ("threads", threads, Self.margin.threads), ("mappings", mappings, Self.margin.mappings),
         ]
         return all.compactMap { name, growth, margin in
-            growth > margin ? "\(growth) \(name) more than before, where \(margin) are allowed" : nil
+            growth > margin ? "\(growth) \(name) more than before, where \(margin) may be" : nil
         }
     }
 }

@@ -2,17 +2,17 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// Turns the signals that ask a program to end into a wish to end well.
+/// Counts the signals that ask a program to end, so that the soak can end in order.
 ///
-/// They are blocked everywhere but in one thread that waits for them, so that none interrupts a call of another thread's.
+/// All threads block them except one that waits for them, so that none interrupts another thread's call.
 final class Interruption: Sendable {
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
     private let received = Atomic<Int32>(0)
 
-    /// From now on the signals are only counted.
+    /// Blocks the signals and starts to count them.
     ///
-    /// To be called on the main thread before it has started others, which inherit its mask.
+    /// Call it on the main thread before it starts others, because they inherit its mask.
     init() {
         var set = Self.set
         pthread_sigmask(SIG_BLOCK, &set, nil)
@@ -22,17 +22,19 @@ final class Interruption: Sendable {
                 var set = Self.set
                 var signal: Int32 = 0
                 guard sigwait(&set, &signal) == 0 else { continue }
-                // Who asks twice does not want to wait. The shell's own status for a program that a signal has ended.
+                // A second signal ends the program at once, with the status that a shell gives to a program that a signal ended.
                 if received.exchange(signal, ordering: .relaxed) != 0 { _exit(128 + signal) }
             }
         }
     }
 
-    /// Whether one has come.
+    /// Whether a signal has arrived.
     var hasCome: Bool { received.load(ordering: .relaxed) != 0 }
 
-    /// Lets the calling thread take all other signals, as threads of a program do that does not start them from a worker of
-    /// libdispatch's, which blocks nearly all.
+    /// Unblocks all other signals in the calling thread.
+    ///
+    /// A thread that a worker of libdispatch starts inherits a mask that blocks nearly all signals. Other programs' threads do
+    /// not.
     static func unblockOtherSignals() {
         var set = set
         pthread_sigmask(SIG_SETMASK, &set, nil)

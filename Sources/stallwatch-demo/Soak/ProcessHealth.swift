@@ -1,25 +1,25 @@
 import CDemo
 import Foundation
 
-/// What the process has of what can leak, at one moment (proc_pid_status(5)).
+/// The resources of the process that can leak, at one moment (proc_pid_status(5)).
 struct ProcessHealth: Equatable, Sendable {
-    /// Memory of its own that is in use, in kilobytes: RssAnon.
+    /// The private memory in use, in kilobytes: RssAnon.
     ///
-    /// Pages of files are left out: the kernel takes them away and gives them back as it likes.
+    /// File pages do not count, because the kernel evicts them at will.
     var memory: Int
-    /// The same with the pages of files, in kilobytes: VmRSS.
+    /// The memory in use with file pages, in kilobytes: VmRSS.
     var resident: Int
-    /// Open file descriptors.
+    /// The number of open file descriptors.
     var descriptors: Int
     var threads: Int
-    /// Lines of /proc/self/maps: files that stay mapped show here.
+    /// The number of lines of /proc/self/maps, which shows files that stay mapped.
     var mappings: Int
 }
 
 extension ProcessHealth {
-    /// Reads it from the text of /proc/self/status.
+    /// Reads the text of /proc/self/status.
     ///
-    /// `nil` where a line is missing.
+    /// Fails if a line is missing.
     init?(status: String, descriptors: Int, mappings: Int) {
         var values: [Substring: Int] = [:]
         for line in status.split(separator: "\n") {
@@ -34,10 +34,10 @@ extension ProcessHealth {
         )
     }
 
-    /// The process as it is now, when malloc(3) has given back what it keeps of freed memory.
+    /// Returns the current resources, after malloc(3) has returned its free memory.
     ///
-    /// glibc has up to eight arenas a processor, and each of the short-lived threads of a scenario's monitor may use another:
-    /// hundreds of megabytes are kept that nobody uses.
+    /// glibc has up to eight arenas per processor, and each short-lived thread of a scenario's monitor may use another one. So
+    /// it keeps hundreds of megabytes of free memory.
     static func now() throws(DemoFailure) -> ProcessHealth {
         demo_give_back_free_memory()
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),

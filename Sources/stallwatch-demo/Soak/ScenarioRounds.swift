@@ -1,32 +1,33 @@
-/// The order in which a soak runs its scenarios: round after round, each time all of them, each time in another order.
+/// The order of a soak's scenarios: rounds with all scenarios, each in another order.
 ///
-/// Rounds and not a choice each time, so that every scenario has its turn before any has two of them more than another.
-/// The order depends on nothing but the seed.
+/// With rounds, no scenario runs two times more than another. The order depends only on the seed.
 struct ScenarioRounds {
-    /// What is to be done next.
+    /// The next scenario.
     struct Turn {
         let scenario: Scenario
-        /// Whether all code that can be read again from files is taken out of memory before.
+        /// Whether the program's file pages are evicted from memory first (``ColdStart``).
         let startsCold: Bool
     }
 
-    /// One scenario in so many starts cold.
+    /// The average number of scenarios per cold start.
     static let turnsPerColdStart = 4
 
     private let scenarios: [Scenario]
     private var random: SplitMix64
     private var round: ArraySlice<Scenario> = []
-    /// How many rounds are over, once `next` has been called for the first of the following one.
+    /// The number of finished rounds.
+    ///
+    /// A round is finished when `next` has returned the first scenario of the following one.
     private(set) var completed = -1
 
-    /// Rounds of `scenarios`, of which there must be one at least.
+    /// Rounds of `scenarios`, which must not be empty.
     init(_ scenarios: [Scenario], seed: UInt64) {
         precondition(!scenarios.isEmpty, "there is something to choose from")
         self.scenarios = scenarios
         random = SplitMix64(seed: seed)
     }
 
-    /// The next scenario.
+    /// Returns the next scenario.
     mutating func next() -> Turn {
         if round.isEmpty {
             round = scenarios.shuffled(using: &random)[...]

@@ -1,28 +1,26 @@
 import Glibc
-import LinuxSupport
-import StallWatch
 
-/// Scenarios for a long time, in an order that a seed gives, in a program that does everything else beside it that programs do.
+/// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more.
 ///
-/// What is judged, beside each scenario as the demo does it: that the process does not grow, leaves no child behind, and that
-/// no call of its threads was interrupted or returned early.
+/// It judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads was
+/// interrupted or returned early.
 struct Soak: Sendable {
     let length: SoakLength
     let seed: UInt64
     let scenarios: [Scenario]
-    /// Whether the machine's wall clock may be changed.
+    /// Whether the soak may change the machine's wall clock.
     let stepsClock: Bool
     let runner: ScenarioRunner
     let interruption: Interruption
 
-    /// What part of the time only warms up; one whole round at least.
-    static let warmUp = 1.0 / 6
-    /// How often a scenario runs in all while the machine's host takes its CPUs away; the last time counts, whatever comes of it.
-    static let maximumAttempts = 5
-
-    /// Runs it, with a line for each failure and each round, and stops the monitor.
+    /// The part of the time that only warms up.
     ///
-    /// - Throws: When a scenario cannot run at all, or a report could not be written or read.
+    /// It has one whole round at least.
+    static let warmUp = 1.0 / 6
+
+    /// Runs the soak, with a line for each failure and each round, and stops the monitor.
+    ///
+    /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
     func run() async throws(DemoFailure) -> SoakTotals {
         try StandardOutput.write(
             "soak for \(length), rounds of \(scenarios.count) scenarios. The same order again: --seed \(seed)\n"
@@ -58,7 +56,7 @@ struct Soak: Sendable {
             }
             chaos.leaveOut(turn.scenario.leftOut)
             if turn.startsCold, await ColdStart.prepare() { totals.coldStarts += 1 }
-            totals.add(try await judge(turn.scenario, &totals))
+            totals.add(try await judge(turn.scenario, totals))
             if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {
                 history.warmUpIsOver()
             }
@@ -67,27 +65,19 @@ struct Soak: Sendable {
         return history
     }
 
-    /// What came of a scenario.
-    ///
-    /// In a virtual machine whose host takes its CPUs away a stall is not as long as it was meant to be: what goes wrong then is
-    /// told and counted, and the scenario is run again.
-    private func judge(_ scenario: Scenario, _ totals: inout SoakTotals) async throws(DemoFailure) -> Outcome {
-        let place = "no. \(totals.scenarios + 1) of seed \(seed)"
-        var attempt = 1
-        while true {
-            let steal = CPUSteal()
-            let outcome: Outcome
-            do throws(DemoFailure) {
-                outcome = try await runner.run(scenario)
-            } catch {
-                throw DemoFailure(error.status, "scenario \(scenario.name), \(place): \(error.sentence)")
-            }
-            if outcome.verdict.isRight { return outcome }
+    /// Runs a scenario, with a line for each outcome that is not right.
+    private func judge(_ scenario: Scenario, _ totals: SoakTotals) async throws(DemoFailure) -> Outcome {
+        let place = "no. \(totals.tally.total + 1) of seed \(seed)"
+        func tell(of outcome: Outcome) throws(DemoFailure) {
             let reports = outcome.reports.map { "; \($0.cause ?? "no cause"): \($0.file)" }.joined()
             try StandardOutput.write("\(place): \(Progress.describe(outcome))\(reports)\n")
-            guard attempt < Self.maximumAttempts, steal.isDisturbing else { return outcome }
-            totals.repeated += 1
-            attempt += 1
+        }
+        do throws(DemoFailure) {
+            let outcome = try await runner.judge(scenario) { outcome throws(DemoFailure) in try tell(of: outcome) }
+            if outcome.result.isFailure || outcome.result == .inconclusive { try tell(of: outcome) }
+            return outcome
+        } catch {
+            throw DemoFailure(error.status, "scenario \(scenario.name), \(place): \(error.sentence)")
         }
     }
 
@@ -97,7 +87,7 @@ struct Soak: Sendable {
                 + "resident, \(health.descriptors) descriptors, \(health.threads) threads, \(health.mappings) mappings"
         }
         try StandardOutput.write(
-            "round \(totals.rounds): \(totals.scenarios) scenarios, \(totals.failed) failed; \(health ?? "")\n"
+            "round \(totals.rounds): \(totals.tally.line); \(health ?? "")\n"
         )
     }
 }

@@ -1,17 +1,17 @@
 import ArgumentParser
 
-/// How long a soak is to last, as it is written on the command line: a whole number and one of the units `s`, `m` and `h`.
+/// The duration of a soak on the command line: a whole number and one of the units `s`, `m` and `h`.
 struct SoakLength: Equatable, CustomStringConvertible {
-    /// A second to a week.
+    /// The range in seconds: a second to a week.
     static let seconds = 1...7 * 24 * 3600
 
-    /// What was written.
+    /// The text on the command line.
     let description: String
     let duration: Duration
 
     /// Reads `text`.
     ///
-    /// - Throws: `ValidationError`, whose message goes on after the parser's own, which names the value.
+    /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
     init(parsing text: String) throws(ValidationError) {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
         let digits = text.dropLast()

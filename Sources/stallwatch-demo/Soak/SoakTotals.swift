@@ -1,101 +1,97 @@
-/// What came of a soak.
+/// The results of a soak.
 struct SoakTotals: Sendable {
-    /// A scenario that was not as it had to be.
+    /// A scenario with a wrong result.
     struct Failure: Equatable, Encodable, Sendable {
         var scenario: String
-        /// Its place in the order that the seed gives, from 1 on.
+        /// The scenario's place in the order that the seed gives, from 1.
         var number: Int
-        var verdict: String
+        var result: ScenarioResult
         var injectedMilliseconds: Double?
-        /// The reports' files.
+        /// The report files.
         var reports: [String]
     }
 
-    /// More failures are only counted.
+    /// The number of failures with details.
+    ///
+    /// More of them are only counted.
     static let listedFailures = 100
+    private static let afterTheLast = "(after the last)"
 
     let seed: UInt64
     var seconds = 0.0
-    var scenarios = 0
-    /// Rounds that were run to their end.
+    var tally = ScenarioTally()
+    /// The number of finished rounds.
     var rounds = 0
-    var ok = 0
-    var notAvailable = 0
-    /// How often a scenario was run again because the machine's host took its CPUs away.
-    var repeated = 0
-    /// How many scenarios gave a report that they should not have given.
+    /// The number of scenarios with a report too many.
     var falseAlarms = 0
-    /// How many stalls were injected that had to be reported, and of how many there was a report.
+    /// The number of injected stalls that must be reported, and the number of those that were.
     var stalls = 0
     var reported = 0
-    var failed = 0
     var failures: [Failure] = []
     var health: ProcessHealth?
     var growth: HealthGrowth?
-    /// Children that were there when all was over.
+    /// Children that existed at the end.
     var leftChildren: [LeftChild] = []
     var calls = CallWitnesses.Count()
     var chaos: [ChaosKind: ChaosCount] = [:]
     var coldStarts = 0
     var majorFaults = 0
-    /// A signal ended it before its time.
+    /// Whether a signal ended the soak early.
     var wasInterrupted = false
 
     init(seed: UInt64) {
         self.seed = seed
     }
 
-    /// Counts what came of one more scenario.
+    /// Counts one more outcome.
     mutating func add(_ outcome: Outcome) {
-        scenarios += 1
-        let verdict = outcome.verdict
-        if let expected = outcome.expected, verdict != .notAvailable {
+        tally.add(outcome)
+        let result = outcome.result
+        if let expected = outcome.expected, result != .notAvailable, result != .inconclusive {
             stalls += expected.count
             reported += min(outcome.ownReports.count, expected.count)
         }
-        switch verdict {
-        case .ok: ok += 1
-        case .notAvailable: notAvailable += 1
-        default:
-            failed += 1
-            if verdict == .falseAlarm { falseAlarms += 1 }
-            guard failures.count < Self.listedFailures else { return }
-            failures.append(
-                Failure(
-                    scenario: outcome.scenario, number: scenarios, verdict: verdict.rawValue,
-                    injectedMilliseconds: outcome.injectedMilliseconds, reports: outcome.reports.map(\.file)
-                )
-            )
-        }
+        if result == .falseAlarm { falseAlarms += 1 }
+        guard result.isFailure else { return }
+        addFailure(of: outcome.scenario, result, injected: outcome.injectedMilliseconds, outcome.reports)
     }
 
-    /// Reports that came when all scenarios were over: nobody expected them.
+    /// Counts reports that came after the last scenario, so that none expected them.
     mutating func addLate(_ reports: [ReportedStall]) {
         guard !reports.isEmpty else { return }
-        failed += 1
         falseAlarms += 1
+        tally.add(.falseAlarm, of: Self.afterTheLast)
+        addFailure(of: Self.afterTheLast, .falseAlarm, injected: nil, reports)
+    }
+
+    private mutating func addFailure(
+        of scenario: String, _ result: ScenarioResult, injected: Double?, _ reports: [ReportedStall]
+    ) {
+        guard failures.count < Self.listedFailures else { return }
         failures.append(
             Failure(
-                scenario: "(after the last)", number: scenarios, verdict: ScenarioResult.falseAlarm.rawValue,
-                injectedMilliseconds: nil, reports: reports.map(\.file)
+                scenario: scenario, number: tally.total, result: result, injectedMilliseconds: injected,
+                reports: reports.map(\.file)
             )
         )
     }
 }
 
 extension SoakTotals {
-    /// Everything that is not as it must be, a sentence each; empty when the soak has passed.
+    /// Everything that is wrong, one phrase each.
+    ///
+    /// Empty if the soak has passed.
     var problems: [String] {
         var problems: [String] = []
         func add(_ count: Int, _ text: String) {
             if count > 0 { problems.append("\(count) \(text)") }
         }
-        if failed > 0 {
-            // Whose names: the seed gives the same order again.
-            let names = failures.prefix(5).map { "\($0.scenario) (no. \($0.number): \($0.verdict))" }
-            problems.append("\(failed) scenarios failed, \(names.joined(separator: ", "))")
+        if tally.failed > 0 {
+            // With the numbers, because the seed gives the same order again.
+            let names = failures.prefix(5).map { "\($0.scenario) (no. \($0.number): \($0.result.rawValue))" }
+            problems.append("\(tally.failed) scenarios failed, \(names.joined(separator: ", "))")
         }
-        if scenarios == notAvailable { problems.append("no scenario was judged") }
+        problems += tally.unjudgedProblems
         problems += growth?.problems ?? []
         if !leftChildren.isEmpty {
             let names = leftChildren.map { "\($0.name) (\($0.state))" }
@@ -107,32 +103,31 @@ extension SoakTotals {
         add(calls.calls - calls.reported - calls.suppressed, "calls over the threshold were not reported")
         if calls.captured < calls.reported / 2 {
             problems.append(
-                "only \(calls.captured) of \(calls.reported) calls were captured: that nothing interrupts them is not shown"
+                "only \(calls.captured) of \(calls.reported) calls were captured: too few to show that a capture interrupts none"
             )
         }
         for (kind, count) in chaos.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            add(count.failed, "actions of the kind \(kind.rawValue) went wrong")
+            add(count.failed, "actions of the kind \(kind.rawValue) failed")
         }
-        if wasInterrupted { problems.append("it was ended before its time") }
+        if wasInterrupted { problems.append("a signal ended it early") }
         return problems
     }
 
-    /// All of it in one line.
+    /// The totals in one line.
     var line: String {
-        let verdict = problems.isEmpty ? "ok" : "FAILED: " + problems.joined(separator: "; ")
+        let result = problems.isEmpty ? "ok" : "FAILED: " + problems.joined(separator: "; ")
         return [
-            "soak \(verdict). Seed \(seed), \(Int(seconds.rounded())) s",
-            "\(scenarios) scenarios in \(rounds) whole rounds: \(ok) ok, \(failed) failed, \(notAvailable) not available, "
-                + "\(repeated) run again because the host took the CPUs",
+            "soak \(result). Seed \(seed), \(Int(seconds.rounded())) s",
+            "\(rounds) whole rounds: \(tally.line)",
             "\(reported) of \(stalls) stalls reported, \(falseAlarms) false alarms",
-            "\(calls.calls) interruptible calls: \(calls.reported) reported, \(calls.captured) captured, \(calls.interrupted) EINTR, "
-                + "\(calls.early) early",
+            "\(calls.calls) interruptible calls: \(calls.reported) reported, \(calls.captured) captured, "
+                + "\(calls.interrupted) EINTR, \(calls.early) early",
             grownText, "\(leftChildren.count) children left", "beside it " + chaosText,
         ].joined(separator: " | ") + "\n"
     }
 
     private var grownText: String {
-        guard let growth else { return "growth not judged: too short for a round to warm up and 6 scenarios more" }
+        guard let growth else { return "growth not judged: fewer than 6 scenarios after the warm-up" }
         let megabytes = (Double(growth.memory) / 1024).oneDecimal
         let now = health.map { " to \((Double($0.memory) / 1024).oneDecimal) MB" } ?? ""
         return "memory grew by \(megabytes) MB\(now), descriptors by \(growth.descriptors), "
@@ -150,7 +145,7 @@ extension SoakTotals {
 
 extension SoakTotals: Encodable {
     private enum Key: String, CodingKey {
-        case seed, seconds, problems, scenarios, rounds, ok, failed, notAvailable, repeated, falseAlarms
+        case seed, seconds, problems, scenarios, rounds, results, retries, falseAlarms
         case stalls, reported
         case failures, growth, margin, memoryKilobytes, leftChildren, calls, chaos, coldStarts, majorFaults
     }
@@ -160,17 +155,15 @@ extension SoakTotals: Encodable {
         try container.encode(seed, forKey: .seed)
         try container.encode(seconds, forKey: .seconds)
         try container.encode(problems, forKey: .problems)
-        try container.encode(scenarios, forKey: .scenarios)
+        try container.encode(tally.total, forKey: .scenarios)
         try container.encode(rounds, forKey: .rounds)
-        try container.encode(ok, forKey: .ok)
-        try container.encode(failed, forKey: .failed)
-        try container.encode(notAvailable, forKey: .notAvailable)
-        try container.encode(repeated, forKey: .repeated)
+        try container.encode(tally.counts.byName, forKey: .results)
+        try container.encode(tally.retries, forKey: .retries)
         try container.encode(falseAlarms, forKey: .falseAlarms)
         try container.encode(stalls, forKey: .stalls)
         try container.encode(reported, forKey: .reported)
         try container.encode(failures, forKey: .failures)
-        // Null where too little ran to say.
+        // Null if too few scenarios ran.
         try container.encode(growth, forKey: .growth)
         try container.encode(HealthGrowth.margin, forKey: .margin)
         try container.encode(health?.memory, forKey: .memoryKilobytes)

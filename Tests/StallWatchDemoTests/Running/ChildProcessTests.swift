@@ -3,12 +3,12 @@ import Testing
 @testable import stallwatch_demo
 
 @Suite struct ChildProcessTests {
-    @Test func whatAChildThatEndedWellWroteIsItsAnswer() async throws {
+    @Test func theOutputOfAChildIsItsAnswer() async throws {
         let child = try ChildProcess(["-c", "echo done"], executable: "/bin/sh")
         #expect(await child.finish(within: .seconds(30)).answer == "done\n")
     }
 
-    @Test func aChildThatFailsSaysHow() async throws {
+    @Test func aFailedChildHasAStatusAndItsOutput() async throws {
         let child = try ChildProcess(["-c", "echo half; exit 74"], executable: "/bin/sh")
         let ending = await child.finish(within: .seconds(30))
         #expect(ending.answer == nil)

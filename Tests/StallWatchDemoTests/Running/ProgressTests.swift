@@ -14,7 +14,7 @@ import Testing
         reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500.16, function: "spin()")]
     )
 
-    /// What a progress of this style writes about the second of twelve scenarios.
+    /// Returns what a progress of this style writes about the second of twelve scenarios.
     private func written(_ style: Progress.Style, _ outcome: Outcome) throws -> [String] {
         let written = Written()
         let progress = Progress(style: style, total: 12) { text in written.texts.withLock { $0.append(text) } }
@@ -27,13 +27,13 @@ import Testing
         let texts = Mutex<[String]>([])
     }
 
-    @Test func aPipeGetsALineWhenTheScenarioIsOver() throws {
+    @Test func aPipeGetsALineWhenAScenarioEnds() throws {
         #expect(
             try written(.plain, outcome) == ["[ 2/12] spin: ok, injected 500.0 ms, reported 500.2 ms in spin()\n"]
         )
     }
 
-    @Test func aTerminalSeesTheLineChange() throws {
+    @Test func aTerminalGetsALineThatChanges() throws {
         #expect(
             try written(.inPlace(columns: 80), outcome) == [
                 "\r\u{1b}[K[ 2/12] spin: a timer computes, 500 ms",
@@ -51,7 +51,7 @@ import Testing
         #expect(try written(.silent, outcome).isEmpty)
     }
 
-    @Test func whatIsAbandonedLeavesALineOfItsOwnToTheReason() throws {
+    @Test func anAbandonedLineEnds() throws {
         for (style, text) in [(Progress.Style.inPlace(columns: 80), "\n"), (.plain, ""), (.silent, "")] {
             let written = Written()
             try Progress(style: style, total: 12) { text in written.texts.withLock { $0.append(text) } }.abandon()
@@ -59,7 +59,19 @@ import Testing
         }
     }
 
-    @Test func noReportIsSaid() throws {
+    @Test func aRepetitionIsWrittenWithItsReason() throws {
+        let written = Written()
+        let progress = Progress(style: .plain, total: 12) { text in written.texts.withLock { $0.append(text) } }
+        try progress.repeats(outcome, 1)
+        let lines = written.texts.withLock { $0 }
+        #expect(
+            lines == [
+                "[ 2/12] spin: ok, injected 500.0 ms, reported 500.2 ms in spin(); again, because the CPUs were taken away\n"
+            ]
+        )
+    }
+
+    @Test func aMissingReportIsWritten() throws {
         let missed = Outcome(
             scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
             injected: [500], reports: []
@@ -67,7 +79,7 @@ import Testing
         #expect(try written(.plain, missed) == ["[ 2/12] spin: missed, injected 500.0 ms, no report\n"])
     }
 
-    @Test func whatCouldNotRunIsSaid() throws {
+    @Test func theReasonOfAnUnavailableScenarioIsWritten() throws {
         let outcome = Outcome(
             scenario: "glib", expected: .init(function: "sleep()"), thresholdMilliseconds: 250, injected: [],
             reports: [], unavailable: "there is no library"
@@ -75,7 +87,7 @@ import Testing
         #expect(try written(.plain, outcome) == ["[ 2/12] glib: not-available, there is no library\n"])
     }
 
-    @Test func whatCannotBeWrittenIsThrown() {
+    @Test func aFailedWriteIsThrown() {
         let failure = DemoFailure(.inputOutput, "the pipe is closed")
         let progress = Progress(style: .plain, total: 12) { _ throws(DemoFailure) in throw failure }
         #expect(throws: failure) { try progress.finish(outcome, 1) }

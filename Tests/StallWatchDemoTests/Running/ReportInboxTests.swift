@@ -8,7 +8,7 @@ import Testing
         try StallReport(jsonData: Array(Self.json.replacing("ID", with: id).utf8))
     }
 
-    @Test func givesWhatCameSinceTheLastCall() async throws {
+    @Test func eachCallReturnsTheNewReports() async throws {
         let (reports, source) = AsyncStream.makeStream(of: StallReport.self)
         let inbox = ReportInbox()
         await inbox.open(reports)
@@ -22,7 +22,7 @@ import Testing
         #expect(await inbox.rest().isEmpty)
     }
 
-    @Test func doesNotWaitForWhatDoesNotCome() async {
+    @Test func theWaitForAReportIsBounded() async {
         let (reports, source) = AsyncStream.makeStream(of: StallReport.self)
         defer { source.finish() }
         let inbox = ReportInbox()
@@ -30,7 +30,7 @@ import Testing
         #expect(await inbox.reports(atLeast: 1, within: .zero, settling: .zero).isEmpty)
     }
 
-    /// The least that is a report.
+    /// The smallest valid report.
     private static let json = """
         {"schemaVersion": 1, "id": "ID", "kind": "stall", "state": "ended", "startedAt": "2026-11-21T08:00:00.123456Z",
          "durationMilliseconds": 812.4, "repeats": 0, "thresholdMilliseconds": 250, "metadata": {}, "samples": [], "stacks": [],

@@ -30,7 +30,7 @@ import Testing
         try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
     }
 
-    @Test func everyKeyIsThereAndNullWhereThereIsNothing() throws {
+    @Test func everyKeyIsThereAndMissingValuesAreNull() throws {
         let json = String(decoding: try Summary.json(outcomes), as: UTF8.self)
         #expect(
             json == """
@@ -46,8 +46,9 @@ import Testing
                     "owner" : null,
                     "report" : "stalls/a.json",
                     "reportedMilliseconds" : 500.125,
-                    "scenario" : "spin",
-                    "verdict" : "ok"
+                    "result" : "ok",
+                    "retries" : 0,
+                    "scenario" : "spin"
                   },
                   {
                     "blamedFunction" : null,
@@ -60,8 +61,9 @@ import Testing
                     "owner" : null,
                     "report" : null,
                     "reportedMilliseconds" : null,
-                    "scenario" : "idle",
-                    "verdict" : "ok"
+                    "result" : "ok",
+                    "retries" : 0,
+                    "scenario" : "idle"
                   }
                 ]
 
@@ -69,14 +71,14 @@ import Testing
         )
     }
 
-    @Test func theCheckLeavesNothingBehind() throws {
+    @Test func theCheckLeavesNoFile() throws {
         try withDirectory { directory in
             _ = try SummaryFile(path: directory + "/summary.json")
             #expect(try files(in: directory).isEmpty)
         }
     }
 
-    @Test func anOldSummaryStaysUntilTheNewOneIsThere() throws {
+    @Test func anOldSummaryStaysUntilItIsReplaced() throws {
         try withDirectory { directory in
             let path = directory + "/summary.json"
             try Data("old".utf8).write(to: URL(filePath: path))
@@ -102,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: ["/dev/null", "/", "/proc/version/summary.json"])
-    func whatCannotBeAFileIsRefused(path: String) throws {
+    func aPathThatCannotBeAFileIsRefused(path: String) throws {
         let failure = #expect(throws: DemoFailure.self) { try SummaryFile(path: path) }
         #expect(failure?.status == .cannotCreate)
         #expect(failure?.sentence.contains(path) == true)
@@ -118,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func aDirectoryThatGoesAwayIsAFailureOfItsOwn() throws {
+    @Test func aRemovedDirectoryFailsTheWrite() throws {
         try withDirectory { directory in
             let file = try SummaryFile(path: directory + "/summary.json")
             try FileManager.default.removeItem(atPath: directory)

@@ -10,7 +10,7 @@ import Testing
         ("7500us", .microseconds(7500)), ("5ms", .milliseconds(5)), ("86400s", .seconds(86_400)),
         ("12.5ms", .microseconds(12_500)),
     ])
-    func readsNumberAndUnit(text: String, duration: Duration) throws {
+    func aNumberAndAUnitAreRead(text: String, duration: Duration) throws {
         let threshold = try Threshold(parsing: text)
         #expect(threshold.duration == duration)
         #expect(threshold.description == text)
@@ -21,7 +21,7 @@ import Testing
         "٣s", "--1s",
         "1s1s", "１s",
     ])
-    func refusesWhatIsNotADuration(text: String) {
+    func otherTextIsRefused(text: String) {
         let error = #expect(throws: ValidationError.self) { try Threshold(parsing: text) }
         #expect(error?.message.contains("not a duration") == true)
     }
@@ -30,7 +30,7 @@ import Testing
         "0ms", "0s", "-5ms", "-0.5s", "1500us", "4.999ms", "86401s", "99999999999999999999s",
         String(repeating: "9", count: 400) + "s",
     ])
-    func refusesWhatIsOutOfRange(text: String) {
+    func aThresholdOutOfRangeIsRefused(text: String) {
         let error = #expect(throws: ValidationError.self) { try Threshold(parsing: text) }
         #expect(error?.message.contains("5ms to 86400s") == true)
     }

@@ -8,7 +8,7 @@ import Testing
         #expect(Set(Scenario.all.map(\.name)).count == Scenario.all.count)
     }
 
-    @Test func thePromisedScenariosAreThere() {
+    @Test func thePromisedScenariosExist() {
         #expect(
             Set(Scenario.all.filter { $0.expected != nil }.map(\.name)).isSuperset(of: [
                 "cpu-spin", "inlined", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
@@ -27,7 +27,7 @@ import Testing
         #expect(Scenario.all.count >= 60)
     }
 
-    @Test func thePromisedCausesAreThere() {
+    @Test func thePromisedCausesExist() {
         let kinds = [
             "mutex", "mutex-recursive", "mutex-checking", "mutex-adaptive", "mutex-robust", "mutex-inheriting",
         ]
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func onlyStallsOverTheThresholdAreExpectedToBeReported() {
+    @Test func onlyStallsOverTheThresholdNeedAReport() {
         // These two change the threshold.
         let exceptions = ["loop-threshold", "threshold-lowered"]
         for scenario in Scenario.all where !exceptions.contains(scenario.name) {
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func theListHasALineAScenario() {
+    @Test func theListHasALinePerScenario() {
         let lines = Scenario.list(Scenario.all).split(separator: "\n")
         #expect(lines.count == Scenario.all.count)
         for (line, scenario) in zip(lines, Scenario.all) { #expect(line.hasPrefix(scenario.name + " ")) }

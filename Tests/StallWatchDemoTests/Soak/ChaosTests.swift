@@ -8,19 +8,19 @@ import Testing
 
 @Suite struct ChaosTests {
     @Test(arguments: ChaosKind.allCases.filter { $0 != .clock })
-    func everyKindDoesWhatItSays(kind: ChaosKind) {
+    func everyKindOfActionSucceeds(kind: ChaosKind) {
         #expect(kind.act() == .done)
     }
 
-    /// Who waits until a moment of the wall clock must not do so while the clock is changed.
-    @Test func onlyScenariosThatExistAreSpared() {
+    /// A wait until a moment of the wall clock must not overlap with a change of the clock.
+    @Test func theScenariosWithLessChaosExist() {
         let names = Set(Scenario.all.map(\.name))
         #expect(Scenario.endingByTheWallClock.isSubset(of: names))
         #expect(Scenario.shortOfCPU.isSubset(of: names))
         #expect(Scenario.all.filter { $0.leftOut == [.clock] }.count == Scenario.endingByTheWallClock.count)
     }
 
-    @Test func whatIsLeftOutIsNotDone() async {
+    @Test func aPausedMakerDoesNothing() async {
         let actions = Actions()
         let maker = ChaosMaker("test", pause: 2, seed: 1) { actions.add() }
         await actions.reach(3)
@@ -33,7 +33,7 @@ import Testing
         #expect(maker.stop().done == actions.value)
     }
 
-    @Test func whatIsRefusedIsNotTriedAgain() async {
+    @Test func aRefusedActionIsNotRepeated() async {
         let actions = Actions()
         let maker = ChaosMaker("test", pause: 2, seed: 1) {
             _ = actions.add()
@@ -45,7 +45,7 @@ import Testing
         #expect(maker.stop() == ChaosCount(done: 0, failed: 0, isRefused: true))
     }
 
-    @Test func readOnlyMappingsOfFilesAreFound() {
+    @Test func readOnlyFileMappingsAreFound() {
         let maps = """
             55d0c8a00000-55d0c8a21000 r-xp 00000000 08:02 173521                     /opt/app name
             55d0c8a21000-55d0c8a22000 rw-p 00021000 08:02 173521                     /opt/app name
@@ -60,7 +60,7 @@ import Testing
         )
     }
 
-    /// A call that ends with EINTR is seen: the witnesses can fail.
+    /// Shows that the witnesses can fail.
     @Test(arguments: 0..<DEMO_INTERRUPTIBLE_CALLS)
     func aSignalInterruptsEveryWitness(kind: Int32) async {
         let errors = await onThread("witness") { () -> [Int32] in
@@ -80,7 +80,7 @@ import Testing
     }
 }
 
-/// How often something was done.
+/// The number of actions.
 private final class Actions: Sendable {
     private let count = Atomic(0)
 
@@ -91,7 +91,7 @@ private final class Actions: Sendable {
         return .done
     }
 
-    /// Returns when it was done so often.
+    /// Returns once there were `goal` actions.
     func reach(_ goal: Int) async {
         while value < goal { await pause(.milliseconds(1)) }
     }

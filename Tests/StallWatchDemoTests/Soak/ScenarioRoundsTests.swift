@@ -8,7 +8,7 @@ import Testing
         return (0..<count).map { _ in rounds.next() }
     }
 
-    @Test func aSeedGivesTheSameOrderAgain() {
+    @Test func aSeedAlwaysGivesTheSameOrder() {
         let first = turns(300, seed: 42)
         let again = turns(300, seed: 42)
         #expect(first.map(\.scenario.name) == again.map(\.scenario.name))
@@ -16,7 +16,7 @@ import Testing
         #expect(first.map(\.scenario.name) != turns(300, seed: 43).map(\.scenario.name))
     }
 
-    @Test func eachRoundHasEveryScenarioOnceAndAnOrderOfItsOwn() {
+    @Test func eachRoundHasEveryScenarioOnce() {
         let count = Scenario.all.count
         let names = turns(count * 2, seed: 1).map(\.scenario.name)
         let first = names.prefix(count)
@@ -26,7 +26,7 @@ import Testing
         #expect(Array(second) != Array(first))
     }
 
-    @Test func aRoundIsOverWhenTheNextOneBegins() {
+    @Test func aRoundEndsWhenTheNextOneBegins() {
         var rounds = ScenarioRounds(Array(Scenario.all.prefix(2)), seed: 1)
         let completed = (0..<5).map { _ in
             _ = rounds.next()
@@ -35,7 +35,7 @@ import Testing
         #expect(completed == [0, 0, 1, 1, 2])
     }
 
-    @Test func someStartCold() {
+    @Test func aQuarterOfTheScenariosStartsCold() {
         let cold = turns(1000, seed: 7).count { $0.startsCold }
         #expect((200...300).contains(cold), "one in \(ScenarioRounds.turnsPerColdStart)")
     }

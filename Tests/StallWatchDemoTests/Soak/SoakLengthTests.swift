@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SoakLengthTests {
     @Test(arguments: [("1s", 1), ("600s", 600), ("30m", 1800), ("8h", 28800), ("168h", 604_800)])
-    func readsANumberAndAUnit(text: String, seconds: Int) throws {
+    func aNumberAndAUnitAreRead(text: String, seconds: Int) throws {
         let length = try SoakLength(parsing: text)
         #expect(length.duration == .seconds(seconds))
         #expect(length.description == text)
@@ -15,7 +15,7 @@ import Testing
         "", "m", "30", "30 m", "-5m", "+5m", "1.5h", "500ms", "1h30m", "0s", "169h", "٣m", "9999999999999999999h",
         "9999999999999999h",
     ])
-    func refusesWhatNobodyMeans(text: String) {
+    func otherTextIsRefused(text: String) {
         #expect(throws: ValidationError.self) { try SoakLength(parsing: text) }
     }
 }

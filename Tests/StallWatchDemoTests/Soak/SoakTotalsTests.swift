@@ -16,9 +16,9 @@ import Testing
 
     private typealias Change = @Sendable (inout SoakTotals) -> Void
 
-    /// What may be wrong, and what is said of it.
+    /// Changes of good totals, and the problem that each must give.
     private static let checks: [(Change, String)] = [
-        ({ $0.growth?.descriptors = 5 }, "5 file descriptors more than before, where 4 are allowed"),
+        ({ $0.growth?.descriptors = 5 }, "5 file descriptors more than before, where 4 may be"),
         (
             { $0.leftChildren = [LeftChild(stat: "12 (a (b)) Z 7 7", of: 7)].compactMap { $0 } },
             "children left behind: a (b) (Z)"
@@ -26,16 +26,16 @@ import Testing
         ({ $0.calls.interrupted = 3 }, "3 calls returned EINTR"),
         (
             { $0.calls.captured = 19 },
-            "only 19 of 40 calls were captured: that nothing interrupts them is not shown"
+            "only 19 of 40 calls were captured: too few to show that a capture interrupts none"
         ),
         ({ $0.calls.early = 1 }, "1 calls returned early"),
         ({ $0.calls.failed = 1 }, "1 calls returned another error"),
         ({ $0.calls.reported = 38 }, "2 calls over the threshold were not reported"),
-        ({ $0.chaos[.fork]?.failed = 1 }, "1 actions of the kind fork went wrong"),
-        ({ $0.wasInterrupted = true }, "it was ended before its time"),
+        ({ $0.chaos[.fork]?.failed = 1 }, "1 actions of the kind fork failed"),
+        ({ $0.wasInterrupted = true }, "a signal ended it early"),
     ]
 
-    /// A soak in which nothing was wrong.
+    /// The totals of a soak without problems.
     private var good: SoakTotals {
         var totals = SoakTotals(seed: 42)
         totals.add(outcome([report]))
@@ -51,12 +51,12 @@ import Testing
         return totals
     }
 
-    @Test func whatIsGoodHasNoProblemsAndOneLine() {
+    @Test func goodTotalsHaveOneLineAndNoProblem() {
         #expect(good.problems == [])
         #expect(
             good.line == """
-                soak ok. Seed 42, 61 s | 2 scenarios in 1 whole rounds: 2 ok, 0 failed, 0 not available, \
-                0 run again because the host took the CPUs | 1 of 1 stalls reported, \
+                soak ok. Seed 42, 61 s | 1 whole rounds: 2 of 2 ok, 0 failed, 0 not available, 0 inconclusive; \
+                0 run again because the CPUs were taken away | 1 of 1 stalls reported, \
                 0 false alarms | 40 interruptible calls: 40 reported, 40 captured, 0 EINTR, 0 early | memory grew by 0.5 MB to 20.0 MB, \
                 descriptors by 0, threads by 0, mappings by -3 | 0 children left | beside it fork 120, exec off, load off, \
                 exception off, allocation off, memory off, clock not permitted, cold starts 1 (310 page faults to disk)
@@ -65,7 +65,7 @@ import Testing
         )
     }
 
-    @Test func aMissedStallNamesTheScenarioAndItsNumber() {
+    @Test func aMissedStallIsNamedWithItsNumber() {
         var totals = good
         totals.add(outcome([]))
         #expect(totals.problems == ["1 scenarios failed, spin (no. 3: missed)"])
@@ -84,29 +84,29 @@ import Testing
             totals.problems == ["2 scenarios failed, idle (no. 3: false-alarm), (after the last) (no. 3: false-alarm)"])
     }
 
-    @Test func whatCannotRunHereIsNeitherGoodNorBad() {
+    @Test func anUnavailableScenarioIsNotJudged() {
         var totals = good
         totals.add(outcome([], unavailable: "there is no library"))
         #expect(totals.problems == [])
-        #expect(totals.notAvailable == 1 && totals.stalls == 1)
+        #expect(totals.tally[.notAvailable] == 1 && totals.stalls == 1)
         var nothing = SoakTotals(seed: 1)
         nothing.add(outcome([], unavailable: "there is no library"))
         #expect(nothing.problems == ["no scenario was judged"])
     }
 
     @Test(arguments: SoakTotalsTests.checks)
-    private func eachCheckCanFail(change: Change, problem: String) {
+    private func everyCheckCanFail(change: Change, problem: String) {
         var totals = good
         change(&totals)
         #expect(totals.problems == [problem])
     }
 
     @Test(arguments: ["12 (a) S 8 7", "12 (a)", "", "12 a S 7", ")12(", "x (a) S 7 7"])
-    func whatIsNoChildIsNone(stat: String) {
+    func otherProcessesAreNoChildren(stat: String) {
         #expect(LeftChild(stat: stat, of: 7) == nil)
     }
 
-    @Test func aChildThatIsThereIsFound() async throws {
+    @Test func aLivingChildIsFound() async throws {
         let child = try ChildProcess([], executable: "/bin/cat")
         let isThere = try LeftChild.all().contains { $0.id == Int(child.id) }
         _ = await child.finish(within: .seconds(10))
@@ -114,17 +114,16 @@ import Testing
         #expect(try !LeftChild.all().contains { $0.id == Int(child.id) })
     }
 
-    @Test func manyFailuresAreCountedAndSomeListed() {
+    @Test func onlySomeOfManyFailuresAreListed() {
         var totals = SoakTotals(seed: 1)
         for _ in 0..<250 { totals.add(outcome([])) }
-        #expect(totals.failed == 250 && totals.failures.count == SoakTotals.listedFailures)
+        #expect(totals.tally.failed == 250 && totals.failures.count == SoakTotals.listedFailures)
     }
 
-    @Test func theSummaryHasEverything() throws {
+    @Test func theSummaryHasEveryKey() throws {
         let json = try JSONSerialization.jsonObject(with: Data(try Summary.json(good))) as? [String: Any]
         let keys = [
-            "seed", "seconds", "problems", "scenarios", "rounds", "ok", "failed", "notAvailable", "repeated",
-            "falseAlarms",
+            "seed", "seconds", "problems", "scenarios", "rounds", "results", "retries", "falseAlarms",
             "stalls",
             "reported", "failures", "growth", "margin", "memoryKilobytes", "leftChildren", "calls", "chaos",
             "coldStarts",
