@@ -1,4 +1,4 @@
-import StallReports
+import StallWatch
 
 /// One run of a scenario: the injected stalls and the reports of them.
 struct Outcome: Equatable, Sendable {

@@ -1,5 +1,4 @@
 import Foundation
-import StallReports
 import StallWatch
 
 /// Runs scenarios beside the main run loop, one at a time, and judges the reports of each.
