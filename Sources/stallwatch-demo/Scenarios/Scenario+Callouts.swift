@@ -50,7 +50,7 @@ extension Scenario {
             "burst-main-queue", "one callout runs 200 small main-queue blocks", times: 2.5,
             ExpectedReport(mode: ExpectedReport.defaultMode, callout: .mainQueue, differingSamples: true)
         ) { context in
-            await MainLoop.burst(200, for: context.stall)
+            await DispatchQueue.main.burst(200, for: context.stall)
         },
         .stalling(
             "deep-recursion", "a timer sleeps 500 calls deep", times: 2, .main(.timer, in: "sleepTooLong(for:)")
@@ -82,30 +82,6 @@ extension Scenario {
             return injected
         },
     ]
-}
-
-extension MainLoop {
-    /// Submits `count` blocks to the main queue before the first one runs.
-    ///
-    /// Together they take `duration`.
-    ///
-    /// The first half calls one function, the second half another.
-    ///
-    /// - Returns: How long all blocks took.
-    fileprivate static func burst(_ count: Int, for duration: Duration) async -> Duration {
-        await withCheckedContinuation { continuation in
-            DispatchQueue.main.async {
-                let begin = SuspendingClock.now
-                for index in 0..<count {
-                    DispatchQueue.main.async {
-                        let each = duration / count
-                        if index < count / 2 { sleepTooLong(for: each) } else { spinTheCPU(for: each) }
-                        if index == count - 1 { continuation.resume(returning: SuspendingClock.now - begin) }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Calls itself `depth` times, and then `work`.

@@ -32,7 +32,7 @@ extension Scenario {
             let queue = DispatchQueue(label: "storage")
             try await context.watch(.queue(queue, label: "storage"))
             await warmUp(context)
-            return await queue.backlog(200, for: context.stall)
+            return await queue.burst(200, for: context.stall)
         },
         .quiet("queue-idle", "a serial queue gets no work") { context in
             try await context.watch(.queue(DispatchQueue(label: "storage"), label: "storage"))
@@ -101,29 +101,6 @@ extension Scenario {
 }
 
 extension DispatchQueue {
-    /// Runs `work` on the queue and returns how long it took.
-    fileprivate func time(_ work: @escaping @Sendable () -> Void) async -> Duration {
-        await withCheckedContinuation { continuation in
-            async { continuation.resume(returning: DrivenLoop.time(work)) }
-        }
-    }
-
-    /// Submits `count` blocks at once that take `duration` together.
-    ///
-    /// The first half computes, the rest sleeps.
-    fileprivate func backlog(_ count: Int, for duration: Duration) async -> Duration {
-        await withCheckedContinuation { continuation in
-            let begin = SuspendingClock.now
-            for index in 0..<count {
-                async {
-                    let each = duration / count
-                    if index < count / 2 { spinTheCPU(for: each) } else { sleepTooLong(for: each) }
-                    if index == count - 1 { continuation.resume(returning: SuspendingClock.now - begin) }
-                }
-            }
-        }
-    }
-
     /// Occupies all workers of a global queue for `duration`.
     fileprivate func fill(
         for duration: Duration, _ work: @escaping @Sendable (_ left: Duration) -> Void

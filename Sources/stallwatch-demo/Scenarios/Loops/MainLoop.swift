@@ -18,7 +18,7 @@ enum MainLoop {
         let once = WorkOnce(work)
         return await withCheckedContinuation { continuation in
             let timer = Timer(timeInterval: 0, repeats: false) { _ in
-                continuation.resume(returning: time { once.run() })
+                continuation.resume(returning: DrivenLoop.time { once.run() })
             }
             add(timer)
         }
@@ -26,27 +26,18 @@ enum MainLoop {
 
     /// A source of version 0 calls `work`.
     static func source0(_ work: @escaping Work) async -> Duration {
-        await withCheckedContinuation { continuation in
-            let source = Source0 { source in
-                let duration = time(work)
-                source.invalidate()
-                continuation.resume(returning: duration)
-            }
-            source.signal()
-        }
+        await DrivenLoop.main.source0(work)
     }
 
     /// The main dispatch queue runs `work`.
     static func mainQueue(_ work: @escaping Work) async -> Duration {
-        await withCheckedContinuation { continuation in
-            DispatchQueue.main.async { continuation.resume(returning: time(work)) }
-        }
+        await DispatchQueue.main.time(work)
     }
 
     /// The loop performs `work` as a block.
     static func performedBlock(_ work: @escaping Work) async -> Duration {
         await withCheckedContinuation { continuation in
-            perform { continuation.resume(returning: time(work)) }
+            perform { continuation.resume(returning: DrivenLoop.time(work)) }
         }
     }
 
@@ -86,11 +77,6 @@ enum MainLoop {
         RunLoop.main.perform(inModes: [.common], block: block)
         // Neither Foundation nor CoreFoundation wakes the loop for a block.
         CFRunLoopWakeUp(CFRunLoopGetMain())
-    }
-
-    /// Measures with the monotonic clock, as the monitor does.
-    private static func time(_ work: Work) -> Duration {
-        SuspendingClock().measure(work)
     }
 }
 
