@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Usage: scripts/summarize-failures.sh COMMAND [ARGUMENT...]
 #
-# Runs a test command and, if it fails, says again at the end what failed: the end of a long log is what people and
-# CI systems look at first. The exit status is the command's.
+# Runs a test command. At the end it repeats which tests were skipped, which issues are known and, if the command failed,
+# which issues were recorded, because people and CI systems look at the end of a long log first. The exit status is the
+# command's.
 set -uo pipefail
 
 log=$(mktemp)
@@ -10,12 +11,25 @@ trap 'rm -f -- "$log"' EXIT
 
 "$@" 2>&1 | tee -- "$log"
 status=${PIPESTATUS[0]}
+
+# repeat TITLE PATTERN: prints the matching lines below a title with their number, if there are any.
+repeat() {
+    local count
+    count=$(grep -cE "$2" "$log")
+    if ((count > 0)); then
+        echo "== $1: $count"
+        grep -E "$2" "$log" | head -n 50
+    fi
+}
+
+repeat "Skipped tests" '^➜ .* skipped'
+repeat "Known issues" '^.{1,4} .* recorded a known issue'
 if ((status != 0)); then
-    echo "== Failed with exit status $status. Issues, and what was said of them:"
-    # After an issue (✘) come its details (↳), which may go on for lines, such as what a program said, until the next mark.
-    # The summaries of cases and suites are left out, and the comments of declarations.
+    echo "== Failed with exit status $status. Issues and their details:"
+    # An issue (✘) is followed by its details (↳). They can have several lines, such as a program's output, up to the next
+    # mark. The summaries of cases and suites, and the comments of declarations, are left out.
     awk '/^✘ .* recorded an issue/ { details = 1; print; next }
-        /^(✘|✔|◇|➜|↳ \/\/\/)/ { details = 0 }
+        /^(✘|✔|◇|➜|━|↳ \/\/\/)/ { details = 0 }
         details' "$log" | head -n 200
 fi
 exit "$status"

@@ -5,7 +5,7 @@ set -euo pipefail
 script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/summarize-failures.sh
 failures=0
 
-# expect NAME STATUS LAST_LINES BODY: the script, given a command that does BODY, exits with STATUS and ends with LAST_LINES.
+# expect NAME STATUS LAST_LINES BODY: with the command BODY, the script exits with STATUS and its output ends with LAST_LINES.
 expect() {
     local output status=0
     output=$("$script" bash -c "$4") || status=$?
@@ -15,9 +15,9 @@ expect() {
     fi
 }
 
-expect "a command that passes says nothing more" 0 "✔ Test run passed" "echo '✔ Test run passed'"
-expect "issues and their details are said again" 3 \
-    "what was said of them:
+expect "a command that passes adds nothing" 0 "✔ Test run passed" "echo '✔ Test run passed'"
+expect "issues and their details are repeated" 3 \
+    "Issues and their details:
 ✘ Test a() recorded an issue at A.swift:3:4: Expectation failed
 ↳ because
   of this" "
@@ -29,7 +29,17 @@ echo '↳ of another test'
 echo '✘ Test a() failed after 1 seconds with 1 issue.'
 echo '↳ /// A comment of its declaration.'
 exit 3"
-expect "a command that dies without an issue keeps its status" 137 "what was said of them:" 'kill -KILL $$'
+expect "skipped tests and known issues are counted and repeated" 0 \
+    "== Skipped tests: 2
+➜ Test a() skipped: \"needs root\"
+➜ Test b() skipped
+== Known issues: 1
+━ Test c() recorded a known issue at C.swift:5:6: Expectation failed" "
+echo '➜ Test a() skipped: \"needs root\"'
+echo '━ Test c() recorded a known issue at C.swift:5:6: Expectation failed'
+echo '➜ Test b() skipped'
+echo '✔ Test run passed'"
+expect "a command that dies without an issue keeps its status" 137 "Issues and their details:" 'kill -KILL $$'
 
 if ((failures > 0)); then
     echo "summarize-failures-tests.sh: $failures failed" >&2

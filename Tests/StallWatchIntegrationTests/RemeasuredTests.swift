@@ -7,7 +7,7 @@ import Testing
     private func attempts(passing: Int, isStolen: Bool) async throws -> Int {
         var count = 0
         return try await remeasured(
-            watchHost: { { isStolen } },
+            watchHost: { { isStolen } }, record: { _ in },
             {
                 count += 1
                 return count

@@ -8,9 +8,7 @@ import Testing
 private let excuseLimit = 10
 private let excuses = Atomic<Int>(0)
 
-/// Records an excuse as a known issue, which Swift Testing counts and prints at the end.
-///
-/// - Returns: Whether the run may still be excused.
+/// Counts an excuse, and returns whether it is within the limit.
 private func mayExcuse() -> Bool {
     excuses.add(1, ordering: .relaxed).newValue <= excuseLimit
 }
@@ -28,7 +26,7 @@ extension CPUSteal {
     }
 }
 
-/// The number of times that ``remeasured(watchHost:isolation:_:until:)`` measures at most.
+/// The number of times that ``remeasured(watchHost:record:isolation:_:until:)`` measures at most.
 package let maximumMeasurements = 5
 
 /// Repeats a measurement while the host of the virtual machine takes its CPUs away (see ``CPUSteal``).
@@ -37,6 +35,7 @@ package let maximumMeasurements = 5
 ///
 /// - Parameters:
 ///   - watchHost: Starts to watch the host. The result says whether it has since taken too much.
+///   - record: Records a repetition; by default as a known issue, which Swift Testing counts and prints at the end.
 ///   - isolation: The caller's.
 ///   - measure: Measures once.
 ///   - isOnTime: Whether the measurement is the expected one. The clock decides that, and nothing else may.
@@ -47,6 +46,7 @@ package func remeasured<Value>(
         let steal = CPUSteal()
         return { steal.isDisturbing && mayExcuse() }
     },
+    record: (Comment) -> Void = { comment in withKnownIssue { Issue.record(comment) } },
     isolation: isolated (any Actor)? = #isolation, _ measure: () async throws -> Value,
     until isOnTime: (Value) -> Bool
 ) async throws -> Value {
@@ -54,7 +54,7 @@ package func remeasured<Value>(
         let isDisturbed = watchHost()
         let value = try await measure()
         guard !isOnTime(value), isDisturbed() else { return value }
-        withKnownIssue { Issue.record("attempt \(attempt) gave \(value) while the host took the CPUs: measured again") }
+        record("attempt \(attempt) gave \(value) while the host took the CPUs: measured again")
     }
     return try await measure()
 }
