@@ -3,8 +3,11 @@
 #
 # Runs a test command. At the end it repeats which tests were skipped, which issues are known and, if the command failed,
 # which issues were recorded, because people and CI systems look at the end of a long log first. The exit status is the
-# command's.
+# command's, or 1 if more tests were skipped than SKIP_LIMIT.
 set -uo pipefail
+
+# An ordinary user without special rights skips a handful of tests. More of them mean that tools are missing.
+SKIP_LIMIT=12
 
 log=$(mktemp)
 trap 'rm -f -- "$log"' EXIT
@@ -21,6 +24,7 @@ repeat() {
         grep -E "$2" "$log" | head -n 50
     fi
 }
+skipped=$(grep -cE '^➜ .* skipped' "$log")
 
 repeat "Skipped tests" '^➜ .* skipped'
 repeat "Known issues" '^.{1,4} .* recorded a known issue'
@@ -31,5 +35,9 @@ if ((status != 0)); then
     awk '/^✘ .* recorded an issue/ { details = 1; print; next }
         /^(✘|✔|◇|➜|━|↳ \/\/\/)/ { details = 0 }
         details' "$log" | head -n 200
+fi
+if ((skipped > SKIP_LIMIT)); then
+    echo "== Failed: $skipped tests were skipped, and the limit is $SKIP_LIMIT. Install what they need, or get the rights."
+    ((status != 0)) || status=1
 fi
 exit "$status"

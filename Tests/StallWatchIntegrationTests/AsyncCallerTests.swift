@@ -8,7 +8,7 @@ import Testing
 @testable import StallWatch
 
 /// The callers of a stalled async function: complete, correct and in the right order.
-@Suite("Async callers", .serialized, .enabled(if: SymbolicationToolchain.isComplete))
+@Suite("Async callers", .serialized, .needsToolchain)
 struct AsyncCallerTests {
     #if arch(x86_64) || arch(arm64)
         @Test("callers of a running thread, captured by ptrace", arguments: AsyncScenario.all, AsyncBuild.allCases)

@@ -6,7 +6,7 @@ import Testing
 @testable import StallWatch
 
 /// Invalid files: the frame keeps its image and offset, the image has the reason, and nothing crashes.
-@Suite("Symbolication of bad input", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
+@Suite("Symbolication of bad input", .needsToolchain, .serialized)
 struct SymbolicationBadInputTests {
     @Test("missing files, and files that are not ELF files")
     func notELF() throws {

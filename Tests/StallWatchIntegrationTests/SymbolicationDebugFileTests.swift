@@ -5,7 +5,7 @@ import Testing
 @testable import StallReports
 
 /// A stripped executable with its debug file gives the same result as the unstripped one.
-@Suite("Debug files", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
+@Suite("Debug files", .needsToolchain, .serialized)
 struct SymbolicationDebugFileTests {
     @Test("found by build ID")
     func byBuildID() throws {

@@ -10,7 +10,7 @@ import Testing
 /// Debug files from a server, requested only if the caller permits it, and within the caller's time limit.
 ///
 /// The client runs in a separate process, because libdebuginfod reads its servers and cache from the environment.
-@Suite("Debug files from debuginfod", .enabled(if: SymbolicationToolchain.isComplete), .serialized)
+@Suite("Debug files from debuginfod", .needsToolchain, .serialized)
 struct SymbolicationDebuginfodTests {
     @Test(
         "a stripped executable and a debuginfod server give the unstripped result",

@@ -8,7 +8,7 @@ import Testing
 /// Damaged ELF files and debug information: any bytes give a result within a bounded time.
 ///
 /// `STALLWATCH_MUTATIONS=200000 swift test --sanitize=address --filter SymbolicationMutationTests` is the long run.
-@Suite("Symbolication of mutated files", .enabled(if: SymbolicationToolchain.isComplete))
+@Suite("Symbolication of mutated files", .needsToolchain)
 struct SymbolicationMutationTests {
     private static let environment = ProcessInfo.processInfo.environment
     static let count = environment["STALLWATCH_MUTATIONS"].flatMap { Int($0) } ?? 2000

@@ -10,7 +10,7 @@ import Testing
 /// (and line 0) from the symbol table's STT_FILE entries; we give no file. It treats "<compiler-generated>" as a file;
 /// we do not. For code without a line it gives line 0; we give the previous line in the same function, if there is one.
 /// With --skip-line-zero it gives the previous line, too, but possibly that of another function.
-@Suite("Symbolication against llvm-symbolizer", .enabled(if: SymbolicationToolchain.isComplete))
+@Suite("Symbolication against llvm-symbolizer", .needsToolchain)
 struct SymbolicationOracleTests {
     @Test("2,000 call sites of a 20 MB release executable", .timeLimit(.minutes(5)))
     func release() throws {

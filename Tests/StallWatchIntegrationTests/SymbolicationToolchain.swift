@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import Testing
 
 /// The Swift toolchain's tools and the files that they build for these tests.
 enum SymbolicationToolchain {
@@ -31,5 +32,12 @@ enum SymbolicationToolchain {
     static func run(_ tool: String, _ arguments: [String], input: String = "") throws -> String {
         let program = tool.hasPrefix("/") ? tool : "\(directory ?? "")/\(tool)"
         return try Command(program: program, arguments: arguments, directory: scratch, input: input).succeed()
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Skips a suite on a machine without the Swift toolchain's tools.
+    static var needsToolchain: Self {
+        .enabled(if: SymbolicationToolchain.isComplete, "the toolchain has no clang, llvm-symbolizer or llvm-objcopy")
     }
 }
