@@ -3,9 +3,11 @@ import TestSupport
 
 @testable import stallwatch_demo
 
-/// The demo's executable, which the tests run as a child in its hidden shapes.
+/// The demo's executable, run as a child in its hidden shapes.
 enum DemoProgram {
-    /// Starts a program of that shape whose reports go to `directory`.
+    /// Starts a program of this shape.
+    ///
+    /// It writes its reports to `directory`.
     static func start(_ shape: HostShape, threshold: Duration, directory: String) throws -> ChildProcess {
         try ChildProcess(
             ["--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds))ms", "--output", directory],
@@ -15,13 +17,13 @@ enum DemoProgram {
 }
 
 extension ChildProcess {
-    /// Lets the program end by itself, and reads what it says.
+    /// Waits for the program's end and reads its result.
     func result() async throws -> HostResult? {
         let ending = await finish(within: .seconds(30))
         return try ending.answer.map { try JSONDecoder().decode(HostResult.self, from: Data($0.utf8)) }
     }
 
-    /// How often the thread of that name has gone to sleep and been woken up (proc(5)).
+    /// Returns the number of voluntary context switches of the thread with this name (proc(5)).
     func wakeUps(ofThread name: String) -> Int? {
         let directory = "/proc/\(id)/task"
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
@@ -38,7 +40,7 @@ extension ChildProcess {
     }
 }
 
-/// Runs `body` with the path of an empty directory of its own.
+/// Runs `body` with the path of a new, empty directory.
 func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
     let directory = try TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }

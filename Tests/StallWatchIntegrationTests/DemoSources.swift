@@ -1,11 +1,11 @@
 import Foundation
 import TestSupport
 
-/// Where the demo's functions are, as its source files have it.
+/// The places of the demo's functions in its source files.
 struct DemoSources {
     private struct Place {
         var file: String
-        /// The type whose method it is.
+        /// The type, if the function is a method.
         var type: Substring?
         var name: Substring
         var lines: ClosedRange<Int>
@@ -26,8 +26,7 @@ struct DemoSources {
         }
     }
 
-    /// Whether the line is one of that function's: `work(for:)`, `Type.work()`, or a function in C; or of the global's
-    /// whose value the function is there to make.
+    /// Returns whether a line belongs to a function: `work(for:)`, `Type.work()`, a C function, or the initializer of a global.
     func contain(function: String, file: String, line: Int) -> Bool {
         let parts = function.prefix { $0 != "(" }.split(separator: ".")
         return places.contains { place in
@@ -36,7 +35,9 @@ struct DemoSources {
         }
     }
 
-    /// A function begins with its name and ends in the same line, or with a brace that is indented as that is.
+    /// Reads the functions of a file.
+    ///
+    /// A function begins with its name. It ends in the same line, or with a brace that has the same indentation.
     private mutating func read(_ text: String, of file: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         var type: Substring?

@@ -37,7 +37,7 @@ import Testing
 
     /// The number of runs in two hundred that may be inconclusive.
     private static let inconclusiveLimit = 10
-    /// The lateness of the watchdog from which on it suppresses stalls: `GapDetector.tolerance`, in nanoseconds.
+    /// The watchdog suppresses stalls when it is later than this, in nanoseconds: `GapDetector.tolerance`.
     private static let suppressedLateness: UInt64 = 50_000_000
     /// How long after the threshold a report has to be on disk, in nanoseconds.
     private static let writingTime: UInt64 = 100_000_000

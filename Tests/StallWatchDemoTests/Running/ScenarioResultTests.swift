@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // Up to 250 ms, 5 ms are the larger tolerance; from there on, 2 %.
+        // Up to 250 ms the tolerance of 5 ms is the larger one, and 2 % above that.
         (100.0, 95.0), (100, 105), (250, 255), (1000, 980), (1000, 1020),
     ])
     func aDurationThatIsCloseIsOk(injected: Double, reported: Double) {
@@ -239,7 +239,7 @@ import Testing
         #expect(self.result(call) { ($0.cause, $0.call) = ("io", nil) } == .wrongCause)
     }
 
-    /// The report says 500 ms: 2 ms and 2 % of it are granted.
+    /// The report has 500 ms, so the tolerance is 2 ms and 2 % of that.
     @Test(arguments: [
         (100.0, 0.0, 400.0, ScenarioResult.ok), (100, 11, 400, .ok), (100, 13, 400, .wrongSplit), (100, 0, 388.5, .ok),
         (100, 0, 387.5, .wrongSplit), (0, 0, 0, .wrongSplit),

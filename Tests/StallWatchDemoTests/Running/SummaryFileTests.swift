@@ -19,7 +19,7 @@ import Testing
         Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []),
     ]
 
-    /// Runs `body` with the path of an empty directory of its own.
+    /// Runs `body` with the path of a new, empty directory.
     private func withDirectory(_ body: (String) throws -> Void) throws {
         let directory = try TemporaryDirectory()
         defer { withExtendedLifetime(directory) {} }
