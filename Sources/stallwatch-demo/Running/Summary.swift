@@ -43,6 +43,7 @@ struct Summary: Encodable {
         try container.encode(outcome.expected?.owner, forKey: .expectedOwner)
         try container.encode(own?.owner, forKey: .owner)
         try container.encode(outcome.result, forKey: .result)
+        try container.encode(outcome.retries, forKey: .retries)
     }
 
     /// Rounds to the microsecond, as reports do.

@@ -60,8 +60,8 @@ struct SoakTotals: Sendable {
     mutating func addLate(_ reports: [ReportedStall]) {
         guard !reports.isEmpty else { return }
         falseAlarms += 1
-        tally.add(.falseAlarm, of: Self.afterTheLast)
         addFailure(of: Self.afterTheLast, .falseAlarm, injected: nil, reports)
+        tally.add(.falseAlarm, of: Self.afterTheLast)
     }
 
     private mutating func addFailure(
