@@ -106,7 +106,11 @@ import Testing
                 kills.expected += 1
                 if isThere { return }
                 let age = (killed - stall.began) / 1_000_000
-                kills.missing.append("a stall that was killed after \(age) ms has no report; the others: \(others)")
+                let unfinished = scratch.names.filter { $0.hasSuffix(".tmp") }
+                kills.missing.append(
+                    "no report of a stall that began \(age) ms before the kill; unfinished files: \(unfinished), "
+                        + "other reports: \(others)"
+                )
             }
         }
     }

@@ -1,6 +1,6 @@
 package import LinuxSupport
 import Synchronization
-import Testing
+package import Testing
 
 /// The number of excuses that a whole test run may need.
 ///
