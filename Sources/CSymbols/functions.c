@@ -1,6 +1,25 @@
 // Where each function of a unit is, and which functions were inlined into it.
 
-#include "entry_scan.h"
+#include "image.h"
+
+/// The greatest depth of a function's entry. Damaged debug information may claim any.
+#define MAX_DEPTH 64u
+
+static bool may_hold_functions(int tag) {
+  switch (tag) {
+    case DW_TAG_subprogram:
+    case DW_TAG_namespace:
+    case DW_TAG_module:
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+    case DW_TAG_enumeration_type:
+    case DW_TAG_union_type:
+    case DW_TAG_interface_type:
+      return true;
+    default:
+      return false;
+  }
+}
 
 static csymbols_status add_function(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *function,
                                     csymbols_clock *clock) {
@@ -15,30 +34,37 @@ static csymbols_status add_function(csymbols_image *image, csymbols_unit *unit, 
   return CSYMBOLS_OK;
 }
 
-static csymbols_status collect(csymbols_image *image, csymbols_unit *unit, csymbols_entry_scan *scan,
-                               csymbols_clock *clock) {
-  uint64_t offset;
-  while (csymbols_entry_scan_next(scan, clock, &offset)) {
-    Dwarf_Die function;
-    if (!image->libdw->dwarf_offdie(image->dwarf, offset, &function)) continue;
-    csymbols_status status = add_function(image, unit, &function, clock);
-    if (status != CSYMBOLS_OK) return status;
-  }
-  return clock->is_over ? CSYMBOLS_OUT_OF_TIME : CSYMBOLS_OK;
+// Steps to the next sibling, which in debug information that is not damaged lies further on.
+static bool advance(const csymbols_libdw *libdw, Dwarf_Die *entry) {
+  Dwarf_Off before = libdw->dwarf_dieoffset(entry);
+  Dwarf_Die next;
+  if (libdw->dwarf_siblingof(entry, &next) != 0 || libdw->dwarf_dieoffset(&next) <= before) return false;
+  *entry = next;
+  return true;
 }
 
-static csymbols_status build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock) {
-  csymbols_entry_scan scan;
-  csymbols_status status = csymbols_entry_scan_begin(&scan, image, unit, clock);
-  if (status == CSYMBOLS_OK) status = collect(image, unit, &scan, clock);
-  csymbols_entry_scan_end(&scan);
-  return status;
+// Functions lie in types, and in other functions.
+static csymbols_status walk(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *parent, unsigned depth,
+                            csymbols_clock *clock) {
+  const csymbols_libdw *libdw = image->libdw;
+  Dwarf_Die entry;
+  if (depth > MAX_DEPTH || libdw->dwarf_child(parent, &entry) != 0) return CSYMBOLS_OK;
+  do {
+    if (csymbols_is_over(clock)) return CSYMBOLS_OUT_OF_TIME;
+    int tag = libdw->dwarf_tag(&entry);
+    if (!may_hold_functions(tag)) continue;
+    csymbols_status status = tag == DW_TAG_subprogram ? add_function(image, unit, &entry, clock) : CSYMBOLS_OK;
+    if (status == CSYMBOLS_OK) status = walk(image, unit, &entry, depth + 1, clock);
+    if (status != CSYMBOLS_OK) return status;
+  } while (advance(libdw, &entry));
+  return CSYMBOLS_OK;
 }
 
 csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock) {
   if (unit->progress == CSYMBOLS_BUILT) return CSYMBOLS_OK;
   if (unit->progress == CSYMBOLS_FAILED) return unit->failure;
-  csymbols_status status = build(image, unit, clock);
+  Dwarf_Die root = unit->root;
+  csymbols_status status = walk(image, unit, &root, 0, clock);
   if (status == CSYMBOLS_OK) {
     csymbols_ranges_sort(&unit->functions);
     unit->progress = CSYMBOLS_BUILT;
@@ -50,15 +76,6 @@ csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *u
     unit->failure = status;
   }
   return status;
-}
-
-// Steps to the next sibling, which in debug information that is not damaged lies further on.
-static bool advance(const csymbols_libdw *libdw, Dwarf_Die *entry) {
-  Dwarf_Off before = libdw->dwarf_dieoffset(entry);
-  Dwarf_Die next;
-  if (libdw->dwarf_siblingof(entry, &next) != 0 || libdw->dwarf_dieoffset(&next) <= before) return false;
-  *entry = next;
-  return true;
 }
 
 // The child of `parent` that covers `address` and is one of the two tags that nest inside a function.

@@ -6,12 +6,6 @@ uint64_t csymbols_image_bytes(const csymbols_image *image) {
   return image->copy.length + image->copy.unpacked_bytes + image->line_bytes + image->table_bytes;
 }
 
-csymbols_bytes csymbols_section_bytes(const csymbols_image *image, size_t number) {
-  Elf_Scn *section = number == 0 ? NULL : image->libdw->elf_getscn(image->elf, number);
-  Elf_Data *data = section ? image->libdw->elf_getdata(section, NULL) : NULL;
-  return data && data->d_buf ? (csymbols_bytes){data->d_buf, data->d_size} : (csymbols_bytes){0};
-}
-
 csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,
                                     uint64_t owner) {
   size_t before = ranges->capacity;

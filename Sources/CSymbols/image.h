@@ -4,7 +4,6 @@
 #define CSYMBOLS_IMAGE_H
 
 #include "CSymbols.h"
-#include "cursor.h"
 #include "libdw.h"
 #include "ranges.h"
 
@@ -28,14 +27,10 @@ typedef struct csymbols_unit {
 /// A copy of the sections, laid out as an ELF file.
 typedef struct csymbols_copy {
   char *bytes;
-  size_t length;                ///< Of the ELF file.
-  size_t mapped_length;         ///< Of the mapping.
-  size_t info_section;          ///< Number of .debug_info; 0: there is none.
-  size_t abbreviation_section;  ///< Of .debug_abbrev.
-  size_t line_section;          ///< Of .debug_line.
-  size_t string_section;        ///< Of .debug_str.
-  size_t line_string_section;   ///< Of .debug_line_str.
-  uint64_t unpacked_bytes;      ///< What decompressing adds.
+  size_t length;            ///< Of the ELF file.
+  size_t mapped_length;     ///< Of the mapping.
+  size_t line_section;      ///< Number of .debug_line; 0: there is none.
+  uint64_t unpacked_bytes;  ///< What decompressing adds.
 } csymbols_copy;
 
 struct csymbols_image {
@@ -81,9 +76,6 @@ size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t 
 /// Whether the unit's line table may be parsed: whether it is whole, and what it will need fits in the image's memory, to
 /// which it is added. CSYMBOLS_OK, _TOO_LARGE, _DAMAGED.
 csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit);
-
-/// The bytes of the section with that number, decompressed. None for 0.
-csymbols_bytes csymbols_section_bytes(const csymbols_image *image, size_t number);
 
 /// Adds a range to one of the image's tables. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY.
 csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *ranges, uint64_t low, uint64_t high,

@@ -3,25 +3,17 @@
 #include <string.h>
 
 #include "image.h"
-#include "line_scan.h"
 
-/// What libdw takes for one row: 104 to 106 bytes measured at its peak (elfutils 0.188: tables of 0.1 to 8 million rows, one
-/// byte each), of which 80 stay. A byte of a table makes at most one row, and compilers need about 3 bytes for one.
-#define BYTES_PER_ROW 112u
-/// What libdw takes for a file beside its path: 76 bytes measured (100,000 files).
-#define BYTES_PER_FILE 96u
-/// What joining a directory and a name adds: two slashes and the end.
-#define BYTES_PER_JOIN 3u
+/// The most memory that libdw takes for a byte of a line table.
+///
+/// A byte makes at most one row, and libdw takes 104 to 106 bytes for a row (measured at its peak, elfutils 0.188, tables of
+/// 0.1 to 8 million rows). An entry of the file list needs less for each of its bytes. Compilers write about three bytes per
+/// row, so a real table takes a third of this.
+#define MEMORY_PER_BYTE 112u
+/// A first word that says that a length of 64 bits follows (DWARF 5, 7.4).
+#define WIDE_LENGTH 0xffffffffu
 
-static uint64_t compilation_directory_length(const csymbols_image *image, csymbols_unit *unit) {
-  Dwarf_Attribute attribute;
-  const char *directory = image->libdw->dwarf_attr(&unit->root, DW_AT_comp_dir, &attribute)
-                              ? image->libdw->dwarf_formstring(&attribute)
-                              : NULL;
-  return directory ? strlen(directory) : 0;
-}
-
-/// `*bytes` is what parsing the unit's table takes, at most.
+/// Stores the most memory that libdw takes to parse the unit's table in `*bytes`.
 static csymbols_status measure(csymbols_image *image, csymbols_unit *unit, uint64_t *bytes) {
   Dwarf_Attribute attribute;
   Dwarf_Word offset;
@@ -29,18 +21,18 @@ static csymbols_status measure(csymbols_image *image, csymbols_unit *unit, uint6
   if (image->copy.line_section == 0 || !image->libdw->dwarf_attr(&unit->root, DW_AT_stmt_list, &attribute) ||
       image->libdw->dwarf_formudata(&attribute, &offset) != 0)
     return CSYMBOLS_OK;  // There is no table, and nothing will be parsed.
-  csymbols_line_count count;
-  if (!csymbols_line_scan(csymbols_section_bytes(image, image->copy.line_section),
-                          csymbols_section_bytes(image, image->copy.string_section),
-                          csymbols_section_bytes(image, image->copy.line_string_section), offset, &count))
+  Elf_Scn *section = image->libdw->elf_getscn(image->elf, image->copy.line_section);
+  Elf_Data *data = section ? image->libdw->elf_getdata(section, NULL) : NULL;
+  uint32_t word;
+  uint64_t length;
+  if (!data || !data->d_buf || offset > data->d_size || data->d_size - offset < sizeof word + sizeof length)
     return CSYMBOLS_DAMAGED;
-  // A name that is relative is put behind its directory, and that behind the unit's, which is a directory of the table or
-  // the unit's own. None of the sums can overflow: each counts bytes that are there, or entries of a byte at least.
-  uint64_t root = compilation_directory_length(image, unit);
-  if (root < count.longest_directory) root = count.longest_directory;
-  uint64_t prefix = root + count.longest_directory + BYTES_PER_JOIN;
-  if (count.files > 0 && prefix > UINT64_MAX / 2 / count.files) return CSYMBOLS_TOO_LARGE;
-  *bytes = count.rows * BYTES_PER_ROW + count.files * BYTES_PER_FILE + count.name_bytes + count.files * prefix;
+  const char *table = (const char *)data->d_buf + offset;
+  memcpy(&word, table, sizeof word);  // Little-endian, as both supported architectures are.
+  memcpy(&length, table + sizeof word, sizeof length);
+  if (word != WIDE_LENGTH) length = word;
+  if (length > data->d_size - offset) return CSYMBOLS_DAMAGED;
+  *bytes = length * MEMORY_PER_BYTE;
   return CSYMBOLS_OK;
 }
 

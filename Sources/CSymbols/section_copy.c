@@ -98,11 +98,7 @@ csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t
     csymbols_status status = copy_section(descriptor, section, copy->bytes + at);
     if (status == CSYMBOLS_OK) status = add_unpacked(copy, section, copy->bytes + at);
     if (status != CSYMBOLS_OK) return status;
-    if (strcmp(section->name, ".debug_info") == 0) copy->info_section = index + 1;
-    if (strcmp(section->name, ".debug_abbrev") == 0) copy->abbreviation_section = index + 1;
     if (strcmp(section->name, ".debug_line") == 0) copy->line_section = index + 1;
-    if (strcmp(section->name, ".debug_str") == 0) copy->string_section = index + 1;
-    if (strcmp(section->name, ".debug_line_str") == 0) copy->line_string_section = index + 1;
     headers[index + 1] = (Elf64_Shdr){.sh_name = (uint32_t)name_bytes,
                                       .sh_type = SHT_PROGBITS,
                                       .sh_offset = at,
