@@ -60,13 +60,8 @@ package struct Fingerprint: Equatable {
 
     /// Returns a function's name without the compiler's prefixes and suffixes; `nil` for a compiler-generated function.
     package static func functionName(_ name: String) -> String? {
-        var name = Substring(name)
-        let variants = ["specialized ", "merged ", "partial apply for "]
-        while let variant = variants.first(where: { name.hasPrefix($0) }) { name = name.dropFirst(variant.count) }
-        let compilersOwn = [
-            "thunk for ", "reabstraction thunk", "dispatch thunk of ", "protocol witness for ", "outlined ",
-        ]
-        guard !compilersOwn.contains(where: { name.hasPrefix($0) }) else { return nil }
+        var name = StallReport.CompilerGenerated.dropping(["specialized ", "merged ", "partial apply for "], from: name)
+        guard StallReport.CompilerGenerated(function: String(name)) == nil else { return nil }
         // A C identifier contains no dot. A Swift or C++ name with a dot also has a parenthesis, a space or a "<".
         if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
             let dot = name.firstIndex(of: "."),

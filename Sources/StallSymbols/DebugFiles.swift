@@ -1,3 +1,4 @@
+import LinuxSupport
 package import StallReports
 import Glibc
 
@@ -92,19 +93,13 @@ extension ELFFile {
         guard size <= DebugFiles.maximumChecksumBytes else {
             throw StallWatchError(.unreadableImage, "\(path) is too large for its checksum to be computed")
         }
-        var checksum = UInt32.max
+        var checksum = CRC32()
         var place = UInt64(0)
         while place < size {
             let piece = try bytes(at: place, count: min(size - place, 1 << 20), atMost: 1 << 20)
-            for byte in piece {
-                checksum = Self.crcTable[Int(UInt8(truncatingIfNeeded: checksum) ^ byte)] ^ (checksum >> 8)
-            }
+            checksum.add(piece)
             place += UInt64(piece.count)
         }
-        return ~checksum
-    }
-
-    private static let crcTable: [UInt32] = (0..<256).map { index in
-        (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ (value >> 1) : value >> 1 }
+        return checksum.value
     }
 }

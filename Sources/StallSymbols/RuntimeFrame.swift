@@ -1,12 +1,9 @@
+import StallReports
+
 /// Frames that only pass a call on.
 ///
 /// They are kept, and readers may fold them.
 enum RuntimeFrame {
-    /// Functions that the compiler made, by how their names begin.
-    private static let compilersOwn = [
-        "thunk for ", "reabstraction thunk ", "partial apply for ", "protocol witness for ", "dispatch thunk of ",
-        "vtable thunk for ", "outlined ", "@objc ", "specialized thunk for ", "value witness ",
-    ]
     /// What runs run loops, queues, jobs and threads, by how the symbols begin.
     private static let systemsOwn = [
         "__CFRUNLOOP_IS_", "__CFRunLoop", "_CFRunLoop", "CFRunLoopRun", "__CFMachPort", "_dispatch_",
@@ -22,10 +19,16 @@ enum RuntimeFrame {
     ///
     /// `function` is the name as it was written, `symbol` the mangled name.
     static func contains(function: String?, symbol: String?) -> Bool {
-        if let function, compilersOwn.contains(where: { function.hasPrefix($0) }) || function.hasSuffix(".$main()") {
-            return true
-        }
+        if let function, function.hasSuffix(".$main()") || isPassedThrough(function) { return true }
         guard let symbol else { return false }
         return systemsOwnExactly.contains(symbol) || systemsOwn.contains { symbol.hasPrefix($0) }
+    }
+
+    /// Whether the compiler generated the function to pass a call or a value on.
+    private static func isPassedThrough(_ function: String) -> Bool {
+        switch StallReport.CompilerGenerated(function: function) {
+        case .thunk, .outlined, .metadata: true
+        default: false
+        }
     }
 }

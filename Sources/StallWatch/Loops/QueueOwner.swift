@@ -5,16 +5,9 @@ import Synchronization
 
 /// Finds the thread that currently runs a serial dispatch queue.
 ///
-/// libdispatch keeps the owner's kernel thread id in the low 30 bits of the queue's state word, `dq_state`
-/// (queue_internal.h, and DLOCK_OWNER_MASK in lock.h), 56 bytes into the C object on 64-bit Linux. A `DispatchQueue` is a
-/// Swift object there, and its only property is the C object's address. Both layouts are private. Therefore an item that
-/// runs on the queue checks that its own thread is there. Until that check succeeds, the answer is `unknown`.
+/// The queue's state is read by its private layout, ``DispatchLayout``. Therefore an item that runs on the queue checks
+/// that its own thread is there. Until that check succeeds, the answer is `unknown`.
 final class QueueOwner: Sendable {
-    static let stateOffset: UInt64 = 56
-    /// Behind the type and the reference count of a Swift object.
-    static let wrappedOffset: UInt64 = 16
-    static let ownerMask: UInt64 = 0x3fff_ffff
-
     private let queue: DispatchQueue
     private let memory = GuardedMemory()
     private let isConfirmed = Atomic<Bool>(false)
@@ -47,9 +40,9 @@ final class QueueOwner: Sendable {
     private func owner() -> UInt64 {
         // `self` retains the queue, but its layout may be another one: every word is read through the kernel.
         let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
-        guard let wrapped = memory.word(at: object + Self.wrappedOffset),
-            let state = memory.word(at: wrapped &+ Self.stateOffset)
+        guard let wrapped = memory.word(at: object + DispatchLayout.wrappedOffset),
+            let state = memory.word(at: wrapped &+ DispatchLayout.stateOffset)
         else { return 0 }
-        return state & Self.ownerMask
+        return state & DispatchLayout.ownerMask
     }
 }

@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// A gzip file (RFC 1952) whose contents are stored and not compressed (RFC 1951, 3.2.4).
 ///
 /// profile.proto says that a profile on disk is in one. Stored blocks need no compressor, and every gzip reader takes them.
@@ -19,23 +21,11 @@ enum GzipFile {
             file += contents[begin..<end]
             begin = end
         } while begin < contents.count
-        file += littleEndian(checksum(contents))
+        var checksum = CRC32()
+        checksum.add(contents)
+        file += littleEndian(checksum.value)
         file += littleEndian(UInt32(truncatingIfNeeded: contents.count))
         return file
-    }
-
-    /// CRC-32 as RFC 1952 defines it.
-    static func checksum(_ bytes: [UInt8]) -> UInt32 {
-        var rest = UInt32.max
-        for byte in bytes { rest = table[Int((rest ^ UInt32(byte)) & 0xff)] ^ (rest >> 8) }
-        return ~rest
-    }
-
-    /// What each byte does to the checksum.
-    private static let table: [UInt32] = (0..<256).map { index in
-        var value = UInt32(index)
-        for _ in 0..<8 { value = value & 1 == 0 ? value >> 1 : (value >> 1) ^ 0xedb8_8320 }
-        return value
     }
 
     private static func littleEndian(_ value: some FixedWidthInteger) -> [UInt8] {

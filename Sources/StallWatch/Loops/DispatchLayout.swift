@@ -5,10 +5,16 @@ import LinuxSupport
 ///
 /// Measured with the Swift 6.3 toolchain's library.
 enum DispatchLayout {
-    /// `dq_state`, whose low 30 bits are the thread that drains the queue (DLOCK_OWNER_MASK).
+    /// `dq_state`, whose low 30 bits are the thread that drains the queue.
     static let stateOffset: UInt64 = 56
+    /// DLOCK_OWNER_MASK.
+    static let ownerMask: UInt64 = 0x3fff_ffff
     static let targetOffset: UInt64 = 24
     static let labelOffset: UInt64 = 72
+    /// The only property of a `DispatchQueue`, a Swift object: the address of the C object.
+    ///
+    /// It is behind the type and the reference count.
+    static let wrappedOffset: UInt64 = 16
     /// Queues that target each other, followed at most.
     static let maximumTargets = 8
 
@@ -32,7 +38,7 @@ enum DispatchLayout {
         var queue = queue
         for _ in 0..<maximumTargets {
             guard let state = memory.word(at: queue &+ stateOffset) else { return nil }
-            let owner = Int32(truncatingIfNeeded: state & 0x3fff_ffff)
+            let owner = Int32(truncatingIfNeeded: state & ownerMask)
             if owner != 0, owner != waiter { return owner }
             guard let target = memory.word(at: queue &+ targetOffset), target != 0 else { return nil }
             queue = target

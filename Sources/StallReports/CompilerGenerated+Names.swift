@@ -1,15 +1,9 @@
-package import StallReports
-
 extension StallReport.CompilerGenerated {
     /// What the compiler made the function for, by its name; `nil` for a function that may have been written.
     ///
     /// `function` is the name as it was written.
     package init?(function: String) {
-        var name = Substring(function)
-        while let variant = ["specialized ", "function signature specialization "].first(where: { name.hasPrefix($0) })
-        {
-            name = name.dropFirst(variant.count)
-        }
+        let name = Self.dropping(["specialized ", "function signature specialization "], from: function)
         for (kind, prefixes) in Self.prefixes where prefixes.contains(where: { name.hasPrefix($0) }) {
             self = kind
             return
@@ -20,6 +14,13 @@ extension StallReport.CompilerGenerated {
         }
         guard name.contains("__derived_") else { return nil }
         self = .synthesized
+    }
+
+    /// Returns the name without those of `prefixes` that it begins with.
+    static func dropping(_ prefixes: [String], from function: String) -> Substring {
+        var name = Substring(function)
+        while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name = name.dropFirst(prefix.count) }
+        return name
     }
 
     private static let prefixes: [(Self, [String])] = [
