@@ -60,7 +60,8 @@ package struct Fingerprint: Equatable {
 
     /// Returns a function's name without the compiler's prefixes and suffixes; `nil` for a compiler-generated function.
     package static func functionName(_ name: String) -> String? {
-        var name = StallReport.CompilerGenerated.dropping(["specialized ", "merged ", "partial apply for "], from: name)
+        let variants = ["specialized ", "merged ", "partial apply for "]
+        var name = StallReport.CompilerGenerated.dropping(variants, from: name)
         guard StallReport.CompilerGenerated(function: String(name)) == nil else { return nil }
         // A C identifier contains no dot. A Swift or C++ name with a dot also has a parenthesis, a space or a "<".
         if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
