@@ -12,7 +12,7 @@ extension StallReport.CompilerGenerated {
             self = kind
             return
         }
-        guard name.contains("__derived_") else { return nil }
+        guard name.containsBytes(of: "__derived_") else { return nil }
         self = .synthesized
     }
 

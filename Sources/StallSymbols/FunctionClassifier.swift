@@ -26,6 +26,13 @@ final class FunctionClassifier {
     private let excludedModules: Set<String>
     private let includedModules: Set<String>
     private var functions: [String: Function] = [:]
+    /// The owner of each source file, by its path and the directory that it was compiled in.
+    private var sources: [SourceFile: CodeOwner] = [:]
+
+    private struct SourceFile: Hashable {
+        var path: String
+        var directory: String?
+    }
 
     init(_ settings: InAppSettings) {
         excludedModules = Set(settings.excludedModules)
@@ -36,9 +43,11 @@ final class FunctionClassifier {
         if let known = functions[symbol] { return known }
         let name = Demangler.functionName(symbol)
         let module = SwiftModule.of(symbol)
+        let generated = StallReport.CompilerGenerated(function: name)
         let function = Function(
-            name: name, isRuntimeFrame: RuntimeFrame.contains(function: name, symbol: symbol),
-            compilerGenerated: StallReport.CompilerGenerated(function: name),
+            name: name,
+            isRuntimeFrame: RuntimeFrame.contains(function: name, generated: generated, symbol: symbol),
+            compilerGenerated: generated,
             module: module, library: module == nil ? RuntimeLibrary(symbol: symbol) : nil
         )
         if functions.count >= Self.maximumFunctions { functions.removeAll() }
@@ -71,13 +80,18 @@ final class FunctionClassifier {
     /// Whose source file it is; `nil` where none is known.
     private func source(of location: CodeLocation) -> CodeOwner? {
         guard let file = location.declaration?.file ?? location.file else { return nil }
-        if Self.isOfSystem(file) { return .library }
-        return PackageCheckout.contains(file, compiledIn: location.directory) ? .dependency : .app
+        let source = SourceFile(path: file, directory: location.directory)
+        if let known = sources[source] { return known }
+        let isCheckedOut = PackageCheckout.contains(file, compiledIn: location.directory)
+        let owner = Self.isOfSystem(file) ? CodeOwner.library : isCheckedOut ? .dependency : .app
+        if sources.count >= Self.maximumFunctions { sources.removeAll() }
+        sources[source] = owner
+        return owner
     }
 
     /// Whether it is a header of the system, the compiler or the Swift toolchain, wherever that is installed.
     private static func isOfSystem(_ file: String) -> Bool {
-        file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.contains("/usr/lib/swift/")
-            || file.contains("/usr/lib/swift_static/") || file.contains("/usr/lib/clang/")
+        file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.containsBytes(of: "/usr/lib/swift/")
+            || file.containsBytes(of: "/usr/lib/swift_static/") || file.containsBytes(of: "/usr/lib/clang/")
     }
 }

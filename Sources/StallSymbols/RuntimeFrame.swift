@@ -15,20 +15,19 @@ enum RuntimeFrame {
         "_start", "start_thread", "clone", "clone3", "__clone", "__clone3", "async_MainTQ0_", "async_Main",
     ]
 
-    /// Whether the function is plumbing.
+    /// Returns whether the function only passes a call or a value on.
     ///
-    /// `function` is the name as it was written, `symbol` the mangled name.
-    static func contains(function: String?, symbol: String?) -> Bool {
-        if let function, function.hasSuffix(".$main()") || isPassedThrough(function) { return true }
+    /// - Parameters:
+    ///   - function: The demangled name.
+    ///   - generated: The reason for which the compiler generated the function, if it did.
+    ///   - symbol: The mangled name.
+    static func contains(function: String?, generated: StallReport.CompilerGenerated?, symbol: String?) -> Bool {
+        switch generated {
+        case .thunk, .outlined, .metadata: return true
+        default: break
+        }
+        if let function, function.hasSuffix(".$main()") { return true }
         guard let symbol else { return false }
         return systemsOwnExactly.contains(symbol) || systemsOwn.contains { symbol.hasPrefix($0) }
-    }
-
-    /// Whether the compiler generated the function to pass a call or a value on.
-    private static func isPassedThrough(_ function: String) -> Bool {
-        switch StallReport.CompilerGenerated(function: function) {
-        case .thunk, .outlined, .metadata: true
-        default: false
-        }
     }
 }

@@ -16,8 +16,9 @@ enum SwiftModule {
     static func of(_ symbol: String) -> String? {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return nil }
         let owner = contextModule(of: symbol.utf8.dropFirst(2))
-        // `extension Array` in the app begins with Array's module all the same; only the long form tells.
-        guard ofLibraries.contains(owner), let name = Demangler.longName(symbol),
+        // The name of a member of `extension Array` in the app begins with Array's module, and only the long form tells. The
+        // mangled form has the operator E then (Mangling.rst: `context ::= context module 'E'`).
+        guard ofLibraries.contains(owner), symbol.utf8.contains(UInt8(ascii: "E")), let name = Demangler.longName(symbol),
             let extended = extendingModule(in: name)
         else { return owner }
         return extended

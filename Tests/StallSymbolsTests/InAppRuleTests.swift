@@ -49,13 +49,14 @@ import Testing
         ("static App.$main()", "$s3app3AppV5$mainyyFZ"), ("__CFRunLoopRun", "__CFRunLoopRun"),
         ("_dispatch_worker_thread", "_dispatch_worker_thread"), ("start_thread", "start_thread"),
     ])
-    func plumbingIsTold(function: String, symbol: String?) {
-        #expect(RuntimeFrame.contains(function: function, symbol: symbol))
+    func knowsRuntimeFrames(function: String, symbol: String?) {
+        let generated = StallReport.CompilerGenerated(function: function)
+        #expect(RuntimeFrame.contains(function: function, generated: generated, symbol: symbol))
     }
 
     @Test(arguments: ["save()", "closure #1 in save()", "main", "specialized NoteStore.save(_:)", "dispatch_sync"])
-    func whatDoesWorkIsNoPlumbing(function: String) {
-        #expect(!RuntimeFrame.contains(function: function, symbol: function))
+    func ordinaryFunctionsAreNoRuntimeFrames(function: String) {
+        #expect(!RuntimeFrame.contains(function: function, generated: nil, symbol: function))
     }
 }
 
