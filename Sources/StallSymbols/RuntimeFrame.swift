@@ -15,12 +15,13 @@ enum RuntimeFrame {
         "_start", "start_thread", "clone", "clone3", "__clone", "__clone3", "async_MainTQ0_", "async_Main",
     ]
 
-    /// Returns whether the function only passes a call or a value on.
+    /// Checks whether the function only passes a call or a value on.
     ///
     /// - Parameters:
     ///   - function: The demangled name.
     ///   - generated: The reason for which the compiler generated the function, if it did.
     ///   - symbol: The mangled name.
+    /// - Returns: Whether it is such a function.
     static func contains(function: String?, generated: StallReport.CompilerGenerated?, symbol: String?) -> Bool {
         switch generated {
         case .thunk, .outlined, .metadata: return true
