@@ -70,7 +70,7 @@ struct JSONText {
 
     private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
 
-    /// Formats microseconds as milliseconds: `1500` becomes `1.5`. Exact, whereas a division could give 17 digits.
+    /// Formats microseconds exactly as milliseconds (`1500` becomes `1.5`), where a division could give 17 digits.
     private mutating func append(milliseconds microseconds: Int) {
         let (whole, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000)
         append(microseconds < 0 && whole == 0 ? "-0" : String(whole))

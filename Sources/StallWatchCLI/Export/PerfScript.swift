@@ -70,7 +70,7 @@ struct PerfScript {
         return String(name.map { $0.isWhitespace || $0.isNewline ? "_" : $0 })
     }
 
-    /// Returns the lines of a stack, innermost frame first. A blank line ends the event.
+    /// Returns the lines of a stack, innermost frame first, and the blank line that ends the event.
     private func stack(_ node: Int) -> [UInt8] {
         let table = profile.table
         let lines = table.path(of: node).map { index in

@@ -8,10 +8,10 @@ import LinuxSupport
 /// numbers are those of google/pprof's `proto/profile.proto`.
 struct PprofProfile {
     private let profile: StallProfile
-    /// The string table. Index 0 has to be the empty string (profile.proto).
+    /// The string table, in which index 0 has to be the empty string (profile.proto).
     private var strings = [""]
     private var stringIndices = ["": 0]
-    /// The locations. Each has the frames of one address: the inlined functions first, then the function itself.
+    /// The frames of each address: the inlined functions first, then the function itself.
     private var locations: [[Int]] = []
     private var locationIndices: [[Int]: Int] = [:]
     private var stacks: [Int: [Int]] = [:]
