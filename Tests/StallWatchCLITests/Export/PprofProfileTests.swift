@@ -32,7 +32,7 @@ import Testing
 }
 
 @Suite struct GzipFileTests {
-    /// The check value that catalogues of checksums give for CRC-32: of the digits 1 to 9.
+    /// The published check value of CRC-32: the checksum of the digits 1 to 9.
     @Test func checksum() {
         #expect(GzipFile.checksum(Array("123456789".utf8)) == 0xcbf4_3926)
         #expect(GzipFile.checksum([]) == 0)
