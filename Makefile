@@ -28,7 +28,7 @@ demo: install ## Stall real loops in every way and check each report, in stalls/
 SOAK := 10m
 
 .PHONY: soak
-soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) beside forks, exceptions and page-outs; look for leaks
+soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) beside forks, exceptions and page-outs; detect leaks
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 

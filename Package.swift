@@ -30,12 +30,12 @@ let package = Package(
     targets: [
         // GNU functions and runtime entry points that Swift's own modules do not show.
         .target(name: "CLinux"),
-        // Captures and unwinds stacks. Needs nothing but the C library: no unwinder of the system's is linked, and so none takes
-        // the program's C++ exceptions away from libgcc_s.
+        // Captures and unwinds stacks. Needs only the C library. It links no system unwinder, so C++ exceptions of the
+        // program still go through libgcc_s.
         .target(name: "CUnwind"),
-        // Reads debug information with libdw, which it loads when it is first needed: its headers are enough to build it.
+        // Reads debug information with libdw. It loads libdw on first use, so the build needs only libdw's headers.
         .target(name: "CSymbols"),
-        // Clocks, threads, files, /proc, memory: what the other modules need of the system.
+        // The system interfaces that the other modules need: clocks, threads, files, /proc, memory.
         .target(name: "LinuxSupport", dependencies: ["CLinux"], swiftSettings: settings),
         // The report: model, JSON, validation, fingerprint, sentences. Pure values.
         .target(name: "StallReports", swiftSettings: settings),
@@ -62,7 +62,7 @@ let package = Package(
         ),
         // The header for loops in C and C++. What it declares is in StallWatch.
         .target(name: "CStallWatch"),
-        // The tool `stallwatch`. Its folder cannot have that name: where case does not count, it is the library's.
+        // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(
             name: "StallWatchCLI",
             dependencies: [
@@ -83,9 +83,9 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        // Threads in every state that the capture engine has to get right, in C. Part of the tests.
+        // Threads in every state that the capture engine supports, in C. Part of the tests.
         .target(name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport"),
-        // What test targets share.
+        // Helpers that the test targets share.
         .target(
             name: "TestSupport", dependencies: ["LinuxSupport", "StackCapture", "StallReports"],
             path: "Tests/TestSupport",

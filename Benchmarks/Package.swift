@@ -12,25 +12,25 @@ let package = Package(
     name: "StallWatchBenchmarks",
     dependencies: [
         .package(name: "StallWatch", path: ".."),
-        // Without its traits: they preload libraries that count allocations, which is not what is measured here.
+        // Without its traits, which preload libraries that count allocations. These benchmarks measure time.
         .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ],
     targets: [
         .target(name: "CCaptureCost", dependencies: [.product(name: "StallWatch", package: "StallWatch")]),
         .target(name: "CThrowCost"),
-        // The clock, and what a program that was run says.
+        // The clock, child programs and their output, tables.
         .target(name: "Measuring", swiftSettings: settings),
-        // A program of its own, because what is measured is the absence of StallWatch.
+        // A separate program, because it measures exceptions without StallWatch.
         .executableTarget(name: "throw-cost", dependencies: ["CThrowCost"]),
-        // The same program twice, without and with StallWatch.
+        // The same program without and with StallWatch.
         .executableTarget(name: "resident-without", dependencies: ["Measuring"], swiftSettings: settings),
         .executableTarget(
             name: "resident-with",
             dependencies: ["Measuring", .product(name: "StallWatch", package: "StallWatch")],
             swiftSettings: settings
         ),
-        // A stack of its own, symbolicated by the Runtime module, in a small program and in a large one.
+        // Symbolicates its own stack with the Runtime module, in a small and in a large program.
         .target(name: "SymbolicatedStack", swiftSettings: settings),
         .executableTarget(name: "symbolicated-small", dependencies: ["SymbolicatedStack"], swiftSettings: settings),
         .executableTarget(
@@ -44,7 +44,7 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
-        // What can be repeated as often as one likes: `swift package benchmark`.
+        // The measurements that can be repeated in one process: `swift package benchmark`.
         .executableTarget(
             name: "StallWatchCosts",
             dependencies: [
@@ -56,7 +56,7 @@ let package = Package(
             swiftSettings: settings,
             plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]
         ),
-        // What needs time to pass, or other processes.
+        // The measurements that need idle time or other processes.
         .executableTarget(
             name: "stallwatch-bench",
             dependencies: ["Measuring", .product(name: "StallWatch", package: "StallWatch")],

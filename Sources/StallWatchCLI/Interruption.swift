@@ -84,7 +84,7 @@ enum Interruption {
             sigemptyset(&set)
             sigaddset(&set, number)
             pthread_sigmask(SIG_UNBLOCK, &set, nil)
-            // Delivered to this thread at once. The lock is held, so no temporary file appears meanwhile.
+            // Delivered to this thread at once. The lock is held, so no temporary file appears before that.
             raise(number)
         }
     }

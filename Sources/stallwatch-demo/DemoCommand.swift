@@ -45,7 +45,7 @@ struct DemoCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Run the scenarios in random order for this time, such as 30m, beside forks, execs, exceptions and more, "
-                + "and look for leaks and interrupted calls.",
+                + "and detect leaks and interrupted calls.",
             valueName: "time"
         ),
         transform: SoakLength.init(parsing:)
@@ -65,7 +65,7 @@ struct DemoCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Run all scenarios so many times, each in a process of its own and two at a time, and count the results.",
+            "Run all scenarios this many times, each in its own process and two at a time, and count the results.",
             valueName: "number"
         )
     )

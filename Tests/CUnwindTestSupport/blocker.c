@@ -1,4 +1,4 @@
-// A thread that blocks in one call again and again, and counts the results.
+// A thread that repeats one blocking call and counts the results.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,8 +26,8 @@ size_t cunwind_test_call_count(void) { return cunwind_test_timed_call_count + cu
 
 cunwind_test_call cunwind_test_call_at(size_t index) { return entry_at(index)->call; }
 
-// The function around an address is the last one that begins before it. One that is not in the list can only be
-// mistaken for one of them when it follows it, so no more than a page's worth of code is believed.
+// The function around an address is the last listed one that begins before it. A function that is not in the list could be
+// mistaken for the listed one before it, so addresses more than a page after the beginning do not count.
 bool cunwind_test_call_contains(size_t index, uint64_t address) {
   uint64_t start = (uint64_t)(uintptr_t)entry_at(index)->block;
   if (address <= start || address - start > 4096) return false;
@@ -55,7 +55,7 @@ static void *block_again_and_again(void *context) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGUSR2);  // What sigtimedwait waits for.
-  // Not the inherited mask: on a thread of dispatch it blocks nearly every signal.
+  // Set the signal mask: on a thread of libdispatch the inherited one blocks nearly every signal.
   pthread_sigmask(SIG_SETMASK, &set, NULL);
   __atomic_store_n(&blocker->tid, gettid(), __ATOMIC_RELEASE);
   while (!is_stopping(blocker)) {
@@ -75,7 +75,7 @@ static void *block_again_and_again(void *context) {
 static void *feed_again_and_again(void *context) {
   cunwind_test_blocker *blocker = context;
   bool was_stopping;
-  // Once more after the stop: the thread may be in its last call.
+  // Feed once more after the stop, because the thread may be in its last call.
   do {
     was_stopping = is_stopping(blocker);
     blocker->entry->feed(&blocker->fixture);

@@ -1,5 +1,5 @@
-// Captures threads that hold the process's locks, and checks for what a stop could break: a lock held forever, a lost
-// child, a file or a process left over.
+// Captures threads that hold the process's locks, and checks for damage: a lock that stays locked, a lost child, a leaked
+// descriptor or process.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -31,7 +31,7 @@ static uint64_t reap_what_is_left(void) {
   return count;
 }
 
-// Standard output to /dev/null, so that threads can print to it. Returns a duplicate of it, or -1.
+// Redirects standard output to /dev/null, so that threads can print to it. Returns a duplicate of the original, or -1.
 static int silence_output(void) {
   fflush(stdout);
   int output = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -66,7 +66,7 @@ static void capture(cunwind_engine *engine, const cunwind_test_churner *churner,
     }
     if (status == CUNWIND_OK) {
       result->captures++;
-      // A library that came or went since the refresh is not in the list: then the stack may well end in it.
+      // A library loaded since the refresh is not in the list, so the stack may end in it.
       result->incomplete += stack->end != CUNWIND_END_COMPLETE && !churner->loads_libraries;
     } else if (status == CUNWIND_NO_SUCH_THREAD) {
       result->gone++;

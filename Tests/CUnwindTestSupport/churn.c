@@ -1,5 +1,5 @@
-// One thread a kind of lock: the allocator's, the dynamic linker's, the thread list's, fork's, stdio's, the kernel's, and
-// what a C++ exception needs.
+// One thread per kind of lock: the locks of the allocator, the dynamic linker, the thread list, fork, stdio, the kernel, and
+// C++ exceptions.
 
 #define _GNU_SOURCE
 #include "churn.h"
@@ -83,7 +83,7 @@ static void change_mappings(cunwind_test_churner *self) {
   memset(pages, 1, 65536);
   mprotect(pages, 4096, PROT_READ);
   munmap(pages, 65536);
-  // A signal of its own, so that a delivery stop can come before the engine's.
+  // A signal to itself, so that a signal-delivery stop can come before the engine's stop.
   syscall(SYS_tgkill, getpid(), gettid(), SIGUSR1);
   (void)self;
 }

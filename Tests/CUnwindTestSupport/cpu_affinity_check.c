@@ -1,4 +1,4 @@
-// The processors that helpers and their maker may be on, and a thread that leaves one.
+// The processors that helpers and the thread that makes them may use, and a thread that leaves one.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -24,7 +24,7 @@ static void *look_at_helpers(void *context) {
   while (file >= 0 && !__atomic_load_n(&scene->is_over, __ATOMIC_ACQUIRE)) {
     pid_t child = cunwind_test_first_child(file);
     cpu_set_t processors;
-    // ESRCH: it has ended meanwhile.
+    // ESRCH: the helper has ended.
     if (child <= 0 || sched_getaffinity(child, sizeof processors, &processors) != 0) continue;
     scene->result->seen++;
     scene->result->bound += CPU_COUNT(&processors) == 1;

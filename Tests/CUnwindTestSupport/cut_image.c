@@ -42,7 +42,7 @@ static bool lists(const cunwind_engine *engine, size_t count, const char *path) 
   return false;
 }
 
-// 0: the image was listed, then cut short and left out.
+// Returns 0 if the image was listed, and left out after its file was cut short.
 static int list_cut_image(void) {
   char path[] = "/tmp/stallwatch-cut-image-XXXXXX";
   int file = copy_library(path);
@@ -61,7 +61,7 @@ static int list_cut_image(void) {
 }
 
 int cunwind_test_cut_image(void) {
-  // Such a library can't be closed any more either, so it is a child's.
+  // A library with a short file cannot be closed, so a child process loads it.
   pid_t child = fork();
   if (child == 0) _exit(list_cut_image());
   int status = -1;

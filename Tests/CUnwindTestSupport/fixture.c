@@ -1,4 +1,4 @@
-// What blocking calls block on.
+// The objects on which blocking calls block.
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-// Captures by stop while something else goes on: the helper is killed, signals arrive, the process is stopped.
+// Captures by stop while the helper is killed, signals arrive, or the process is stopped.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -35,7 +35,7 @@ static void *signal_helpers(void *context) {
   while (file >= 0 && !is_over(scene)) {
     pid_t child = cunwind_test_first_child(file);
     if (child <= 0) continue;
-    // A helper's life is about 60 us: the signal comes anywhere in it.
+    // A helper lives for about 60 us, and the signal arrives at a random point of that time.
     for (volatile int delay = rand_r(&seed) % 40000; delay > 0; delay--) continue;
     if (kill(child, scene->signal_for_helpers) == 0) scene->disturbances++;
   }
@@ -54,7 +54,7 @@ static void *send_signals(void *context) {
   memset(&info, 0, sizeof info);
   info.si_code = SI_QUEUE;
   while (!is_over(scene)) {
-    // EAGAIN: the queue is full. The next one will do.
+    // EAGAIN: the queue is full. Try again with the next signal.
     if (syscall(SYS_rt_tgsigqueueinfo, getpid(), cunwind_test_thread_tid(scene->thread_state), SIGRTMIN + 7, &info) ==
         0) {
       scene->disturbances++;
@@ -144,7 +144,7 @@ cunwind_test_fault_result cunwind_test_job_control(uint32_t milliseconds) {
     usleep(3000);
     kill(child, SIGCONT);
   }
-  // A child that hangs counts as having made no round.
+  // A child that hangs counts as a child without rounds.
   int status = 0;
   if (child > 0) cunwind_test_await_child(child, &status);
   result = *shared;

@@ -1,4 +1,4 @@
-// The engine's list of images beside the dynamic linker's own.
+// Compares the engine's list of images with the dynamic linker's.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +65,7 @@ static int refresh_elsewhere(struct dl_phdr_info *info, size_t size, void *conte
 bool cunwind_test_refreshes_beside_held_linker_lock(cunwind_engine *engine) {
   struct refreshment refreshment = {.engine = engine};
   dl_iterate_phdr(refresh_elsewhere, &refreshment);
-  // Once this thread has let the lock go, nothing keeps the other.
+  // This thread has released the lock, so the other one can continue.
   if (!refreshment.is_done && refreshment.thread) pthread_join(refreshment.thread, NULL);
   return refreshment.is_done;
 }

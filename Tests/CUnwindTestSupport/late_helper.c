@@ -1,4 +1,4 @@
-// A helper that ends only after its capture was given up, or not at all.
+// A helper that ends only after its capture has timed out, or never.
 
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-// Reads of our own memory by each access, and captures with it, in child processes.
+// Reads this process's memory by each access, and captures with it, in child processes.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -63,7 +63,7 @@ static bool is_captured(cunwind_engine *engine, cunwind_test_posture posture, bo
   cunwind_thread *thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
   if (!thread) return false;
   bool is_whole = false;
-  // It may be between two of its calls, or not be given a CPU.
+  // The thread may be between two of its calls, or may wait for a CPU.
   for (int tries = 0; !is_whole && tries < 20; tries++) {
     cunwind_engine_refresh_images(engine);
     cunwind_status status = by_read ? cunwind_capture_read(engine, thread, &stack, &info)
@@ -75,7 +75,7 @@ static bool is_captured(cunwind_engine *engine, cunwind_test_posture posture, bo
   return is_whole && cunwind_test_thread_stop(thread_state) > 0;
 }
 
-// 0, or the number of the first step that failed.
+// Returns 0, or the number of the first step that failed.
 static int check(cunwind_memory_access wanted, cunwind_memory_access expected) {
   cunwind_options options = {.signal_number = SIGPROF, .memory_access = wanted};
   cunwind_engine *engine = cunwind_engine_create_with(&options);
@@ -101,14 +101,14 @@ int cunwind_test_memory_access(cunwind_memory_access access) {
 }
 
 int cunwind_test_memory_without_call(int error) {
-  // An access that the parent has chosen must not lead the child to the parent's memory.
+  // The access that the parent has chosen must not make the child read the parent's memory.
   cunwind_engine_destroy(cunwind_engine_create(SIGPROF));
   pid_t child = fork();
   if (child == 0) {
     if (cunwind_test_refuse(SYS_process_vm_readv, cunwind_test_refusal_by(error)) < 0) _exit(1);
     int failed = check(CUNWIND_MEMORY_ANY, CUNWIND_MEMORY_FILE);
     if (failed != 0) _exit(failed);
-    // A child of a child has memory of its own, and so a file of its own.
+    // A child of the child has its own memory, and so needs its own file.
     pid_t grandchild = fork();
     if (grandchild == 0) _exit(check(CUNWIND_MEMORY_ANY, CUNWIND_MEMORY_FILE));
     _exit(exit_status(grandchild) == 0 ? 0 : 7);

@@ -1,4 +1,4 @@
-// A signal to a thread, as other monitors send it: the reference for the captures.
+// Sends a thread a signal as other monitors do: the reference for the captures.
 
 #define _GNU_SOURCE
 #include <signal.h>

@@ -13,7 +13,7 @@
 
 typedef struct changing {
   uint64_t first;
-  /// What is copied in between takes some time, as a stack does.
+  /// Copying the bytes between the words takes some time, like copying a stack.
   uint8_t between[16384];
   uint64_t second;
   pid_t tid;

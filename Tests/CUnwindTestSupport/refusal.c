@@ -37,7 +37,7 @@ static void capture_without_ptrace(cunwind_test_refusal_result *result) {
   thread_state = cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3);
   thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
   if (!thread) _exit(4);
-  // It polls for 20 ms at a time, so it can be met between two of them.
+  // The thread repeats polls of 20 ms, so a capture can find it between two of them.
   for (int tries = 0; tries < 10; tries++) {
     result->read_status = cunwind_capture_read(engine, thread, &stack, &info);
     if (result->read_status == CUNWIND_OK) break;
@@ -66,7 +66,7 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   return child > 0 && status == 0;
 }
 
-// Runs `body` in a child under a filter for `call`, by which that fails with `error` or kills (0). Returns how it ended.
+// Runs `body` in a child under a filter that makes `call` fail with `error` or kill (0). Returns the child's wait status.
 static int run_under_filter(uint32_t call, int error, bool (*body)(void)) {
   pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// A thread ends while it is being followed, and its id goes to another process.
+// A watched thread ends, and another process gets its id.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -23,7 +23,7 @@ static pid_t fork_with_id(pid_t id) {
 }
 
 bool cunwind_test_may_choose_ids(void) {
-  // Its own id is taken, and that is found out after the privilege.
+  // The own id is in use; the kernel checks that after the privilege.
   return fork_with_id(getpid()) < 0 && errno == EEXIST;
 }
 
@@ -42,7 +42,7 @@ int cunwind_test_stop_reused_id(void) {
   for (int tries = 0; tries < 100 && child < 0; tries++) {
     child = fork_with_id(id);
     if (child == 0) {
-      alarm(20);  // Whatever goes wrong, it ends.
+      alarm(20);  // Ends the child in any case.
       for (;;) pause();
     }
     if (child < 0) usleep(1000);

@@ -1,4 +1,4 @@
-// A thread that is asked to stop while it gets no CPU, in a call that returns EINTR after such a request.
+// A stop of a thread that gets no CPU, in a call that returns EINTR after such a request.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>

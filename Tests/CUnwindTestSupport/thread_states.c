@@ -79,7 +79,7 @@ void cunwind_test_sleep_in_vfork(uint32_t milliseconds) {
   struct timespec span = {milliseconds / 1000, milliseconds % 1000 * 1000000l};
   pid_t child = vfork();
   if (child == 0) {
-    // The child borrows this thread's stack and its errno: a system call and nothing else.
+    // The child shares this thread's stack and errno, so it makes only a system call.
     syscall(SYS_nanosleep, &span, NULL);
     _exit(0);
   }
@@ -121,7 +121,7 @@ __asm__(
 void cunwind_test_call_with_local(cunwind_test_thread *thread_state, void (*function)(cunwind_test_thread *),
                                   uint64_t word);
 
-// Where a call within the C library returns to; 0 when none is found.
+// Returns the return address of a call in the C library; 0 if none is found.
 static uint64_t return_address_in_libc(void) {
   enum { CALL = 0xe8, CALL_BYTES = 5, SEARCHED_BYTES = 4096 };
   void *library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
@@ -203,7 +203,7 @@ bool cunwind_test_thread_contains(uint64_t address) {
 
 static void *pose(void *context) {
   cunwind_test_thread *thread_state = context;
-  // Not the inherited mask: on a thread of dispatch it blocks nearly every signal.
+  // Set the signal mask: on a thread of libdispatch the inherited one blocks nearly every signal.
   sigset_t mask;
   sigemptyset(&mask);
   if (thread_state->posture == CUNWIND_TEST_BLOCKING_SIGNALS) sigfillset(&mask);
@@ -241,7 +241,7 @@ cunwind_test_thread *cunwind_test_thread_start(cunwind_test_posture posture, uin
     errno = ETIMEDOUT;
     return NULL;
   }
-  // vfork and poll come a moment after the thread has said so.
+  // The thread calls vfork or poll a moment after it has reported that.
   for (int count = 0; count < 10; count++) pause_briefly();
   return thread_state;
 }
@@ -249,7 +249,7 @@ cunwind_test_thread *cunwind_test_thread_start(cunwind_test_posture posture, uin
 pid_t cunwind_test_thread_tid(const cunwind_test_thread *thread_state) { return thread_state->tid; }
 
 uint64_t cunwind_test_thread_stop(cunwind_test_thread *thread_state) {
-  // A busy machine may not run the thread for a while; one that was left stopped never runs.
+  // On a busy machine the thread may not run for a while; a thread that was left stopped never runs.
   uint64_t before = rounds_of(thread_state);
   for (int count = 0; count < 2000 && rounds_of(thread_state) == before; count++) pause_briefly();
   uint64_t rounds = rounds_of(thread_state) - before;

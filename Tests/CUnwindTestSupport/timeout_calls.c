@@ -1,4 +1,4 @@
-// Calls with a time-out of their own. Each function's name is what a stack has to show.
+// Calls with a timeout. The stack has to show the function's name.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "blocking_calls.h"
 
-// `result` through a volatile, so that no call is the function's last instruction and takes its frame away.
+// Passes `result` through a volatile, so that no call is a tail call that removes the function's frame.
 #define BLOCK(name) __attribute__((noinline)) int cunwind_test_block_in_##name(cunwind_test_fixture *f)
 #define TIMED_OUT_WITH(expected) return result < 0 && errno == (expected) ? 0 : result < 0 ? errno : EPROTO
 #define ENDED_WITH_0 return result == 0 ? 0 : result < 0 ? errno : EPROTO

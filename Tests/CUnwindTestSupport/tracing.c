@@ -7,10 +7,10 @@
 
 #include "CUnwindTestSupport.h"
 
-// Fails only where there is no Yama, and so nothing to be allowed.
+// Fails only without Yama, where no permission is needed.
 void cunwind_test_allow_tracing(void) { (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
 
-// A thread that is stopped while it is detached goes on (ptrace(2)).
+// A stopped thread continues when it is detached (ptrace(2)).
 bool cunwind_test_hold(pid_t tid, uint32_t milliseconds) {
   if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) return false;
   bool is_stopped = false;
@@ -23,6 +23,6 @@ bool cunwind_test_hold(pid_t tid, uint32_t milliseconds) {
     }
   }
   if (is_stopped) usleep(milliseconds * 1000);
-  // Where it did not stop, the tracer's own end detaches it.
+  // If it did not stop, the end of the tracer detaches it.
   return is_stopped && ptrace(PTRACE_DETACH, tid, NULL, NULL) == 0;
 }

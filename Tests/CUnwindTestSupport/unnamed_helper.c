@@ -1,4 +1,4 @@
-// A helper whose parent never names it as tracer, because it was stopped or killed just before.
+// A helper that its parent never names as tracer, because the parent was stopped or killed just before.
 
 #define _GNU_SOURCE
 #include <string.h>

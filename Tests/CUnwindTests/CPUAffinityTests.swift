@@ -13,7 +13,7 @@ import Testing
         #expect(result.roams, "the thread that made the helpers stayed bound")
     }
 
-    /// Service managers' filters for "@resources" include the call, and kill by default.
+    /// A service manager's filter for "@resources" covers this call, and its default action kills the process.
     @Test(arguments: [false, true])
     func `a filter against affinity does not prevent captures`(kills: Bool) {
         #expect(cunwind_test_stop_under_filter(kills) == 0)

@@ -2,7 +2,7 @@ import CUnwind
 import Glibc
 import Testing
 
-/// The engine and one thread of this process, as a test uses them.
+/// An engine and one thread of this process, for a test.
 final class CaptureEngine {
     enum Way: CaseIterable {
         case read, stop, signal
@@ -10,11 +10,11 @@ final class CaptureEngine {
 
     private let engine: OpaquePointer
     private let thread: OpaquePointer
-    /// What a capture fills: too large for a stack.
+    /// The buffer that a capture fills, which is too large for a stack.
     private let buffer: UnsafeMutablePointer<cunwind_stack>
     private(set) var info = cunwind_capture_info()
 
-    /// `proc`: A directory that stands in for /proc/self.
+    /// `proc` is a directory that replaces /proc/self.
     init(thread tid: pid_t, proc: String? = nil) throws {
         var options = cunwind_options()
         options.signal_number = SIGPROF

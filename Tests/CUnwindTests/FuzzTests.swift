@@ -7,7 +7,7 @@ import Testing
 @Suite struct FuzzTests {
     static let fixedSeed: UInt64 = 20_261_121
 
-    /// `STALLWATCH_FUZZ_SEED`, or in continuous integration (`CI`) the day, or a fixed number.
+    /// The seed: `STALLWATCH_FUZZ_SEED`, else the day in continuous integration (`CI`), else a fixed number.
     static func seed(from environment: [String: String], now: Date = Date()) -> UInt64 {
         if let chosen = environment["STALLWATCH_FUZZ_SEED"].flatMap({ UInt64($0) }) { return chosen }
         return environment["CI"] == nil ? fixedSeed : UInt64(now.timeIntervalSince1970 / 86_400)

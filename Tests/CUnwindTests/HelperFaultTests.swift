@@ -3,9 +3,9 @@ import Foundation
 import Glibc
 import Testing
 
-/// Captures by stop while something else happens to the helper, the thread or the process.
+/// Captures by stop while the helper, the thread or the process is killed, stopped or signaled.
 ///
-/// The thread runs on in every case.
+/// The thread continues in every case.
 @Suite(.serialized) struct HelperFaultTests {
     static let milliseconds: UInt32 = 3000
 
@@ -19,19 +19,19 @@ import Testing
         #expect(result.zombies == 0)
     }
 
-    /// A stopped helper behaves as one that gets no CPU.
+    /// A stopped helper behaves like a helper that gets no CPU.
     @Test func aHungHelperIsGivenUpInBoundedTime() {
         let result = cunwind_test_stop_helpers(Self.milliseconds)
         print("stopped helpers: \(result)")
         #expect(result.timed_out > 0)
         #expect(result.failed == 0, "last status \(result.last_status), errno \(result.last_error)")
-        // The bound on a stop, and the time that the helper has beyond it to be gone.
+        // The time limit of a stop, plus the helper's grace period.
         #expect(result.slowest_capture_nanoseconds < 1_000_000_000)
         #expect(result.rounds > 0, "the thread was left stopped")
         #expect(result.zombies == 0)
     }
 
-    /// It stops after the capture has timed out, in a call that a stop interrupts.
+    /// The thread stops after the capture has timed out, in a call that a stop interrupts.
     @Test(.enabled(if: mayRunRealTimeThreads, "needs two CPUs, and CAP_SYS_NICE or a limit for real-time priorities"))
     func aLateStopDoesNotInterruptTheCall() throws {
         let result = cunwind_test_stop_timeout()
@@ -47,7 +47,7 @@ import Testing
         #expect(result.disturbances > 0)
         #expect(result.lost == 0)
         #expect(result.failed == 0, "last status \(result.last_status), errno \(result.last_error)")
-        // A host that takes the CPUs away for longer than the bound on a stop: once in tens of thousands was seen.
+        // A host can take the CPUs away for longer than the limit of a stop (seen once in tens of thousands).
         #expect(result.timed_out * 1000 <= result.captures)
         #expect(result.captures > 0)
         #expect(result.rounds > 0, "the thread was left stopped")
@@ -64,7 +64,7 @@ import Testing
     }
 }
 
-/// Whether the process may start a thread of real-time priority that leaves the others a CPU.
+/// Whether the process may start a thread of real-time priority and has a second CPU for the other threads.
 private let mayRunRealTimeThreads: Bool = {
     var parameters = sched_param()
     parameters.sched_priority = 1

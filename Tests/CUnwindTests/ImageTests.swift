@@ -3,7 +3,7 @@ import CUnwindTestSupport
 import Glibc
 import Testing
 
-/// The list of images equals the dynamic linker's, and takes none of its locks.
+/// The list of images equals the dynamic linker's, and reading it takes no lock of the dynamic linker.
 @Suite struct ImageTests {
     private let engine: OpaquePointer
 
@@ -24,7 +24,7 @@ import Testing
         defer { cunwind_engine_destroy(engine) }
         var counts = [cunwind_engine_refresh_images(engine)]
         var generations = [cunwind_engine_image_generation(engine)]
-        // Nothing else here needs it.
+        // The test program does not use this library otherwise.
         let library = try #require(dlopen("libBrokenLocale.so.1", RTLD_NOW))
         counts.append(cunwind_engine_refresh_images(engine))
         generations.append(cunwind_engine_image_generation(engine))

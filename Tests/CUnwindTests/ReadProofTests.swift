@@ -1,7 +1,7 @@
 import CUnwindTestSupport
 import Testing
 
-/// During a valid read the thread did not run.
+/// A read is valid only if the thread did not run during it.
 @Suite(.serialized) struct ReadProofTests {
     @Test(arguments: [true, false])
     func `a valid read is never torn`(countsSlices: Bool) {
@@ -10,7 +10,7 @@ import Testing
         #expect(result.counted_slices == countsSlices, "a kernel without CONFIG_SCHEDSTATS counts none")
         #expect(result.valid > 0)
         #expect(result.torn_valid == 0)
-        // Without the proof they would be taken for valid.
+        // Without the check these reads would count as valid.
         #expect(result.torn_refused > 0)
     }
 }

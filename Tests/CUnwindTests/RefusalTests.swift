@@ -3,9 +3,9 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// Captures where the kernel refuses ptrace, or the thread is gone.
+/// Captures where the kernel refuses ptrace, or the thread has ended.
 @Suite(.serialized) struct RefusalTests {
-    /// A filter that kills is the default of service managers; the helper it would kill shares the app's memory.
+    /// Service managers' filters kill by default, and the helper that they would kill shares the app's memory.
     @Test(arguments: [false, true])
     func withoutPtraceTheSignalTakesOver(kills: Bool) throws {
         var result = cunwind_test_refusal_result()
@@ -33,7 +33,7 @@ import Testing
         #expect(took < 10 * UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
     }
 
-    /// The app does not wait for it: it would stay a zombie for as long as the process lives.
+    /// The app does not wait for this child, so without the engine it would stay a zombie.
     @Test(arguments: [false, true])
     func `a helper that ends late is reaped`(looksAgain: Bool) {
         #expect(cunwind_test_late_helper(looksAgain) == 0)

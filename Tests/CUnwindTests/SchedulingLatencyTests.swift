@@ -20,7 +20,7 @@ import Testing
         #expect(after.policy == before.policy)
     }
 
-    /// Service managers' filters for "@resources" include the call, and kill by default.
+    /// A service manager's filter for "@resources" covers this call, and its default action kills the process.
     @Test(arguments: [false, true])
     func `a filter against sched_setattr is survived`(kills: Bool) {
         #expect(cunwind_test_short_slice_under_filter(kills) == 0)

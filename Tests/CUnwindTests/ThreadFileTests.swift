@@ -3,9 +3,9 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// A missing /proc file costs only what no other file says, and never means that the thread has ended.
+/// Without a /proc file, only data that no other file has is missing; the thread never counts as ended.
 @Suite(.serialized) struct ThreadFileTests {
-    /// A directory that stands in for /proc/self, with links to some of one thread's files.
+    /// A directory that replaces /proc/self, with links to some of one thread's files.
     private final class Files {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("proc-\(UUID().uuidString)").path
         private let directory: String
@@ -27,7 +27,7 @@ import Testing
         deinit { try? FileManager.default.removeItem(atPath: path) }
     }
 
-    /// A thread that polls for 20 ms again and again.
+    /// A thread that repeats a poll(2) of 20 ms.
     private func withSleeper(
         _ names: [String], _ body: (CaptureEngine, Files) throws -> Void
     ) throws {
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// gVisor's has neither signal masks nor counts.
+    /// gVisor's status file has neither signal masks nor counts.
     @Test func `a short status file still says the state`() throws {
         let thread = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3))
         defer { _ = cunwind_test_thread_stop(thread) }

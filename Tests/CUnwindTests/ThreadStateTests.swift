@@ -3,9 +3,9 @@ import CUnwindTestSupport
 import Foundation
 import Testing
 
-/// A thread in any state is captured whole, and runs on.
+/// The stack of a thread in any state is captured completely, and the thread continues.
 @Suite(.serialized) struct ThreadStateTests {
-    /// A state, how many frames deep, and the ways that give a whole stack then.
+    /// A state, the depth in frames, and the methods that give a complete stack.
     struct Case: CustomTestStringConvertible, Sendable {
         var name: String
         var posture: cunwind_test_posture
@@ -22,7 +22,7 @@ import Testing
         var testDescription: String { "\(name), depth \(depth)" }
     }
 
-    /// At about 1 KiB a frame, a stack of 200 frames is more than is copied of one whose end is not known yet.
+    /// With about 1 KiB per frame, 200 frames exceed the part that is copied of a stack whose end is unknown.
     static let cases = [
         Case("on CPU", CUNWIND_TEST_SPINNING, depth: 0, by: .stop, .signal),
         Case("on CPU", CUNWIND_TEST_SPINNING, depth: 200, by: .stop, .signal),
@@ -39,7 +39,7 @@ import Testing
         let thread_state = try #require(cunwind_test_thread_start(posture.posture, posture.depth))
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
         for way in posture.ways {
-            // A thread that polls may be between two waits.
+            // The polling thread may be between two waits.
             var status = engine.capture(by: way)
             for _ in 0..<10 where status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED {
                 usleep(1000)
@@ -48,7 +48,7 @@ import Testing
             #expect(status == CUNWIND_OK, "\(way), errno \(engine.info.error)")
             #expect(engine.isComplete, "\(way): end \(engine.stack.end)")
             let inPosture = engine.addresses.filter(cunwind_test_thread_contains)
-            // With a frame without a fixed size the function calls nothing of itself.
+            // The function whose frame has no fixed size does not recurse.
             let expected = posture.posture == CUNWIND_TEST_IN_ALLOCA ? 1 : Int(posture.depth) + 1
             #expect(inPosture.count >= expected, "\(way): frames of the function that took the posture")
             #expect(engine.stack.omitted_count == 0)
@@ -56,7 +56,7 @@ import Testing
         #expect(cunwind_test_thread_stop(thread_state) > 0, "the thread did not go on")
     }
 
-    /// Of 2,000 frames of 1 KiB both ends are kept, and the cut is marked.
+    /// A stack of 2,000 frames of 1 KiB keeps both ends, and the cut is marked.
     @Test(arguments: [CaptureEngine.Way.stop, .signal])
     func `a stack beyond the limit keeps both ends`(way: CaptureEngine.Way) throws {
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 2000))
@@ -105,7 +105,7 @@ import Testing
         #expect(engine.info.held_nanoseconds == 0)
         #expect(engine.info.capture_nanoseconds < 50_000_000)
 
-        // The stop releases the thread when its time is up; the thread's wait goes on.
+        // The stop releases the thread at its time limit; the thread's wait continues.
         #expect(engine.capture(by: .stop) == CUNWIND_TIMED_OUT)
         #expect(engine.info.capture_nanoseconds < 4 * UInt64(CUNWIND_STOP_TIMEOUT_NANOSECONDS))
         #expect(try engine.status().state == CChar(UInt8(ascii: "D")), "the stop ended the wait")

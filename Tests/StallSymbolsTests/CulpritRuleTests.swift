@@ -72,13 +72,13 @@ import Testing
         #expect(culprit(of: [frame("work()", line: 5), callout, main]) == "work()")
     }
 
-    /// A function further out is not the one that stalls.
+    /// A function further out does not stall, so it is not the culprit.
     @Test func unnamedFrameOfStrippedImageEndsTheSearch() {
         let frames = [frame(nil), frame("main")]
         #expect(
             StallReport.blame(for: frames, images: [image("no symbol table was found")])
                 == .none("the function at notes+0x1 is not known: no symbol table was found"))
-        // With all names known, it is a stub of the linker's.
+        // If all names are known, the frame is a stub of the linker.
         #expect(culprit(of: frames) == "main")
     }
 }

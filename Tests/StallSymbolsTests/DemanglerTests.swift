@@ -23,7 +23,7 @@ import Testing
         #expect(Demangler.functionName(symbol) == symbol)
     }
 
-    /// Symbol tables are input: whatever is in them, there is a name and no crash.
+    /// Symbol tables are untrusted input: any bytes give a name and no crash.
     @Test func damagedNamesGiveSomeName() {
         let good = Array("$s5notes9NoteStoreC4saveyyAA4NoteV_SayAFGtYaKF".utf8)
         var generator = SeededGenerator(seed: 7)

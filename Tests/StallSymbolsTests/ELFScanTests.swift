@@ -23,7 +23,7 @@ import Testing
             SmallELF.Symbol(name: "a_function_with_a_long_name_\($0)", address: 0x1000 + UInt64($0) * 0x20)
         }
         let bytes = SmallELF(symbols: symbols).bytes
-        // More than is read at a time.
+        // More than one read returns.
         #expect(bytes.count > ELFFile.nameScanBytes)
         let wanted = [0, 12_345, 29_999].map { symbols[$0] }
         let expected = wanted.map { ($0.name, $0.address..<$0.address + 0x10) }

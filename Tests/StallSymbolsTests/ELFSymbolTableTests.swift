@@ -20,7 +20,7 @@ import Testing
         addresses.map { table.symbol(at: $0)?.name }
     }
 
-    // MARK: Which symbol
+    // MARK: Choice of the symbol
 
     @Test func aFunctionReachesFromItsAddressToItsSize() throws {
         let table = try table(
@@ -44,7 +44,7 @@ import Testing
         #expect(names(table, 0x10ff, 0x1100, 0x1110) == ["assembly", "next", nil])
     }
 
-    /// What follows the section, such as the PLT behind `.init`, is not the function's.
+    /// Code after the section, such as the PLT behind `.init`, does not belong to the function.
     @Test func aFunctionWithoutASizeEndsWithItsSection() throws {
         let table = try table(
             SmallELF(
@@ -106,7 +106,7 @@ import Testing
         #expect(names(try table(elf.bytes), 0x1000) == [nil])
     }
 
-    // MARK: What is no ELF file
+    // MARK: Files that are not ELF
 
     private func expectUnreadable(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) {
         let error = #expect(throws: StallWatchError.self, sourceLocation: sourceLocation) {
@@ -122,7 +122,7 @@ import Testing
         expectUnreadable("/dev/null")
     }
 
-    /// A file that is replaced by a pipe must not hold up whoever asks for a name.
+    /// A pipe in the file's place must not block the caller.
     @Test(.timeLimit(.minutes(1))) func aPipeIsAnErrorAtOnce() throws {
         let path = directory.path + "/pipe"
         try #require(mkfifo(path, 0o600) == 0)
@@ -167,13 +167,13 @@ import Testing
         expectUnreadable(try directory.write("image", beginning))
     }
 
-    /// Whatever a damaged file says: an error, or some names, and no crash.
+    /// A damaged file gives an error or some names, and no crash.
     @Test func aFileWithRandomDamageNeverCrashesTheReader() throws {
         let good = SmallELF(
             symbols: (1...8).map { .init(name: "function\($0)", address: UInt64($0) << 12) },
             dynamicSymbols: [.init(name: "exported", address: 0x1000)]
         ).bytes
-        // Most bytes that matter are in the header and in the section headers at the end.
+        // Most relevant bytes are in the file header and in the section headers at the end.
         let sensitive = Array(0..<64) + Array((good.count - 6 * 64)..<good.count) + Array(64..<good.count)
         var generator = SeededGenerator(seed: 20_261_121)
         var refused = 0

@@ -6,7 +6,7 @@ import Testing
 @Suite struct FunctionClassifierTests {
     private let functions = FunctionClassifier(InAppSettings(excludedModules: ["NIOCore"]))
 
-    /// Whose the function is, compiled from `file` in the root package /src/notes.
+    /// The owner of the function, compiled from `file` in the root package /src/notes.
     private func owner(
         _ symbol: String?, file: String? = nil, in functions: FunctionClassifier? = nil, isOutside: Bool = false
     ) -> CodeOwner {
@@ -84,7 +84,7 @@ import Testing
         #expect(owner("$s4GRDB3runyyF") == .app)
     }
 
-    /// Whatever the settings say, there is an answer.
+    /// Any settings give an answer.
     @Test func nonsenseInSettingsIsHarmless() {
         let words = ["", "/", "$s", "\0", "Swift", String(repeating: "x", count: 100_000)]
         let functions = FunctionClassifier(

@@ -49,7 +49,7 @@ enum Tool {
         let totalMilliseconds: Double
         let nodes: [Node]
 
-        /// Stalled time of all stacks with the function on them: of one within another, the outer one counts.
+        /// The stalled time of all stacks with the function; of nested calls only the outermost counts.
         func milliseconds(of function: String) -> Double {
             nodes.indices.reduce(0) { sum, index in
                 var next = nodes[index].parent

@@ -1,6 +1,6 @@
 import Benchmark
 
-/// What StallWatch costs beside the alternatives, as far as it can be repeated in one process.
+/// The repeatable costs of StallWatch and of the alternatives, measured in one process.
 let benchmarks: @Sendable () -> Void = {
     ProbeCost.comparison.register()
     TurnCost.comparison.register()

@@ -1,10 +1,10 @@
 import CCaptureCost
 import Measuring
 
-/// How long a running thread is held by a capture, as it sees itself by its own clock, and how long the caller takes.
+/// The time for which a capture holds a running thread, measured by that thread, and the time that the caller takes.
 ///
-/// Held is the longest time for which the thread saw its clock stand still, so it has the delivery of the signal or stop
-/// and the way back in it.
+/// The held time is the longest gap between two clock reads of the thread, so it includes the delivery of the signal or
+/// stop and the return.
 enum CaptureCost {
     private static let ways: [(capture_way, String)] = [
         (CAPTURE_STOP, "StallWatch's stop"),
@@ -16,10 +16,10 @@ enum CaptureCost {
     ]
     private static let reference = "a handler with backtrace(3)"
 
-    /// Stacks of 64 KiB, by all ways.
+    /// Stacks of 64 KiB, captured in all ways.
     static var comparison: Comparison { comparison(kibibytes: 64, ways, count: 250) }
 
-    /// By the ways that depend on the depth.
+    /// Stacks of other depths, captured in the ways whose cost depends on the depth.
     static func comparison(kibibytes: Int) -> Comparison {
         comparison(
             kibibytes: kibibytes,

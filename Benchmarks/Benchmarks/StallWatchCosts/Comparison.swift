@@ -1,12 +1,12 @@
 import Benchmark
 import Measuring
 
-/// One benchmark of several ways to do a thing, which take turns, so that a slow moment of the machine meets all of them.
+/// A benchmark of several ways to do the same thing.
 ///
-/// Every way has a metric of its own, in nanoseconds, and each iteration gives its ratio to the way that is the reference, in
-/// thousandths: metrics are whole numbers.
+/// The ways take turns, so a slow moment of the machine affects all of them. Every way has its own metric in nanoseconds.
+/// Each iteration also records its ratio to the reference way, in thousandths because metrics are whole numbers.
 struct Comparison {
-    /// A way to do it, and what it took each time: one list for each of the comparison's quantities.
+    /// A way, and a function that measures it: one list of values for each of the comparison's quantities.
     struct Way {
         let name: String
         let measure: () throws -> [[Double]]
@@ -16,20 +16,20 @@ struct Comparison {
             self.measure = measure
         }
 
-        /// A way whose time is told as one number.
+        /// A way with one number per measurement.
         init(_ name: String, _ measure: @escaping () throws -> Double) {
             self.init(name) { [[try measure()]] }
         }
     }
 
     let title: String
-    /// What is measured of each way; ratios are of the first.
+    /// The measured quantities of each way; ratios use the first.
     var quantities = ["ns"]
     let iterations: Int
     let ways: [Way]
     /// The way that the others are compared with.
     let reference: String
-    /// Further ratios of one iteration's medians, which are told by way.
+    /// Further ratios, computed from one iteration's medians by the way's name.
     var further: [(name: String, ratio: ([String: Double]) -> Double)] = []
 
     func register() {
@@ -60,6 +60,6 @@ struct Comparison {
 
     private func metric(_ name: String) -> BenchmarkMetric { .custom(name, useScalingFactor: false) }
 
-    /// Below zero where noise is larger than what is measured; the package's histograms begin at zero.
+    /// Rounds a value, and replaces negative ones (noise above the measured value) by 0, where the histograms begin.
     private func whole(_ value: Double) -> Int { value.isFinite ? max(Int(value.rounded()), 0) : 0 }
 }

@@ -3,7 +3,7 @@ import Measuring
 import StallWatch
 import Synchronization
 
-/// What it takes to write a report as JSON, beside Foundation's JSONSerialization of the same values.
+/// The cost of encoding a report as JSON, and of Foundation's JSONSerialization for the same values.
 enum EncodingCost {
     static let count = 100
 
@@ -45,7 +45,7 @@ enum EncodingCost {
         probe.beginTurn()
         Thread.sleep(forTimeInterval: 0.2)
         probe.endTurn()
-        // Hands out every report before it returns.
+        // Delivers every report before it returns.
         monitor.stop()
         guard let report = found.withLock({ $0 }) else { throw CannotMeasure("no stall was reported") }
         return report

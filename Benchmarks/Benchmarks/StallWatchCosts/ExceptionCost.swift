@@ -2,7 +2,7 @@ import CThrowCost
 import Foundation
 import Measuring
 
-/// What a C++ exception costs in this program, which links StallWatch, and in one that does not.
+/// The cost of a C++ exception in this program, which links StallWatch, and in a program that does not.
 enum ExceptionCost {
     static let count: Int32 = 20_000
 

@@ -1,7 +1,7 @@
 import Measuring
 import StallWatch
 
-/// What a loop with a probe pays for a turn.
+/// The cost of a turn for a loop with a probe.
 enum ProbeCost {
     static let turns = 500_000
     static let reference = "two clock_gettime(CLOCK_MONOTONIC)"
@@ -17,7 +17,7 @@ enum ProbeCost {
     static func twoClockReads() -> Double {
         var sum: UInt64 = 0
         let cost = meanNanoseconds(turns) { sum &+= now() &+ now() }
-        // Used, so that the optimizer leaves the reads in.
+        // Used, so that the optimizer keeps the reads.
         precondition(sum != 0)
         return cost
     }

@@ -3,13 +3,13 @@ import Foundation
 import Measuring
 import StallWatch
 
-/// What a turn of a run loop costs, by who follows it.
+/// The cost of a turn of a run loop, by the way in which the loop is observed.
 enum TurnCost {
     static let turns = 20_000
-    static let nobody = "followed by nobody"
-    static let observers = "by two empty observers"
-    static let monitor = "by StallWatch"
-    static let semaphore = "by a semaphore signalled per activity"
+    static let nobody = "not observed"
+    static let observers = "two empty observers"
+    static let monitor = "StallWatch"
+    static let semaphore = "a semaphore signaled per activity"
 
     static var comparison: Comparison {
         Comparison(
@@ -26,7 +26,7 @@ enum TurnCost {
                     { costs in difference(costs, monitor, observers) / (costs[ProbeCost.reference] ?? 0) }
                 ),
                 (
-                    "added over nobody: a semaphore per activity / StallWatch",
+                    "added by a semaphore per activity / by StallWatch",
                     { costs in difference(costs, semaphore, nobody) / difference(costs, monitor, nobody) }
                 ),
             ]
@@ -60,7 +60,7 @@ enum TurnCost {
         return measure()
     }
 
-    /// The design of most articles: each activity signals a semaphore, for which a thread waits 50 ms at a time.
+    /// The design in most articles: each activity signals a semaphore, and a thread waits for it with a timeout of 50 ms.
     private static func withSemaphore(_ measure: () -> Double) -> Double {
         let watcher = SemaphoreWatcher()
         let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.allActivities.rawValue, true, 0) {
@@ -74,7 +74,7 @@ enum TurnCost {
         return measure()
     }
 
-    /// Runs the current run loop for that many turns, each of which runs one source and no more.
+    /// Runs the current run loop for the given number of turns, each of which runs one source.
     private static func turn() -> Double {
         let source = TurningSource(turns: turns)
         defer { source.remove() }
@@ -84,7 +84,7 @@ enum TurnCost {
     }
 }
 
-/// A source that signals itself in each turn, and stops the loop after the last.
+/// A source that signals itself in each turn, and stops the loop after the last one.
 private final class TurningSource {
     private var left: Int
     private var source: CFRunLoopSource?
@@ -92,7 +92,7 @@ private final class TurningSource {
     init(turns: Int) {
         left = turns
         var context = CFRunLoopSourceContext()
-        // The source is removed before this object goes.
+        // The source is removed before this object is released.
         context.info = Unmanaged.passUnretained(self).toOpaque()
         context.perform = { info in
             guard let info else { return }

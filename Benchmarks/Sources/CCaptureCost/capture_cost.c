@@ -15,7 +15,7 @@
 #define MAXIMUM_FRAMES 512
 #define MAXIMUM_STACK_BYTES (1024 * 1024)
 
-// The thread that is captured. It looks at the clock as fast as it can.
+// The captured thread. It reads the clock as fast as possible.
 static struct {
   pthread_t thread;
   pid_t tid;
@@ -25,7 +25,7 @@ static struct {
   uint64_t longest_gap, looks;
 } target;
 
-// What the references' handlers leave behind.
+// The results of the reference handlers.
 static struct {
   sem_t done;
   void *frames[MAXIMUM_FRAMES];
@@ -70,7 +70,7 @@ __attribute__((noinline)) static void descend(size_t frames) {
 }
 
 static void *run_target(void *bytes) {
-  // Whoever measures may be a thread of Dispatch, which blocks signals, and a thread inherits that.
+  // Set the signal mask: a thread of libdispatch may start this one, which then inherits a mask that blocks signals.
   sigset_t none;
   sigemptyset(&none);
   pthread_sigmask(SIG_SETMASK, &none, NULL);
@@ -85,7 +85,7 @@ static int start_target(size_t stack_bytes, int is_blocked) {
   if (pipe(target.pipe) < 0) return -1;
   if (pthread_create(&target.thread, NULL, run_target, (void *)stack_bytes) != 0) return -1;
   while (!__atomic_load_n(&target.tid, __ATOMIC_ACQUIRE)) usleep(100);
-  usleep(10000);  // Until it blocks, or runs at full speed.
+  usleep(10000);  // Wait until it blocks, or runs at full speed.
   return 0;
 }
 
@@ -117,7 +117,7 @@ static int signal_target(void (*handler)(int)) {
   return 0;
 }
 
-// One capture. Returns how many frames it found, or -1.
+// Captures once. Returns the number of frames, or -1.
 static int capture(capture_way way, cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack) {
   cunwind_capture_info info;
   cunwind_status status = CUNWIND_OK;
@@ -142,7 +142,7 @@ static int capture(capture_way way, cunwind_engine *engine, cunwind_thread *thre
   return status == CUNWIND_OK && stack->end == CUNWIND_END_COMPLETE ? (int)stack->frame_count : -1;
 }
 
-// The thread has come back from what was done to it.
+// Waits until the thread runs again after a capture.
 static void await_target(void) {
   if (target.is_blocked) return;
   uint64_t looks = __atomic_load_n(&target.looks, __ATOMIC_RELAXED);
@@ -151,7 +151,7 @@ static void await_target(void) {
 
 double capture_cost(capture_way way, size_t stack_bytes, size_t count, uint64_t *held, uint64_t *whole) {
   void *unused[1];
-  backtrace(unused, 1);  // Loads libgcc_s: never for the first time in a handler (backtrace(3)).
+  backtrace(unused, 1);  // Loads libgcc_s, because a handler must not load it (backtrace(3)).
   sem_init(&handler_result.done, 0, 0);
   cunwind_stack *stack = malloc(sizeof *stack);
   cunwind_engine *engine = cunwind_engine_create(SIGPROF);

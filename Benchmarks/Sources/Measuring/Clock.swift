@@ -7,14 +7,14 @@ package func now() -> UInt64 {
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 
-/// The mean time of one of `count` runs of `body`, in nanoseconds.
+/// Returns the mean time of `count` runs of `body`, in nanoseconds.
 package func meanNanoseconds(_ count: Int, _ body: () -> Void) -> Double {
     let began = now()
     for _ in 0..<count { body() }
     return Double(now() - began) / Double(count)
 }
 
-/// What cannot be measured here, and why.
+/// The reason why a cost cannot be measured on this machine.
 package struct CannotMeasure: Error, CustomStringConvertible {
     package let description: String
 

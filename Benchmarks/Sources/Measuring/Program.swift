@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the program at `path` prints to its standard output.
+/// Runs the program at `path` and returns its standard output.
 ///
-/// `showsErrors`: Whether what it prints to its standard error is shown. Throws when it does not end well.
+/// `showsErrors` passes its standard error through. Throws if its exit status is not 0.
 package func output(of path: String, _ arguments: [String] = [], showsErrors: Bool = true) throws -> String {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
@@ -19,7 +19,7 @@ package func output(of path: String, _ arguments: [String] = [], showsErrors: Bo
     return text
 }
 
-/// The path of another program of this package, which was built beside this one.
+/// Returns the path of another program of this package, in the directory of this one.
 package func sibling(_ name: String) throws -> String {
     let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let path = URL(fileURLWithPath: own).deletingLastPathComponent().appendingPathComponent(name).path

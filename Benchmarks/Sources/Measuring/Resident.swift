@@ -1,17 +1,17 @@
 import Foundation
 
-/// What this process has in memory.
+/// The resident memory of this process.
 package enum Resident: String, CaseIterable {
     case all = "Rss:"
-    /// What no file has.
+    /// Memory without a file.
     case anonymous = "Anonymous:"
-    /// The most that it ever had.
+    /// The peak.
     case most = "VmHWM:"
 
-    /// In megabytes, of a million bytes.
+    /// The amount in megabytes of a million bytes.
     ///
-    /// smaps_rollup counts the pages; the sums in status, in which alone is what was once, are kept per processor and may be
-    /// off by some hundred kilobytes (proc_pid_smaps(5), proc_pid_statm(5)).
+    /// smaps_rollup counts the pages. Only status has the peak; its sums are kept per processor and may be off by some
+    /// hundred kilobytes (proc_pid_smaps(5), proc_pid_statm(5)).
     package var megabytes: Double {
         let file = self == .most ? "/proc/self/status" : "/proc/self/smaps_rollup"
         let lines = (try? String(contentsOfFile: file, encoding: .utf8))?.split(separator: "\n")
@@ -20,7 +20,7 @@ package enum Resident: String, CaseIterable {
     }
 }
 
-/// Prints a line with all three of them.
+/// Prints a line with all three amounts.
 package func printResident(_ when: String) {
     print(([when] + Resident.allCases.map { $0.megabytes.digits(3) }).joined(separator: ":"))
 }

@@ -3,7 +3,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The watchdog of most articles: each activity of the loop signals a semaphore, for which a thread waits 50 ms at a time.
+/// The watchdog in most articles: each activity signals a semaphore, and a thread waits for it with a timeout of 50 ms.
 package final class SemaphoreWatcher: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     private let activity = Atomic<UInt>(0)

@@ -1,13 +1,12 @@
 package import Foundation
 
-/// A program with a run loop, which stalls as often as its arguments say: `WORD COUNT...`.
+/// A program with a run loop that stalls as often as its arguments say: `WORD COUNT...`.
 ///
-/// With StallWatch and without it, it is the same but for what StallWatch needs. After each step it prints its resident
-/// memory.
+/// Its two versions differ only in StallWatch. After each step it prints its resident memory.
 package struct StallingProgram {
     /// The first argument, which is for the monitor.
     package let word: String
-    /// Not there yet.
+    /// The directory for the reports, which does not exist yet.
     package let directory: URL
     private let goals: [Int]
 
@@ -18,7 +17,7 @@ package struct StallingProgram {
         directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-resident-\(getpid())")
     }
 
-    /// Runs the main loop; `seen` returns how many of so many stalls were seen.
+    /// Runs the main loop; `seen` gets the number of stalls and returns the number of detected ones.
     package func run(seen: (Int) -> Int) throws {
         let timer = Timer(timeInterval: 0.01, repeats: true) { _ in }
         RunLoop.main.add(timer, forMode: .default)
@@ -27,7 +26,7 @@ package struct StallingProgram {
         var made = 0
         for goal in goals {
             while seen(made) < goal {
-                // Twice what is asked for: something else is wrong then.
+                // Twice the goal: more stalls would not help.
                 guard made < 2 * goal else { throw CannotMeasure("\(seen(made)) of \(made) stalls were seen") }
                 made += 1
                 let depth = made % 64
@@ -40,16 +39,16 @@ package struct StallingProgram {
         timer.invalidate()
     }
 
-    /// Leaves nothing behind.
+    /// Removes the directory.
     package func finish() throws {
         if FileManager.default.fileExists(atPath: directory.path) { try FileManager.default.removeItem(at: directory) }
     }
 }
 
-/// Stalls for 8 ms in one of 64 places: the depth is a part of the stack.
+/// Stalls for 8 ms on one of 64 stacks, which differ in depth.
 @inline(never) private func stall(_ depth: Int) {
     if depth > 0 { stall(depth - 1) } else { compute() }
-    // After the call, so that it is none in tail position.
+    // Work after the call, so that it is no tail call.
     checksum &+= 1
 }
 
@@ -58,5 +57,5 @@ package struct StallingProgram {
     while now() < end { checksum &+= 1 }
 }
 
-/// Used by the main thread alone.
+/// `nonisolated(unsafe)`: only the main thread uses it.
 nonisolated(unsafe) private var checksum: UInt64 = 0

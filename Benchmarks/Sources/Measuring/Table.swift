@@ -26,14 +26,14 @@ package struct Samples {
 
     package var median: Double { percentile(50) }
 
-    /// The value that this percentage of all values is not over; 0 of none.
+    /// Returns the given percentile; 0 without values.
     package func percentile(_ percentage: Int) -> Double {
         sorted.isEmpty ? 0 : sorted[min(sorted.count * percentage / 100, sorted.count - 1)]
     }
 }
 
 extension Double {
-    /// With this many digits after the point.
+    /// Returns the number with this many digits after the point.
     package func digits(_ count: Int) -> String {
         var scale = 1.0
         for _ in 0..<count { scale *= 10 }

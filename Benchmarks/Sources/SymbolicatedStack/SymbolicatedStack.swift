@@ -1,15 +1,15 @@
 import Runtime
 
-/// Prints what the Runtime module's `Backtrace.symbolicated()` costs in this program, and the stack that it was asked for.
+/// Prints the cost of the Runtime module's `Backtrace.symbolicated()` in this program, and the stack.
 ///
-/// As lines: `cold NS`, `warm NS`, `known N` (frames with a line), `image PATH BASE BUILD-ID` for each image, and
+/// The lines are `cold NS`, `warm NS`, `known N` (frames with a line), `image PATH BASE BUILD-ID` for each image, and
 /// `frame ADDRESS` for each frame, innermost first.
 public func printSymbolicatedStack() {
     var box = Box<Int>()
     box.add(CommandLine.arguments.count, 12)
 }
 
-/// Added to after each call, so that none is in tail position and loses its frame.
+/// Changed after each call, so that no call is a tail call, which would leave no frame.
 ///
 /// One thread uses it.
 nonisolated(unsafe) private var checksum = 0

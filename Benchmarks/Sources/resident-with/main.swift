@@ -9,7 +9,7 @@ var configuration = StallMonitor.Configuration(
     threshold: .milliseconds(5), reports: .directory(program.directory.path),
     symbolication: .init(detail: StallMonitor.Symbolication.Detail(rawValue: program.word) ?? .lines)
 )
-// Each stall is named and written, as if it were the first of its kind.
+// Every stall is symbolicated and written, without suppression of repeats.
 configuration.reportsEveryRepeat = true
 configuration.maximumReportsPerMinute = 10_000
 let monitor = try StallMonitor(configuration)

@@ -1,4 +1,4 @@
-// The program as it is without StallWatch.
+// The program without StallWatch.
 
 import Measuring
 

@@ -7,7 +7,7 @@ import LinuxSupport
 import StallWatch
 import Synchronization
 
-/// What people do by hand: a debugger that is attached, and the toolchain's own Backtrace, beside a stall's report.
+/// The cost of manual methods (an attached debugger, the toolchain's Backtrace) compared with a stall report.
 enum DebuggerCost {
     static let rounds = 5
 
@@ -41,9 +41,9 @@ enum DebuggerCost {
         return table
     }
 
-    /// Milliseconds until the first report with names is there, and how long the thread stood still at most meanwhile.
+    /// Returns the milliseconds until the first report with names exists, and the longest time the thread was held.
     ///
-    /// The monitor and its knowledge of symbols are new each time, as a debugger's are.
+    /// The monitor and its symbol tables are new each time, as a debugger's are.
     private static func report(of spinner: Spinner) throws -> (Double, Double) {
         let probe = LoopProbe(label: "measured")
         let threshold: UInt64 = 50_000_000
@@ -75,7 +75,7 @@ enum DebuggerCost {
     }
 }
 
-/// A thread with a deep stack that looks at the clock as fast as it can, and knows when that stood still.
+/// A thread with a deep stack that reads the clock as fast as possible and records the longest gap.
 private final class Spinner: Sendable {
     private struct Order {
         var probe: LoopProbe?
@@ -92,7 +92,7 @@ private final class Spinner: Sendable {
         startThread { self.descend(frames) }
     }
 
-    /// In milliseconds, since it was reset.
+    /// The longest gap since the last reset, in milliseconds.
     var longestGap: Double { Double(longest.load(ordering: .relaxed)) / 1e6 }
 
     func resetGap() {
@@ -102,7 +102,7 @@ private final class Spinner: Sendable {
 
     func stop() { isStopping.store(true, ordering: .relaxed) }
 
-    /// Lets the thread be in a turn of the probe until the condition holds, 5 s at most; tells when the turn began.
+    /// Keeps the thread in a turn of the probe until the condition holds, for 5 s at most; returns the turn's begin.
     func turn(of probe: LoopProbe, until isDone: () -> Bool) -> UInt64 {
         turnBegan.store(0, ordering: .relaxed)
         give(Order(probe: probe))
@@ -112,7 +112,7 @@ private final class Spinner: Sendable {
         return turnBegan.load(ordering: .acquiring)
     }
 
-    /// Milliseconds that the thread takes to capture and name its own stack, twice: it stands still for all of it.
+    /// Returns twice the milliseconds that the thread takes to capture and name its own stack: it is held all the time.
     func ownBacktrace() -> (Double, Double) {
         backtraceTook.store(0, ordering: .relaxed)
         give(Order(backtrace: true))
@@ -128,7 +128,7 @@ private final class Spinner: Sendable {
 
     @inline(never) private func descend(_ frames: Int) {
         if frames > 0 { descend(frames - 1) } else { spin() }
-        // After the call, so that it is none in tail position.
+        // Work after the call, so that it is no tail call.
         isStopping.store(true, ordering: .relaxed)
     }
 

@@ -3,11 +3,11 @@ import Measuring
 import LinuxSupport
 import StallWatch
 
-/// How long after the threshold a file with the names and lines of the stalled thread's stack can be read.
+/// The time from the threshold until a file with the names and lines of the stalled thread's stack can be read.
 enum FileLatency {
     static let stalls = 50
     static let threshold: UInt64 = 50_000_000
-    /// Given up after that.
+    /// The timeout.
     static let timeout: UInt64 = 5_000_000_000
 
     static func table() throws -> Table {
@@ -22,7 +22,7 @@ enum FileLatency {
         try monitor.watch(.probe(probe))
         try monitor.start()
         defer { monitor.stop() }
-        // The first one reads the symbols of every image of the stack.
+        // The first report reads the symbols of every image of the stack.
         let cold = try stall(probe, directory)
         let warm = Samples(try (0..<stalls).map { _ in try stall(probe, directory) })
         return Table(
@@ -35,13 +35,13 @@ enum FileLatency {
         )
     }
 
-    /// The milliseconds from the threshold of one stall, which lasts until its file can be read.
+    /// Returns the milliseconds from the threshold of one stall, which lasts until its file can be read.
     private static func stall(_ probe: LoopProbe, _ directory: URL) throws -> Double {
         let known = Set(names(in: directory))
         let began = now()
         probe.beginTurn()
         defer { probe.endTurn() }
-        // The stalled thread itself looks: twice a millisecond, so that it takes little from the threads that it waits for.
+        // The stalled thread itself polls for the file, only twice a millisecond, to leave the CPU to the other threads.
         while now() < began + timeout {
             usleep(500)
             guard now() >= began + threshold else { continue }
@@ -55,7 +55,7 @@ enum FileLatency {
         throw CannotMeasure("no file with names and lines came")
     }
 
-    /// Whether the stack has this file's function and line in it.
+    /// Whether the stack contains the function and line of this file.
     private static func isReadable(_ report: StallReport) -> Bool {
         guard let stack = report.samples.first?.stack else { return false }
         return report.stacks[stack].contains { index in

@@ -4,11 +4,11 @@ import Glibc
 import Measuring
 import StallWatch
 
-/// What a queue's heartbeats cost the whole process, beside a thread that sends the queue a block and waits for it.
+/// The cost of a queue's heartbeats for the whole process, compared with a thread that submits a block and waits for it.
 enum HeartbeatCost {
     static let seconds = 20.0
     static let threshold = 0.020
-    /// Two in a threshold.
+    /// The number of heartbeats: two per threshold.
     static let beats = seconds / (threshold / 2)
 
     static func table() throws -> Table {
@@ -51,7 +51,7 @@ enum HeartbeatCost {
         }
     }
 
-    /// Nanoseconds that all threads were on CPU meanwhile.
+    /// The CPU time of all threads during the measurement, in nanoseconds.
     private static func processTime(_ body: () -> Void) -> Double {
         func read() -> Double {
             var time = timespec()

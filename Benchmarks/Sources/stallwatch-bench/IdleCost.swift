@@ -3,7 +3,7 @@ import Foundation
 import Measuring
 import StallWatch
 
-/// What the watching thread uses up while the watched loops only wait.
+/// The CPU time and wake-ups of the watching thread while the watched loops wait.
 enum IdleCost {
     static let seconds = 60.0
 
@@ -13,8 +13,7 @@ enum IdleCost {
         )
     }
 
-    /// Two loops on threads of their own, one watched by StallWatch and one by a semaphore signalled per activity; both at the
-    /// same time.
+    /// Measures two loops at the same time: one is watched by StallWatch, the other by a semaphore signaled per activity.
     static func watchingThreads(of interval: Double?, seconds: Double, title: String) throws -> Table {
         let loops = (LoopThread(interval: interval), LoopThread(interval: interval))
         let monitor = try StallMonitor(.init(reports: .none))
@@ -28,12 +27,12 @@ enum IdleCost {
             loops.0.stop()
             loops.1.stop()
         }
-        // What starting takes is not measured.
+        // Do not measure the start.
         sleep(2)
         let found = [
             ("StallWatch's watchdog", ThreadUse.thread(named: "stallwatch-dog")),
             ("StallWatch's reporter", ThreadUse.thread(named: "stallwatch-rep")),
-            ("a semaphore signalled per activity", watcher.threadID),
+            ("a semaphore signaled per activity", watcher.threadID),
         ]
         let names = found.map(\.0)
         let threads = found.compactMap(\.1)
@@ -55,7 +54,7 @@ enum IdleCost {
     }
 }
 
-/// What the watching thread uses up while loops turn without stalls.
+/// The CPU time and wake-ups of the watching thread while loops turn without stalls.
 enum BusyCost {
     static let seconds = 30.0
 

@@ -1,13 +1,13 @@
 import Foundation
 import Measuring
 
-/// What StallWatch adds to a program's resident memory: two programs that differ by it alone.
+/// The resident memory that StallWatch adds, measured with two programs that differ only in StallWatch.
 enum MemoryCost {
-    /// Starts of both; what is touched in one by chance differs by a few hundred kilobytes.
+    /// The number of starts of both programs; single starts differ by a few hundred kilobytes.
     static let starts = 9
 
     static func table() throws -> Table {
-        // Both have said something before: what that brings in is no one's.
+        // Both programs have printed a line before, so its memory is in both.
         let without = try median(of: "resident-without", ["", "0"])
         let started = try median(of: "resident-with", ["names", "0"])
         let names = try resident("resident-with", ["names", "1000"])
@@ -29,7 +29,7 @@ enum MemoryCost {
         )
     }
 
-    /// The medians of what several starts print last.
+    /// Returns the medians of the last lines of several starts.
     private static func median(of program: String, _ arguments: [String]) throws -> [Double] {
         let runs = try (0..<starts).map { _ in try resident(program, arguments)["after 0"] ?? [] }
         guard runs.allSatisfy({ $0.count == Resident.allCases.count }) else {
@@ -38,7 +38,7 @@ enum MemoryCost {
         return Resident.allCases.indices.map { column in Samples(runs.map { $0[column] }).median }
     }
 
-    /// What the program prints: lines of a name and three numbers of megabytes.
+    /// Returns the program's output: lines with a name and three numbers of megabytes.
     private static func resident(_ program: String, _ arguments: [String]) throws -> [String: [Double]] {
         var values: [String: [Double]] = [:]
         for line in try output(of: sibling(program), arguments).split(separator: "\n") {

@@ -4,14 +4,14 @@ import Measuring
 import StallWatch
 import Synchronization
 
-/// How long after a stall's turn went over the threshold its first sample is there, beside what the machine does to a thread
-/// that only sleeps until then.
+/// The time from the threshold to a stall's first sample, compared with the lateness of a thread that only sleeps until
+/// the threshold.
 enum SampleLatency {
     static let stalls = 1000
-    /// Of a process; meanwhile the symbols of every image are read, which keeps a processor busy.
+    /// The first stalls of a process, during which reading the symbols of every image keeps a processor busy.
     static let firstStalls = 20
     static let threshold = Duration.milliseconds(20)
-    /// Between stalls in nanoseconds: enough for the last one's report.
+    /// The pause between stalls in nanoseconds, long enough for the previous report.
     static let pause: UInt64 = 100_000_000
 
     static func table() throws -> Table {
@@ -37,7 +37,7 @@ enum SampleLatency {
     private static func sampling(pause: UInt64) throws -> (first: [Double], later: [Double]) {
         let probe = LoopProbe(label: "measured")
         var configuration = StallMonitor.Configuration(threshold: threshold, reports: .none)
-        // All stalls are the same one, and each is a measurement.
+        // All stalls have the same fingerprint, and each is measured.
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
         let latencies = Mutex<[UInt64: Double]>([:])
@@ -53,7 +53,7 @@ enum SampleLatency {
             stall(probe)
             sleep(until: now() + pause)
         }
-        // Hands out every report before it returns.
+        // Delivers every report before it returns.
         monitor.stop()
         let all = latencies.withLock { $0 }
         let later = all.filter { $0.key > firstStalls }
@@ -63,14 +63,14 @@ enum SampleLatency {
         return (all.filter { $0.key <= firstStalls }.map(\.value), later.map(\.value))
     }
 
-    /// On CPU, and long enough for the sample.
+    /// Stalls on CPU, long enough for the sample.
     private static func stall(_ probe: LoopProbe) {
         probe.beginTurn()
         compute(until: now() + 30_000_000)
         probe.endTurn()
     }
 
-    /// Sleeps until that moment of CLOCK_MONOTONIC in nanoseconds.
+    /// Sleeps until the given time of CLOCK_MONOTONIC, in nanoseconds.
     private static func sleep(until end: UInt64) {
         while now() < end {
             var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
@@ -82,7 +82,7 @@ enum SampleLatency {
         while now() < end {}
     }
 
-    /// How late a thread of its own wakes, in milliseconds, while this one is on CPU as in a stall.
+    /// Returns how late another thread wakes, in milliseconds, while this one is on CPU as in a stall.
     private static func sleeping() -> [Double] {
         let late = Mutex<[Double]>([])
         for _ in 0..<stalls {

@@ -1,9 +1,9 @@
 import Foundation
 import Measuring
 
-/// Measures what needs time to pass or other processes, beside the alternatives, and prints tables.
+/// Runs the measurements that need idle time or other processes, and prints tables.
 ///
-/// Nothing else should run on the machine meanwhile. With arguments, only the measurements of these names are made.
+/// Nothing else should run on the machine at the same time. Arguments select measurements by name.
 @main
 struct StallWatchBench {
     static let measurements: [(name: String, measure: @Sendable () throws -> Table)] = [

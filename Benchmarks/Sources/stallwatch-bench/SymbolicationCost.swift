@@ -2,12 +2,12 @@ import Foundation
 import Measuring
 import StallWatch
 
-/// What names and lines of one stack cost, beside `Backtrace.symbolicated()` of the toolchain's Runtime module.
+/// The cost of names and lines of one stack, compared with `Backtrace.symbolicated()` of the toolchain's Runtime module.
 ///
-/// A program of its own (Sources/SymbolicatedStack) takes a stack and has it symbolicated by Runtime; the same frames
-/// of the same files are then symbolicated here.
+/// A separate program (Sources/SymbolicatedStack) captures a stack and symbolicates it with Runtime. This program then
+/// symbolicates the same frames of the same files.
 enum SymbolicationCost {
-    /// Runs of each program; the large one takes Runtime some seconds.
+    /// The number of runs of each program; Runtime needs some seconds for the large one.
     static let programs = [("small", rounds: 101), ("large", rounds: 5)]
     static let warmReports = 100
 
@@ -20,7 +20,7 @@ enum SymbolicationCost {
                 "StallWatch cold, ms", "cold ratio", "Runtime warm, ms", "StallWatch warm, ms",
             ]
         )
-        // Loads libdw, which happens once in a process: the table's first row would have it alone.
+        // Loads libdw, once per process; otherwise only the first row would include that.
         let loaded = try measure(sibling("symbolicated-small"))
         for (name, rounds) in programs {
             let program = try sibling("symbolicated-" + name)
@@ -41,7 +41,7 @@ enum SymbolicationCost {
         return table
     }
 
-    /// What the memory of debug information comes to, and what is left of it.
+    /// The memory that debug information takes, and the memory that remains afterwards.
     static func memoryTable() throws -> Table {
         let program = try sibling("symbolicated-large")
         let report = try SymbolicationHost(program).report()

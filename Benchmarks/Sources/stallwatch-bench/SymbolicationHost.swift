@@ -2,7 +2,7 @@ import Foundation
 import Measuring
 import StallWatch
 
-/// What the program printed of its stack, its images and its times.
+/// The stack, images and times that the program printed.
 struct SymbolicationHost {
     private(set) var cold = 0.0
     private(set) var warm = 0.0
@@ -18,7 +18,7 @@ struct SymbolicationHost {
             case "warm": warm = (Double(words[1]) ?? 0) / 1e6
             case "known": known = Int(words[1]) ?? 0
             case "frame": addresses.append(Self.number(words[1]))
-            // A path with blanks is not to be expected of a directory that the system made.
+            // Assumes a path without blanks; another one is an error below.
             case "image" where words.count == 4:
                 images.append((words[1], Self.number(words[2]), words[3] == "-" ? nil : words[3]))
             default: throw CannotMeasure("the program printed '\(line)'")
@@ -27,7 +27,7 @@ struct SymbolicationHost {
         images.sort { $0.base < $1.base }
     }
 
-    /// The stack as a report without names, in which, as in every report, what is on the stack several times is one frame.
+    /// The stack as a report without names; as in every report, equal frames are stored once.
     func report() throws -> StallReport {
         var numbers: [UInt64: Int] = [:]
         for address in addresses where numbers[address] == nil { numbers[address] = numbers.count }

@@ -2,14 +2,14 @@ import CoreFoundation
 import Dispatch
 import Foundation
 
-/// Starts a thread of its own.
+/// Starts a new thread.
 func startThread(_ body: @escaping @Sendable () -> Void) {
     Thread.detachNewThread(body)
 }
 
 /// A thread that runs its run loop, with a timer in it or with nothing to do.
 final class LoopThread: Sendable {
-    // A CFRunLoop may be used from any thread (CFRunLoop.h); Foundation's object is only handed to a monitor.
+    // Any thread may use a CFRunLoop (CFRunLoop.h); Foundation's object is only passed to a monitor.
     nonisolated(unsafe) let runLoop: RunLoop
     private nonisolated(unsafe) let core: CFRunLoop
 
@@ -42,12 +42,12 @@ final class LoopThread: Sendable {
     func stop() { CFRunLoopStop(core) }
 }
 
-/// What a thread of this process has used up so far.
+/// The CPU time and wake-ups of a thread of this process so far.
 struct ThreadUse {
     var nanosecondsOnCPU = 0.0
     var wakeUps = 0.0
 
-    /// Of the thread with this kernel id (proc(5): schedstat and status).
+    /// Reads the values of the thread with this kernel id (proc(5): schedstat and status).
     init(of thread: Int32) {
         let directory = "/proc/self/task/\(thread)/"
         let times = (try? String(contentsOfFile: directory + "schedstat", encoding: .utf8)) ?? ""

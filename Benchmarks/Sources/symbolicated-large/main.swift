@@ -4,7 +4,7 @@ import NIOPosix
 import StallWatch
 import SymbolicatedStack
 
-// A large program: with debug information of a server's usual libraries, which are linked into it.
+// A large program, with the debug information of a server's usual libraries, which are linked into it.
 if CommandLine.arguments.count > 10 {
     print(Benchmark.self, HTTPRequestDecoder.self, MultiThreadedEventLoopGroup.self, StallMonitor.self)
 }

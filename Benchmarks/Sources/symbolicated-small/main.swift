@@ -1,4 +1,4 @@
 import SymbolicatedStack
 
-// A small program: what the package manager makes of this and what it needs.
+// A small program: this file and its dependencies.
 printSymbolicatedStack()

@@ -1,7 +1,8 @@
-/// Collapsed stacks, the input of flamegraph.pl, inferno and speedscope: one line a stack, functions from the outermost
-/// to the innermost with semicolons between, a blank, and a whole number: microseconds of stalled time.
+/// Collapsed stacks, the input of flamegraph.pl, inferno and speedscope.
 ///
-/// The first function is the loop, so that loops stand side by side. Lines are sorted, and each stack has one.
+/// Each stack has one line: its functions from the outermost to the innermost, separated by semicolons, then a blank and
+/// the stalled time in whole microseconds. The first function is the loop, so that loops appear side by side. Lines are
+/// sorted.
 enum CollapsedStacks {
     static func data(_ profile: StallProfile) -> [UInt8] {
         var weights: [Stack: Int] = [:]
@@ -12,7 +13,7 @@ enum CollapsedStacks {
                 weights[stack, default: 0] += share.microseconds
             }
         }
-        // Different lines of one function are one function here.
+        // The format has functions without lines, so frames of one function at different lines are merged.
         var lines: [String: Int] = [:]
         for (stack, microseconds) in weights {
             let names = profile.table.path(of: stack.node).reversed().map { profile.table.function(ofFrame: $0).name }
@@ -26,7 +27,7 @@ enum CollapsedStacks {
         var node: Int
     }
 
-    /// A name without what would end it: the format has no way to write a semicolon or a line feed.
+    /// A name without semicolons and line feeds, which the format cannot escape.
     private static func word(_ name: String) -> String {
         String(name.map { $0 == ";" ? ":" : $0.isNewline ? " " : $0 })
     }

@@ -4,7 +4,7 @@ import StallReports
 enum ExportFormat: String, CaseIterable {
     case collapsed, speedscope, pprof, firefox, perf
 
-    /// Whether the format is no text.
+    /// Whether the format is binary.
     var isBinary: Bool { self == .pprof }
 
     /// The file's contents.

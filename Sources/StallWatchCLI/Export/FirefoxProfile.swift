@@ -2,10 +2,11 @@ import StallReports
 
 /// A profile for the Firefox Profiler (profiler.firefox.com): its processed profile format, version 60.
 ///
-/// Newer versions of the page bring older files up to date, so a version is enough for all that follow. Version 60 is the
-/// first in which the tables are shared by all threads. The fields are those of `src/types/profile.ts` at that version.
-/// A loop is a thread; a sample stands in the moment at which its part of the stall began, and weighs
-/// (`tracing-ms`) as much stalled time as that part took; a marker shows each stall from its beginning to its end.
+/// Newer versions of the page upgrade older files, so one version serves all later ones. Version 60 is the first in which
+/// all threads share the tables. The fields are those of `src/types/profile.ts` at that version.
+///
+/// Each loop becomes a thread. Each part of a stall becomes a sample at the time at which the part began; its weight
+/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker.
 struct FirefoxProfile {
     private let profile: StallProfile
     private let product: String
@@ -23,7 +24,7 @@ struct FirefoxProfile {
     }
 
     private mutating func file() -> JSONText.Value {
-        // A whole millisecond, which is what the beginning is written as.
+        // Rounded down to a millisecond, because `startTime` is written in whole milliseconds.
         let begin = (profile.stalls.map(\.startedAt.microsecondsSince1970).min() ?? 0) / 1_000 * 1_000
         let threads = zip(profile.loops.indices, profile.stallsByLoop).map { thread($0, $1, begin: begin) }
         let shared = self.shared()
@@ -35,7 +36,7 @@ struct FirefoxProfile {
         ])
     }
 
-    /// The first category has to be grey; each has to have the subcategory "Other".
+    /// The categories: the format requires that the first is grey and that each has the subcategory "Other".
     private static let categories = [("Other", "grey"), ("App", "green"), ("Stall", "red")]
     private static let other = 0
     private static let app = 1
@@ -126,7 +127,7 @@ struct FirefoxProfile {
                     ("name", .ints(stalls.map { _ in name })),
                     ("startTime", .milliseconds(starts)),
                     ("endTime", .milliseconds(zip(starts, stalls).map { $0 + $1.microseconds })),
-                    // An interval, of which both ends are here.
+                    // 1: an interval with a start and an end.
                     ("phase", .ints(stalls.map { _ in 1 })),
                     ("category", .ints(stalls.map { _ in Self.stall })),
                     (
@@ -145,7 +146,7 @@ struct FirefoxProfile {
         ])
     }
 
-    /// The tables that all threads refer to.
+    /// Returns the tables that all threads refer to.
     private mutating func shared() -> JSONText.Value {
         let table = profile.table
         let functions = self.functions()
@@ -164,7 +165,7 @@ struct FirefoxProfile {
                 "frameTable",
                 .object([
                     ("length", .int(frames.count)),
-                    // What a number of JavaScript cannot hold exactly is of no image here.
+                    // -1: no address, because there is no image or the address does not fit.
                     ("address", .ints(frames.map { $0.image == nil ? -1 : Int(exactly: $0.address) ?? -1 })),
                     ("inlineDepth", .ints(frames.map(\.inlineDepth))),
                     ("category", .ints(frames.map { table.functions[$0.function].isInApp ? Self.app : Self.other })),
@@ -184,7 +185,7 @@ struct FirefoxProfile {
                     ("lib", .ints(Array(resources.indices))),
                     ("name", .ints(resources)),
                     ("host", .indices(resources.map { _ in nil })),
-                    // A library.
+                    // 1: a library.
                     ("type", .ints(resources.map { _ in 1 })),
                 ])
             ),
@@ -212,7 +213,7 @@ struct FirefoxProfile {
             fileNames.append(string(file))
             return fileNames.count - 1
         }
-        // Of several builds of an image, a function belongs to the first one that it was seen in.
+        // A function that is in several builds of an image belongs to the first of them.
         var resources = [Int](repeating: -1, count: names.count)
         for frame in table.frames where resources[frame.function] < 0 { resources[frame.function] = frame.image ?? -1 }
         let missing = JSONText.Value.indices(names.map { _ in nil })

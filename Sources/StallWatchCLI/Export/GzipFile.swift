@@ -2,9 +2,9 @@ import LinuxSupport
 
 /// A gzip file (RFC 1952) whose contents are stored and not compressed (RFC 1951, 3.2.4).
 ///
-/// profile.proto says that a profile on disk is in one. Stored blocks need no compressor, and every gzip reader takes them.
+/// profile.proto requires gzip for a profile on disk. Stored blocks need no compressor, and every gzip reader accepts them.
 enum GzipFile {
-    /// The most that a stored block can hold: its length has 16 bits.
+    /// The maximum size of a stored block in bytes: its length field has 16 bits.
     private static let blockSize = 0xffff
 
     static func data(_ contents: [UInt8]) -> [UInt8] {

@@ -1,7 +1,7 @@
 /// A JSON writer.
 ///
-/// Foundation's encoder makes an object of every number first, which takes tens of seconds for the millions of numbers in a
-/// profile.
+/// Foundation's encoder first makes an object for every number. With the millions of numbers in a profile, that takes tens
+/// of seconds.
 struct JSONText {
     private(set) var bytes: [UInt8] = []
 
@@ -13,9 +13,9 @@ struct JSONText {
         case string(String)
         case array([Value])
         case object([(String, Value)])
-        /// A column of numbers: one value instead of one for each number.
+        /// A column of numbers, stored as one value.
         case ints([Int])
-        /// Indices, of which some are missing.
+        /// Indices; a missing one is written as null.
         case indices([Int?])
         case strings([String])
         /// Milliseconds with three decimals, from microseconds.
@@ -27,8 +27,8 @@ struct JSONText {
 
     /// Encodes `value`.
     ///
-    /// With `escapesMarkup`, `<`, `>` and `&` are escaped too, so that the text can stand in a `<script>` element of HTML,
-    /// which ends at the first `</script`.
+    /// With `escapesMarkup`, `<`, `>` and `&` are escaped too. The text is then safe in a `<script>` element of HTML, which
+    /// ends at the first `</script`.
     init(_ value: Value, escapesMarkup: Bool = false) {
         self.escapesMarkup = escapesMarkup
         append(value)
@@ -70,7 +70,7 @@ struct JSONText {
 
     private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
 
-    /// `1500` becomes `1.5`: exact, where a division could need 17 digits.
+    /// Formats microseconds exactly as milliseconds (`1500` becomes `1.5`), where a division could give 17 digits.
     private mutating func append(milliseconds microseconds: Int) {
         let (whole, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000)
         append(microseconds < 0 && whole == 0 ? "-0" : String(whole))

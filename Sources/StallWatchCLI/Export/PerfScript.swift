@@ -1,25 +1,25 @@
-/// What `perf script -F comm,pid,tid,time,period,event,ip,sym,dso` prints (perf-script(1)): one event for each piece of
-/// stalled time, with its stack.
+/// The output format of `perf script -F comm,pid,tid,time,period,event,ip,sym,dso` (perf-script(1)): one event for each
+/// piece of stalled time, with its stack.
 ///
 /// Some readers (stackcollapse-perf.pl) weigh an event by its period, some (gprof2dot, Firefox Profiler) count events, and
-/// some (speedscope) take the time from one event to the next. So that all of them show stalled time, the stalls of a
-/// loop follow one another without the time between them, as if a sampler had looked at it each ``interval`` while
-/// it was stalled and never else, and each event's period says exactly what it stands for, in microseconds.
+/// some (speedscope) use the time from one event to the next. To make all of them show stalled time, the stalls of a loop
+/// follow one another without gaps, with one event per ``interval``. Each event's period is its exact stalled time in
+/// microseconds.
 struct PerfScript {
-    /// About how many lines there are at most, unless each stack's own are more: some 6 MB.
+    /// The approximate maximum of lines, about 6 MB; exceeded if one event per share needs more.
     static let maximumLines = 60_000
-    /// The least time between two events, in microseconds: the rate at which `perf record -F 100` looks.
+    /// The shortest time between two events, in microseconds: the sampling interval of `perf record -F 100`.
     static let minimumInterval = 10_000
 
     private let profile: StallProfile
-    /// The time that one event stands for, in microseconds.
+    /// The approximate stalled time per event, in microseconds.
     let interval: Int
 
     init(_ profile: StallProfile) {
         self.profile = profile
         let shares = profile.stalls.flatMap(\.shares)
         let time = shares.reduce(0.0) { $0 + Double($1.microseconds) }
-        // What would be printed if there were an event each microsecond.
+        // The number of lines if there were an event each microsecond.
         let lines = shares.reduce(0.0) {
             $0 + Double($1.microseconds) * Double(profile.table.depth(of: $1.node) + 2)
         }
@@ -33,7 +33,7 @@ struct PerfScript {
 
     private func data() -> [UInt8] {
         var text: [UInt8] = []
-        // The text of each stack, made once.
+        // The text of each stack, by node.
         var stacks: [Int: [UInt8]] = [:]
         for (loop, stalls) in zip(profile.loops, profile.stallsByLoop) {
             var clock = 0
@@ -50,7 +50,7 @@ struct PerfScript {
         return text
     }
 
-    /// Whole events of about one interval each that add up to a share's time.
+    /// Divides a share's time into periods of about one interval each, which add up to it.
     private func periods(of microseconds: Int) -> [Int] {
         let count = max((microseconds + interval / 2) / interval, 1)
         let each = microseconds / count
@@ -60,17 +60,17 @@ struct PerfScript {
     private func event(_ loop: StallProfile.Loop, at microseconds: Int, period: Int) -> String {
         let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
         let fraction = String(rest + 1_000_000).dropFirst()
-        // A loop without a thread of its own is a pool of its process.
+        // A loop without a thread is a pool, so the process's id replaces the thread's.
         return "\(command(loop)) \(loop.pid)/\(loop.thread ?? loop.pid) \(seconds).\(fraction): \(period) stall:\n"
     }
 
-    /// perf prints the thread's name, which has no blank that a reader could take for the next column.
+    /// Returns the loop's label as perf prints a thread's name, without blanks, which would begin the next column.
     private func command(_ loop: StallProfile.Loop) -> String {
         let name = loop.label.isEmpty ? loop.process : loop.label
         return String(name.map { $0.isWhitespace || $0.isNewline ? "_" : $0 })
     }
 
-    /// Innermost first; a blank line ends an event.
+    /// Returns the lines of a stack, innermost frame first, and the blank line that ends the event.
     private func stack(_ node: Int) -> [UInt8] {
         let table = profile.table
         let lines = table.path(of: node).map { index in

@@ -3,15 +3,15 @@ import LinuxSupport
 
 /// A profile for pprof: the message `Profile` of its profile.proto, in a gzip file.
 ///
-/// Each sample has two values, as declared in `sample_type`: how many stalls it is of, and the stalled time in
-/// microseconds, which is the one shown. Its labels tell the process, the loop, the kind and the cause
-/// (`pprof -tagfocus`). Field numbers are those of google/pprof's `proto/profile.proto`.
+/// Each sample has two values, as declared in `sample_type`: the number of stalls, and the stalled time in microseconds,
+/// which pprof shows by default. Its labels name the process, the loop, the kind and the cause (`pprof -tagfocus`). Field
+/// numbers are those of google/pprof's `proto/profile.proto`.
 struct PprofProfile {
     private let profile: StallProfile
-    /// Index 0 has to be the empty string.
+    /// The string table, in which index 0 has to be the empty string (profile.proto).
     private var strings = [""]
     private var stringIndices = ["": 0]
-    /// A place in a program: its frame, before it the functions that were inlined there.
+    /// The frames of each address: the inlined functions first, then the function itself.
     private var locations: [[Int]] = []
     private var locationIndices: [[Int]: Int] = [:]
     private var stacks: [Int: [Int]] = [:]
@@ -51,7 +51,7 @@ struct PprofProfile {
         return GzipFile.data(writer.bytes)
     }
 
-    /// 0, which is "not known" here, for what a signed number of nanoseconds cannot hold: times after the year 2262.
+    /// Converts microseconds; returns 0, which means "unknown" in the format, on overflow, as after the year 2262.
     private static func nanoseconds(_ microseconds: Int64) -> Int {
         let (product, overflows) = microseconds.multipliedReportingOverflow(by: 1_000)
         return overflows ? 0 : Int(product)
@@ -67,7 +67,7 @@ struct PprofProfile {
             let stack = locations(of: share.node)
             writer.message(2) { sample in
                 sample.numbers(1, stack)
-                // A stall with several samples is still one.
+                // Only the first sample of a stall counts the stall.
                 sample.numbers(2, [place == 0 ? 1 : 0, share.microseconds])
                 for (key, value) in labels {
                     sample.message(3) {
@@ -79,7 +79,7 @@ struct PprofProfile {
         }
     }
 
-    /// The ids of a stack's locations, innermost first.
+    /// Returns the ids of a stack's locations, innermost first.
     private mutating func locations(of node: Int) -> [Int] {
         if let known = stacks[node] { return known }
         let frames = profile.table.frames
@@ -117,11 +117,11 @@ struct PprofProfile {
             let build = index(of: image.buildID ?? "")
             writer.message(3) {
                 $0.number(1, number + 1)
-                // Addresses are the file's own, so each file is mapped at 0.
+                // Addresses are relative to the file, so each file is mapped at 0.
                 $0.number(3, ends[number] == .max ? .max : ends[number] + 1)
                 $0.number(5, path)
                 $0.number(6, build)
-                // Names, files, lines and inlined frames are as good as they get: pprof need not look for the program.
+                // has_functions, has_filenames, has_line_numbers, has_inline_frames: pprof need not symbolicate.
                 for field in 7...10 { $0.number(field, 1) }
             }
         }

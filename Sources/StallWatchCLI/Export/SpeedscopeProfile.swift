@@ -5,7 +5,7 @@
 enum SpeedscopeProfile {
     static func data(_ profile: StallProfile, exporter: String) -> [UInt8] {
         let table = profile.table
-        // A frame is a function: speedscope merges what has the same index, and shows one line.
+        // One frame per function: speedscope merges equal frame indices and shows one line for them.
         let frames = table.functions.map { function in
             JSONText.Value.object(
                 [("name", .string(function.name))] + (function.file.map { [("file", .string($0))] } ?? [])

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The function that called a report's culprit: the next one of the app on the stack.
+/// The function that called a report's culprit: the next function of the app on the stack.
 struct CulpritCaller: Decodable {
     private var culprit: Function?
     private var samples: [Sample]

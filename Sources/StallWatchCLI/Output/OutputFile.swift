@@ -5,7 +5,7 @@ import Glibc
 ///
 /// Writes go to a temporary file next to it, which is renamed at the end. A signal that ends the process removes it.
 struct OutputFile {
-    /// The path as it was given.
+    /// The path from the command line.
     let path: String
     /// The file to replace, with symbolic links resolved.
     private let target: String

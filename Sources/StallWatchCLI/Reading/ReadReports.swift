@@ -2,8 +2,8 @@ import StallReports
 
 /// The reports that a command line selects, read in batches.
 ///
-/// Unreadable reports are named on standard error, skipped and counted. A report that is given twice, by its id, counts once:
-/// the first one read. Each `forEach` reads the files anew; standard input can be read once.
+/// Unreadable reports are named on standard error, skipped and counted. Of several reports with one id, only the first one
+/// read counts. Each `forEach` reads the files anew; standard input can be read once.
 struct ReadReports {
     let files: ReportFiles
     let filter: ReportFilter
@@ -66,7 +66,7 @@ struct ReadReports {
     ///
     /// - Parameters:
     ///   - decode: Called on several threads. A report for which it throws is faulty.
-    ///   - id: The id by which a report that is given twice counts once; `nil` counts every one.
+    ///   - id: The report's id; a second report with the same id does not count. `nil` counts every report.
     ///   - body: Called in the order of the reports.
     /// - Throws: As ``forEach(_:)``.
     func forEachDocument<Value: Sendable>(

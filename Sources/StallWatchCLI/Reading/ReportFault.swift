@@ -11,7 +11,7 @@ struct ReportFault: Sendable, Hashable, CustomStringConvertible {
         self.message = message
     }
 
-    /// The place and the words of the error that a decoder throws for `json`.
+    /// The place and the message of the error that a decoder throws for `json`.
     init(_ error: DecodingError, in json: [UInt8]) {
         switch error {
         case .keyNotFound(let key, let context):

@@ -1,9 +1,9 @@
 import LinuxSupport
 import Glibc
 
-/// The files that the paths on the command line stand for.
+/// The files that the paths on the command line select.
 struct ReportFiles {
-    /// In the order of the command line; within a directory by name, which is by time.
+    /// The files in the order of the command line; within a directory by name, which is by time.
     private(set) var files: [ReportFile] = []
     /// Other JSON files below the directories, such as statistics.
     private(set) var others: [String] = []

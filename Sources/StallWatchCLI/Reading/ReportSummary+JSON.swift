@@ -7,7 +7,7 @@ extension ReportSummary {
     /// - Parameters:
     ///   - json: UTF-8.
     ///   - functions: Whether ``functions`` is filled in.
-    /// - Throws: What is wrong with it.
+    /// - Throws: An error with the place of the first fault.
     init(json: [UInt8], functions: Bool) throws(UnreadableReport) {
         do {
             let data = Data(json)
@@ -68,7 +68,7 @@ extension ReportSummary: Decodable {
             culprit: try fields.decodeIfPresent(Culprit.self, forKey: .culprit),
             cause: try fields.decodeIfPresent(Cause.self, forKey: .cause)?.kind
         )
-        // What sums over many reports rely on.
+        // Sums over many reports rely on these bounds.
         guard durationMilliseconds >= 0, durationMilliseconds < StallReport.maximumMilliseconds else {
             throw DecodingError.dataCorruptedError(
                 forKey: .durationMilliseconds, in: fields, debugDescription: "the duration is negative or too large")

@@ -30,7 +30,7 @@ struct ReportSummary: Sendable, Equatable {
         var hostname: String
     }
 
-    /// The function that a developer should look at first.
+    /// The function that a developer should inspect first.
     struct Culprit: Sendable, Hashable, Decodable {
         var function: String
         var image: String?

@@ -165,7 +165,7 @@ struct StackTable {
         )
     }
 
-    /// A frame that stands for a remark instead of code.
+    /// A frame with a remark instead of code.
     private mutating func marker(_ name: String) -> Int {
         let function = Function(name: name, isInApp: false, isRuntimeFrame: false)
         return insert(Frame(function: insert(function), address: 0, inlineDepth: 0, isAsyncCaller: false))

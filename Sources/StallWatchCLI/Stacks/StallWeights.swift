@@ -5,9 +5,9 @@ import StallReports
 /// Samples are few and unevenly spaced, so counting them says little. Each moment of a stall, from the start of its turn to
 /// its end, counts for the nearest sample. The shares of a stall add up to its duration, to the microsecond.
 ///
-/// - The first sample is taken at the threshold and also stands for the time before it, which has no samples.
+/// - The first sample is taken at the threshold and also gets the time before it, which has no samples.
 /// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) counts only where there is no other.
-/// - A sample of a pool is divided among the pool's workers, each as much as the others.
+/// - A sample of a pool is divided equally among the pool's workers.
 /// - Time without a stack keeps its share: leaving it out would make the other shares larger.
 enum StallWeights {
     /// A part of a stall's time, with its stack.

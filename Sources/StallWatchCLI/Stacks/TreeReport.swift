@@ -4,11 +4,11 @@ struct TreeReport: Encodable {
     let stalls: Int
     let totalMilliseconds: Double
     let minimumPercent: Double
-    /// A node before those below it, and of those below one the largest first.
+    /// The nodes: each one before its children, the largest child first.
     let nodes: [Node]
 
     struct Node: Encodable {
-        /// Index of the node above; none at the top.
+        /// The index of the parent; none at the top.
         let parent: Int?
         let depth: Int
         let function: String
@@ -16,7 +16,7 @@ struct TreeReport: Encodable {
         let file: String?
         let isInApp: Bool
         let totalMilliseconds: Double
-        /// Of stacks that end here.
+        /// The time of the stacks that end here.
         let selfMilliseconds: Double
         let stalls: Int
     }

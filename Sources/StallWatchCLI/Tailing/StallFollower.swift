@@ -27,7 +27,7 @@ struct StallFollower {
     /// Returns the event of a new or changed report; `nil` for none.
     mutating func take(_ report: ReportSummary) -> Event? {
         let event = Self.event(of: report)
-        // A process that only looked dead (in another pid namespace) may continue; it is not reported twice.
+        // The process may still run, in another pid namespace. Its death is not reported twice.
         if event == .began, reported[report.id] == .died { return nil }
         ongoing[report.id] = event == .began ? report : nil
         guard reported[report.id] != event else { return nil }

@@ -4,9 +4,9 @@ import LinuxSupport
 ///
 /// The demo, the soak and the rounds all follow it.
 ///
-/// The host of a virtual machine can take its CPUs away (steal, proc_stat(5)). A result that the clock decides says nothing
-/// about StallWatch then, so the scenario runs again. Each repetition is printed and counted. Every other result stands,
-/// whatever the host does.
+/// The host of a virtual machine can take its CPUs away (steal, proc_stat(5)). A result that the clock decides is then no
+/// evidence about StallWatch, so the scenario runs again. Each repetition is printed and counted. Every other result
+/// stands, whatever the host does.
 struct RetryPolicy: Sendable {
     /// The number of times that a scenario runs at most.
     ///
@@ -45,7 +45,7 @@ struct RetryPolicy: Sendable {
 }
 
 extension ScenarioResult {
-    /// Whether the clock decides this result: the machine has to give the program its CPUs for the result to say anything.
+    /// Whether the clock decides this result: it is evidence only if the machine gave the program its CPUs.
     ///
     /// A wrong function, owner, cause or mode, a lost report and a crash are wrong at any speed.
     var isDecidedByTheClock: Bool {

@@ -59,7 +59,7 @@ extension ScenarioResult {
 extension Outcome {
     /// The result.
     ///
-    /// If several things are wrong, the one that says most.
+    /// If several things are wrong, the most informative one.
     var result: ScenarioResult {
         if unavailable != nil { return .notAvailable }
         if notCounted != nil { return .notCounted }

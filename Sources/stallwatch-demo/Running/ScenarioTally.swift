@@ -1,4 +1,4 @@
-/// The counts of many results, and the judgement of all of them.
+/// The counts of many results, and the overall judgement.
 struct ScenarioTally: Equatable, Sendable {
     /// The number of different scenarios that may be unavailable on a machine: a library, a cgroup of version 1, and a global
     /// that a process initializes only once.

@@ -26,7 +26,7 @@ struct LeftChild: Equatable, Encodable, Sendable {
     /// Returns all children, even those from clone(2) that end without a signal.
     static func all() throws(DemoFailure) -> [LeftChild] {
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc") else {
-            throw DemoFailure(.systemError, "/proc cannot be read: a soak needs it to look for children")
+            throw DemoFailure(.systemError, "/proc cannot be read: a soak needs it to find children")
         }
         return names.filter { Int($0) != nil }.compactMap { name in
             // A process that has just ended cannot be read. It was no child, because a child would be a zombie.

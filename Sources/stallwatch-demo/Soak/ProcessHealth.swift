@@ -46,7 +46,7 @@ extension ProcessHealth {
             let health = ProcessHealth(
                 status: status, descriptors: descriptors, mappings: maps.utf8.count { $0 == UInt8(ascii: "\n") }
             )
-        else { throw DemoFailure(.systemError, "/proc/self cannot be read: a soak needs it to look for leaks") }
+        else { throw DemoFailure(.systemError, "/proc/self cannot be read: a soak needs it to detect leaks") }
         return health
     }
 }

@@ -1,4 +1,4 @@
-// Threads in every state that the capture engine has to get right, and drivers that try to break it. For tests only.
+// Threads in every state that the capture engine supports, and drivers that try to break the engine. For tests only.
 
 #ifndef CUNWIND_TEST_SUPPORT_H
 #define CUNWIND_TEST_SUPPORT_H
@@ -19,13 +19,13 @@ extern "C" {
 /// A system call (or a wrapper of one) in which a thread can block.
 typedef struct cunwind_test_call {
   const char *_Nonnull name;
-  bool is_timed;            ///< It returns by itself after the time given, and never earlier.
-  bool is_ended_by_stop;    ///< The kernel lets it return EINTR after a stop, unless the stop prevents it.
-  bool is_ended_by_signal;  ///< It returns EINTR (sleep: early) after a handler, whatever SA_RESTART says.
+  bool is_timed;            ///< It returns by itself after its timeout, and never earlier.
+  bool is_ended_by_stop;    ///< The kernel makes it return EINTR after a stop, unless the stop prevents that.
+  bool is_ended_by_signal;  ///< It returns EINTR (sleep: early) after a handler, even with SA_RESTART.
 } cunwind_test_call;
 
 size_t cunwind_test_call_count(void);
-/// Entry `index` of the list; index < cunwind_test_call_count().
+/// Returns entry `index` of the list; index < cunwind_test_call_count().
 cunwind_test_call cunwind_test_call_at(size_t index);
 /// Whether `address` is in the function of this test that makes call `index` (cunwind_test_block_in_...).
 bool cunwind_test_call_contains(size_t index, uint64_t address);
@@ -36,29 +36,29 @@ typedef struct cunwind_test_blocker cunwind_test_blocker;
 typedef struct cunwind_test_blocker_result {
   uint32_t iterations;
   uint32_t interrupted;  ///< The call ended with EINTR.
-  uint32_t early;        ///< It returned before its time, as if it had been over.
-  uint32_t failed;       ///< Any other surprise; `error` is the last one's errno.
+  uint32_t early;        ///< The call returned before its timeout, as if the timeout had passed.
+  uint32_t failed;       ///< Any other result; `error` is the last errno.
   int error;
 } cunwind_test_blocker_result;
 
-/// A thread that makes call `index` again and again; each blocks for about `milliseconds`, 10...1000
-/// (sleep(3): one second). NULL: could not be made, errno says why.
+/// Returns a new thread that repeats call `index`; each call blocks for about `milliseconds`, 10...1000
+/// (sleep(3): one second). NULL with errno on failure.
 cunwind_test_blocker *_Nullable cunwind_test_blocker_start(size_t index, uint32_t milliseconds);
 pid_t cunwind_test_blocker_tid(const cunwind_test_blocker *_Nonnull blocker);
-/// Ends it after the call it is in, and frees it. One that does not end has `failed` with ETIMEDOUT.
+/// Ends the thread after its current call, and frees it. If it does not end, `failed` counts that, with ETIMEDOUT.
 cunwind_test_blocker_result cunwind_test_blocker_stop(cunwind_test_blocker *_Nonnull blocker);
 
-/// Sends a thread of this process a signal whose handler does nothing, with SA_RESTART: as other monitors do.
-/// False: it could not be sent.
+/// Sends a thread of this process a signal, as other monitors do. Its handler does nothing and has SA_RESTART.
+/// Returns false if it could not be sent.
 bool cunwind_test_send_plain_signal(pid_t tid);
 
 // ---- Images ---------------------------------------------------------------------------------------------------------
 
-/// How many of the images that dl_iterate_phdr(3) lists, `linked` in number, the engine does not list with the same base
-/// and path. Refresh it first.
+/// Returns the number of images of dl_iterate_phdr(3) that the engine does not list with the same base and path. Stores the
+/// number of all images of dl_iterate_phdr(3) in `linked`. Refresh the engine first.
 size_t cunwind_test_missing_images(const cunwind_engine *_Nonnull engine, size_t *_Nonnull linked);
 
-/// Whether the engine's list is refreshed within 2 s on another thread while this one holds the dynamic linker's lock.
+/// Returns whether another thread can refresh the engine's list within 2 s while this one holds the dynamic linker's lock.
 bool cunwind_test_refreshes_beside_held_linker_lock(cunwind_engine *_Nonnull engine);
 
 // ---- Threads in other states ----------------------------------------------------------------------------------------
@@ -76,19 +76,19 @@ typedef enum cunwind_test_posture {
 
 typedef struct cunwind_test_thread cunwind_test_thread;
 
-/// A thread in that posture, already in it. NULL with errno.
+/// Returns a new thread that has reached that posture. NULL with errno on failure.
 cunwind_test_thread *_Nullable cunwind_test_thread_start(cunwind_test_posture posture, uint32_t depth);
 pid_t cunwind_test_thread_tid(const cunwind_test_thread *_Nonnull thread_state);
-/// Whether `address` is in the function that the thread took its posture in.
+/// Returns whether `address` is in the function in which the thread is in its posture.
 bool cunwind_test_thread_contains(uint64_t address);
-/// Ends and frees it. Returns how many rounds it made since its start: 0 means that it was left stopped.
+/// Ends and frees the thread. Returns the number of its rounds since its start: 0 means that it was left stopped.
 uint64_t cunwind_test_thread_stop(cunwind_test_thread *_Nonnull thread_state);
 
-/// Lets any process trace this one. Under Yama's scope 1 only ancestors may, and a debugger that a test runs is a sibling.
-/// Async-signal-safe: yes.
+/// Permits any process to trace this one. Yama's scope 1 permits only ancestors, and a debugger that a test runs is a
+/// sibling. Async-signal-safe: yes.
 void cunwind_test_allow_tracing(void);
-/// Stops a child's first thread for `milliseconds`, as a debugger does at a breakpoint; its other threads run on. False with
-/// errno: it was not stopped.
+/// Stops a child's first thread for `milliseconds`, as a debugger does at a breakpoint; its other threads continue. Returns
+/// false with errno if the thread was not stopped.
 bool cunwind_test_hold(pid_t tid, uint32_t milliseconds);
 
 /// Keeps the calling thread in vfork(2), uninterruptible, until a child has slept for `milliseconds`.
@@ -101,17 +101,17 @@ typedef struct cunwind_test_fuzz_result {
   uint64_t images;
   uint64_t by_end[8];  ///< Index: a cunwind_end.
   uint64_t frames;
-  uint64_t broken;  ///< A rule was broken: too many frames, an unknown end, a stack pointer that went back.
+  uint64_t broken;  ///< Violated rules: too many frames, an unknown end, a stack pointer that decreased.
   uint64_t slowest_nanoseconds;
 } cunwind_test_fuzz_result;
 
-/// Unwinds `images` changed copies of real stacks and registers, the same ones for the same seed.
+/// Unwinds `images` randomly changed copies of real stacks and registers. The same seed gives the same copies.
 cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed, uint64_t images);
 
 /// The result of unwinding by damaged unwind tables.
 typedef struct cunwind_test_table_result {
   uint64_t tables;
-  uint64_t found;    ///< The function's entry could be read all the same.
+  uint64_t found;    ///< The function's entry could be read.
   uint64_t steps;    ///< Of these, a caller or the end of the stack was found.
   uint64_t refused;  ///< Of these, the step failed.
 } cunwind_test_table_result;
@@ -131,17 +131,17 @@ typedef struct cunwind_test_stress_result {
   uint64_t rounds;           ///< Rounds of all the threads together.
   uint64_t stuck;            ///< Threads that made no round, or did not end.
   uint64_t lost_children;    ///< fork(2)ed children whose exit status did not arrive.
-  uint64_t lost_exceptions;  ///< C++ exceptions that did not arrive, or left a destructor out.
+  uint64_t lost_exceptions;  ///< C++ exceptions that were not caught, or skipped a destructor.
   uint64_t zombies;          ///< Children of this process that were not reaped, helpers included.
   int64_t leaked_files;
   uint64_t slowest_held_nanoseconds, slowest_capture_nanoseconds;
 } cunwind_test_stress_result;
 
-/// Captures threads that malloc, dlopen, create threads, fork, vfork, print, throw C++ exceptions, change mappings and
-/// send themselves signals, as fast as it can, for `milliseconds`. Standard output goes nowhere meanwhile.
+/// For `milliseconds`, captures as fast as possible threads that malloc, dlopen, create threads, fork, vfork, print, throw C++
+/// exceptions, change mappings and send themselves signals. Standard output goes to /dev/null during that time.
 cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds);
 
-/// The result of captures by stop while something else happens to the helper, the thread or the process.
+/// The result of captures by stop while the helper, the thread or the process is killed, stopped or signaled.
 typedef struct cunwind_test_fault_result {
   uint64_t captures;   ///< With a stack.
   uint64_t timed_out;  ///< The helper was not given a CPU in time.
@@ -156,7 +156,7 @@ typedef struct cunwind_test_fault_result {
 
 /// Kills helper processes (SIGKILL) while they work, for `milliseconds`.
 cunwind_test_fault_result cunwind_test_kill_helpers(uint32_t milliseconds);
-/// Stops helper processes (SIGSTOP) for good while they work, for `milliseconds`.
+/// Stops helper processes (SIGSTOP) and never continues them, while they work, for `milliseconds`.
 cunwind_test_fault_result cunwind_test_stop_helpers(uint32_t milliseconds);
 /// Sends the captured thread queued real-time signals, which must all arrive, for `milliseconds`.
 cunwind_test_fault_result cunwind_test_signal_storm(uint32_t milliseconds);
@@ -176,12 +176,12 @@ cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t m
 /// The result of the capture of a thread that gets no CPU.
 typedef struct cunwind_test_stop_timeout_result {
   cunwind_status capture;
-  int wait_error;  ///< Of the thread's call; 0: it waited as long as it should. -1: the thread could not be kept off its CPU.
+  int wait_error;  ///< The error of the thread's call; 0: it waited for its whole time. -1: the thread got a CPU.
   uint64_t zombies;
 } cunwind_test_stop_timeout_result;
 
-/// Captures by stop a thread that waits in epoll_wait(2), while a thread of real-time priority has its CPU: needs
-/// CAP_SYS_NICE and two CPUs.
+/// Captures by stop a thread in epoll_wait(2) while a thread of real-time priority occupies its CPU. Needs CAP_SYS_NICE
+/// and two CPUs.
 cunwind_test_stop_timeout_result cunwind_test_stop_timeout(void);
 
 /// The captures that work where ptrace is refused.
@@ -193,8 +193,8 @@ typedef struct cunwind_test_refusal_result {
   bool signal_is_complete, read_is_complete;
 } cunwind_test_refusal_result;
 
-/// In a child process with a seccomp filter that answers ptrace(2) with EPERM or, if it `kills`, with the caller's end.
-/// False with errno: it could not be made.
+/// Captures in a child process with a seccomp filter for ptrace(2), which returns EPERM or, with `kills`, kills the caller.
+/// Returns false with errno if the child could not be made.
 bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);
 
 /// Runs `body` in a child process, under a seccomp filter with which process_vm_readv(2) fails with `error`, or kills (0).
@@ -205,33 +205,33 @@ int cunwind_test_run_without_vm_readv(int error, bool (*_Nonnull body)(void));
 /// its exit status is 0 when the stack was whole.
 int cunwind_test_stop_under_filter(bool kills);
 
-/// Has a child process read its memory by that access, at the edges of a hole too, and capture threads with it. Returns 0, or
-/// the number of the first step that failed, or -1: it ended otherwise.
+/// Makes a child process read its own memory by that access, also at the edges of a hole, and capture threads with it. Returns
+/// 0, the number of the first step that failed, or -1 if the child ended otherwise.
 int cunwind_test_memory_access(cunwind_memory_access access);
-/// The same with an engine that chooses, where process_vm_readv(2) fails with `error`, or kills (0).
+/// The same, but the engine chooses the access, and process_vm_readv(2) fails with `error`, or kills (0).
 int cunwind_test_memory_without_call(int error);
 
-/// Which processors helpers were seen to be allowed, and whether their maker is as free as before.
+/// The processors that helpers may use, and whether the thread that made them may use the same ones as before.
 typedef struct cunwind_test_placement_result {
   uint64_t captures;  ///< With a stack.
   uint64_t seen;      ///< Times that a running helper was found.
-  uint64_t bound;     ///< Of these, when it was allowed one processor.
-  bool roams;         ///< The thread that made them may be where it might before.
+  uint64_t bound;     ///< Of these, the times when it might use only one processor.
+  bool roams;         ///< The thread that made them may use the same processors as before.
 } cunwind_test_placement_result;
 
-/// Captures a thread by stop, and reads the helpers' affinity meanwhile. False: it could not be set up.
+/// Captures a thread by stop, and reads the helpers' affinity during the captures. Returns false if setup failed.
 bool cunwind_test_placement(cunwind_test_placement_result *_Nonnull result);
 
-/// Whether a thread left a processor that it was to leave.
+/// Whether a thread left the processor that it was asked to leave, case by case.
 typedef struct cunwind_test_leaving_result {
-  bool leaves_own;       ///< The one that it was on.
-  bool is_free;          ///< And may be where it might before.
-  bool leaves_another;   ///< One that it was not on.
-  bool leaves_its_only;  ///< The only one that it may be on.
-  bool leaves_unprobed;  ///< Its own, with an engine that has not probed what is allowed.
+  bool leaves_own;       ///< The processor that it ran on.
+  bool is_free;          ///< After that, it may use the same processors as before.
+  bool leaves_another;   ///< A processor that it did not run on.
+  bool leaves_its_only;  ///< The only processor that it may use.
+  bool leaves_unprobed;  ///< Its own, with an engine that has not probed the permitted calls.
 } cunwind_test_leaving_result;
 
-/// Has a new thread leave processors. False: it could not be set up, or there is one processor only.
+/// Makes a new thread leave processors. Returns false if setup failed or there is only one processor.
 bool cunwind_test_leaving(cunwind_test_leaving_result *_Nonnull result);
 
 /// Has a child process with such a filter for sched_setattr(2) call cunwind_request_short_slice(). Returns how it ended
@@ -253,36 +253,36 @@ bool cunwind_test_short_slice(int nice, cunwind_test_scheduling *_Nonnull before
 /// The result of captures by a signal that the app uses, too.
 typedef struct cunwind_test_shared_signal_result {
   uint64_t captures;       ///< By signal, with a stack.
-  uint64_t sent, arrived;  ///< Signals of the app's own, and how many its handler got.
-  bool is_put_back;        ///< The app's action was the signal's again afterwards.
+  uint64_t sent, arrived;  ///< The app's own signals, and the number that its handler received.
+  bool is_put_back;        ///< The signal has the app's action again afterwards.
 } cunwind_test_shared_signal_result;
 
-/// Captures a thread by a signal that the app has a handler for, 200 times, among 200 signals for that handler.
+/// Captures a thread 200 times by a signal that the app handles, among 200 signals for the app's handler.
 cunwind_test_shared_signal_result cunwind_test_shared_signal(void);
 
 /// Whether this process may choose the id of a child, which cunwind_test_stop_reused_id() needs.
 bool cunwind_test_may_choose_ids(void);
-/// Captures by stop a thread that has ended, and whose id another process has by now. Returns the cunwind_status, or -1.
+/// Captures by stop a thread that has ended and whose id another process now has. Returns the cunwind_status, or -1.
 int cunwind_test_stop_reused_id(void);
 
 /// Lists images in a child process before and after the file of one of them is cut short. Returns 0 when it was in the
 /// first list and left out of the second, a negative signal number when the child died of it, else another number.
 int cunwind_test_cut_image(void);
 
-/// Runs a helper whose parent never names it. Returns how long it waited, in nanoseconds, and the cunwind_status.
+/// Runs a helper that its parent never names as tracer. Returns its wait in nanoseconds, and the cunwind_status.
 uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 
-/// Gives an engine a child that ends late, as a helper that had no CPU does, and destroys it: at once, or after a
-/// refresh of the images after the child's end. Returns the number of children of the engine's that are left, dead or
-/// alive, when it has done that; negative: an errno.
+/// Gives an engine a child that ends late, like a helper that gets no CPU. Destroys the engine at once, or after a refresh of
+/// the images after the child's end. Returns the number of the engine's children that are left, dead or alive; a negative
+/// errno on failure.
 int cunwind_test_late_helper(bool looks_again);
 
-/// Gives an engine a child that never ends, as a helper that was left to its thread and then stopped. Returns the number of
-/// children that are left once its time is over; negative: an errno, ECHILD if it was not left its time.
+/// Gives an engine a child that never ends, like a helper that the watchdog detached from and that was then stopped. Returns
+/// the number of children left after its time limit; a negative errno on failure, ECHILD if it ended before its limit.
 int cunwind_test_overdue_helper(void);
 
-/// Forks, and has the child call `work` and end at once. Returns how many threads the child had then, or a negative error
-/// number: ETIMEDOUT when it did not end in 30 s, ECHILD when it died.
+/// Forks; the child calls `work` and ends at once. Returns the number of the child's threads at that time, or a negative
+/// error number: ETIMEDOUT if the child did not end within 30 s, ECHILD if it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@ import Testing
 @testable import StallWatchCLI
 
 @Suite struct DiffTests {
-    /// Twelve hours of monitoring each, by their processes: from seven in the morning.
+    /// Two sides, each monitored for twelve hours by the times of its process, which starts at seven.
     private func folders() throws -> TemporaryDirectory {
         let scratch = try TemporaryDirectory()
         var number = 0
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test func ratesArePerMonitoredTime() throws {
-        // Ten times as many in ten times the time is the same.
+        // Ten times as many stalls in ten times the time are the same rate.
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "base/")
         try scratch.write((2..<12).map { ReportFixture(number: $0) }, in: "new/")
@@ -85,9 +85,9 @@ import Testing
         }
         #expect(try verdict("--base-time", "1h", "--new-time", "10h") == "same")
         #expect(try verdict("--base-time", "1h", "--new-time", "1h") == "worse")
-        // By the processes' start an hour before.
+        // The process started an hour before.
         #expect(try verdict() == "worse")
-        // What statistics say counts more than what reports do.
+        // Statistics files take precedence over reports.
         for (folder, seconds) in [("base", 3_600), ("new", 36_000)] {
             try scratch.write(
                 "\(folder)/statistics.json",
@@ -109,7 +109,7 @@ import Testing
         #expect(result.status == 1)
     }
 
-    /// No report after a fix is a good result.
+    /// A side without reports is valid: the fix worked.
     @Test func anEmptySideIsNoError() throws {
         let scratch = try TemporaryDirectory()
         try scratch.write([ReportFixture(number: 1)], in: "base/")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import StallWatchCLI
 
-/// The help texts, whole: `Texts/help-NAME.txt`.
+/// The complete help texts: `Texts/help-NAME.txt`.
 @Suite struct HelpTests {
     private static let commands = [
         "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html",
@@ -34,7 +34,7 @@ import Testing
         for command in StallWatchCommand.configuration.subcommands {
             #expect(result.output.contains("\n  \(command.configuration.commandName ?? "?") "))
         }
-        // Without arguments there is nothing else to do.
+        // Without arguments the tool prints its help.
         #expect(try Tool.run([]).output == result.output)
     }
 

@@ -26,13 +26,13 @@ import Testing
 
         var text: String { (try? String(contentsOfFile: output, encoding: .utf8)) ?? "" }
 
-        /// Waits, 20 seconds at most, for the output to have so many lines.
+        /// Waits up to 20 seconds for the output to have this many lines.
         func lines(_ count: Int) -> [String] {
             for _ in 0..<2_000 where text.split(separator: "\n").count < count { usleep(10_000) }
             return text.split(separator: "\n").map(String.init)
         }
 
-        /// SIGTERM goes the way of Ctrl-C, which a shell has its background jobs ignore.
+        /// Sends SIGTERM, which is handled like Ctrl-C; background jobs of a shell ignore Ctrl-C.
         func end() -> Int32 {
             process.terminate()
             process.waitUntilExit()
@@ -75,7 +75,7 @@ import Testing
         #expect(following.lines(1).count == 1)
     }
 
-    /// A process that was killed in the middle of a stall cannot say that it is over.
+    /// A process that is killed during a stall cannot report the end of the stall.
     @Test func aStallEndsWithItsProcess() throws {
         func line(_ path: String) throws -> String {
             try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
@@ -141,7 +141,7 @@ import Testing
         #expect(follower.take(report) == nil)
         #expect(follower.dead { _ in true } == [report])
         #expect(follower.dead { _ in true } == [])
-        // It only looked dead.
+        // The process still runs, in another pid namespace.
         #expect(follower.take(report) == nil)
         report.state = .ended
         #expect(follower.take(report) == .ended)

@@ -120,7 +120,7 @@ import Testing
         #expect(colored.contains("\u{1b}[1m"))
     }
 
-    /// As on a real terminal, which Python gives it.
+    /// Runs on a pseudo-terminal that Python opens.
     @Test(
         arguments: [
             (["TERM": "xterm"], true), (["TERM": "xterm", "NO_COLOR": ""], true),

@@ -40,7 +40,7 @@ import Testing
         #expect(result.status == 65)
     }
 
-    /// Every command relies on these once a report has been decoded.
+    /// Every command relies on these rules after it has decoded a report.
     @Test(arguments: [
         (
             "\"stack\": 1, \"isRunning\"", "\"stack\": 2, \"isRunning\"",
@@ -82,9 +82,9 @@ import Testing
         #expect(result.status == 0)
     }
 
-    /// Python's jsonschema refuses and accepts the same reports, which are changed at random.
+    /// Python's jsonschema accepts and rejects the same randomly changed reports.
     ///
-    /// Only an index out of range is a fault here alone: a schema cannot express it.
+    /// One exception: a schema cannot express that an index is in range.
     @Test func verdictsAreThoseOfTheSchema() throws {
         let scratch = try TemporaryDirectory()
         var generator = SeededGenerator(seed: 8)
@@ -93,7 +93,7 @@ import Testing
         let documents = 400
         for number in 0..<documents {
             let document = (0..<(number % 4)).reduce(good) { document, _ in mutated(document, &generator) }
-            // A document that is not an object is refused by both, and the script reads only files of objects.
+            // Both reject a document that is not an object, but the script reads only files of objects.
             guard document is [String: Any] else { continue }
             let bytes = [UInt8](try JSONSerialization.data(withJSONObject: document))
             let name = "stall-\(number).json"

@@ -36,7 +36,7 @@ import Testing
             """
         let lines = String(decoding: PerfScript.data(profile), as: UTF8.self).split(
             separator: "\n", omittingEmptySubsequences: false)
-        // 25 ms are two or three times 10 ms; the periods add up.
+        // 25 ms give two or three periods of about 10 ms, which add up to 25 ms.
         #expect(
             lines.filter { $0.hasPrefix("a_loop") }.map(String.init) == [
                 "a_loop 7/7 0.000000: 8334 stall:", "a_loop 7/7 0.008334: 8333 stall:",

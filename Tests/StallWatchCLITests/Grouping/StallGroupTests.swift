@@ -48,7 +48,7 @@ import Testing
         #expect(GroupChange.isMore(side(30, 500), than: side(10, 500), tolerance: 0.25))
         #expect(GroupChange.isMore(side(3, 700), than: side(3, 500), tolerance: 0.25))
         #expect(!GroupChange.isMore(side(3, 600), than: side(3, 500), tolerance: 0.25))
-        // Longer, but so much rarer that less time is lost.
+        // The stalls are longer, but so much rarer that less time is lost.
         #expect(!GroupChange.isMore(side(1, 700), than: side(3, 500), tolerance: 0.25))
     }
 }

@@ -11,7 +11,7 @@ import Testing
         return String(decoding: Page.html(data.json()), as: UTF8.self)
     }
 
-    /// What is between the tags of the element with the data.
+    /// The text between the tags of the element with the data.
     private func data(of html: String) throws -> [String: Any] {
         let begin = try #require(html.range(of: "<script type=\"application/json\" id=\"data\">"))
         let end = try #require(html.range(of: "</script>", range: begin.upperBound..<html.endIndex))
@@ -23,7 +23,7 @@ import Testing
         let evil = "</script><script>alert(1)</script>%JS% %DATA% %"
         let html = self.html([try StackFixture.report(300, loop: "%CSS%", [.init(at: 250, stack: [evil])])])
         #expect(!html.contains("alert(1)</script>"))
-        // The data, the scripts, and no more.
+        // One element for the data and one for the scripts.
         #expect(html.components(separatedBy: "</script>").count == 3)
         let strings = try #require(try data(of: html)["strings"] as? [String])
         #expect(strings.contains(evil))
@@ -51,7 +51,7 @@ import Testing
         #expect(shares.reduce(0, +) == 150_000_000)
     }
 
-    /// A report takes some 200 bytes beside what is in other reports too.
+    /// A report takes some 200 bytes in addition to the parts that it shares with other reports.
     @Test func anAdditionalReportIsSmall() throws {
         let report = try StackFixture.report(300, [.init(at: 250, stack: ["libc!wait", "save", "main"])])
         let few = html([StallReport](repeating: report, count: 100)).utf8.count

@@ -7,7 +7,7 @@ import Testing
 
 @testable import StallWatchCLI
 
-/// The text output, whole, at two widths: `Texts/screen-NAME-WIDTH.txt`.
+/// The complete text output at two widths: `Texts/screen-NAME-WIDTH.txt`.
 ///
 /// With the variable STALLWATCH_WRITE_SCREENS, the files are written instead of compared, and the tests fail.
 @Suite struct ScreenTests {
@@ -97,7 +97,7 @@ import Testing
         #expect(color.contains("\u{1b}[31mworse") && color.contains("\u{1b}[32mbetter"))
     }
 
-    /// At any width: nothing is lost but what a table may cut.
+    /// At any width, only table cells may be cut.
     @Test func paragraphsFitEveryWidth() throws {
         let text = "Blocked for 480 of 500 ms in pthread_mutex_lock, which a_thread_with_a_very_long_name_holds."
         for width in 10...100 {

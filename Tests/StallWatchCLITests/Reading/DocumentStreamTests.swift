@@ -3,7 +3,7 @@ import Testing
 @testable import StallWatchCLI
 
 @Suite struct DocumentStreamTests {
-    /// The documents of a text that comes in pieces of `size` bytes, with their lines.
+    /// Returns the documents of a text that is read in pieces of `size` bytes, with their lines.
     private func documents(_ text: String, size: Int, isLines: Bool = false, limit: Int = 1_000) throws -> [String] {
         var left = Array(text.utf8)[...]
         let stream = DocumentStream(isLines: isLines, limit: limit) { _ in

@@ -61,12 +61,12 @@ import Testing
         #expect(whole <= groups.reports)
     }
 
-    /// That there is nothing to read is an answer too.
+    /// The error that there is nothing to read is a valid answer.
     private func unlessAllAreFaulty(_ body: () throws -> Void) throws {
         do { try body() } catch let failure as CommandFailure where [.faultyData, .noInput].contains(failure.status) {}
     }
 
-    /// Bits turned over, bytes taken out or put in, the end cut off: one to four times.
+    /// Flips bits, removes or inserts bytes, or cuts the end off, one to four times.
     static func damage(_ bytes: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<Int.random(in: 0...4, using: &generator) where bytes.count > 2 {
@@ -78,7 +78,7 @@ import Testing
             case 3: bytes.removeSubrange(place...)
             case 4: bytes.insert(contentsOf: bytes[place..<min(place + 30, bytes.count)], at: place)
             default:
-                // A number becomes another one: indices that lead nowhere, counts that are too large.
+                // Replaces a number: indices get out of range, counts get too large.
                 guard let digit = bytes[place...].firstIndex(where: { (0x30...0x39).contains($0) }) else { continue }
                 let number = ["-1", "99999999999999999999", "1e400", "0.5", "9007199254740993"]
                     .randomElement(using: &generator)

@@ -1,9 +1,9 @@
 import StallReports
 @testable import StallWatchCLI
 
-/// Reports made of a few words.
+/// Reports that are built from short descriptions of stacks.
 enum StackFixture {
-    /// A sample: when, its functions from the innermost outwards, and whether it is of the turn that stalled.
+    /// A sample: its time, its functions from the innermost outwards, and whether it shows the stalled turn.
     struct Sample {
         var at: Double
         var stack: [String]?
@@ -15,8 +15,8 @@ enum StackFixture {
 
     /// A report.
     ///
-    /// `work` is a function of the app, `libc!wait` one of a library, `~thunk` only passes a call on, and `^part` was
-    /// inlined into the next one.
+    /// `work` is a function of the app, `libc!wait` a function of a library, `~thunk` a runtime frame, and `^part` a
+    /// function that is inlined into the next one.
     static func report(
         _ milliseconds: Double, loop: String = "main", startedAt: String = "2026-11-21T08:00:00.000000Z",
         fingerprint: String? = "00000000000000aa", cause: String? = "cpu", base: String = "0x1000", _ samples: [Sample]
@@ -27,7 +27,7 @@ enum StackFixture {
         func stack(_ names: [String]?) -> String? {
             guard let names else { return nil }
             let list = names.enumerated().map { place, name -> Int in
-                // An inlined function has the address of the one that it was inlined into.
+                // An inlined function has the address of the function that contains it.
                 let own = names[place...].first { !$0.hasPrefix("^") } ?? name
                 let key = name + " " + own
                 if let known = indices[key] { return known }

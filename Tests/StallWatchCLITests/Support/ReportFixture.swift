@@ -1,6 +1,6 @@
 import Foundation
 
-/// A report's JSON, of which what a test is about can be chosen.
+/// A report's JSON; a test sets the fields that it needs.
 struct ReportFixture {
     var number = 0
     var kind = "stall"
@@ -16,14 +16,14 @@ struct ReportFixture {
     var function = "NoteStore.save(_:)"
     var file = "/src/notes/NoteStore.swift"
     var cause = "lock"
-    /// The process's start, as the kernel tells it.
+    /// The process's start time in clock ticks since the boot.
     var startTicks: UInt64 = 123_456
     var bootID = "5c9d0e2a-0000-4000-8000-000000000000"
     var hostname = "web-3"
 
     var id: String { "01936c1e-7a52-7c3e-9d0e-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)" }
 
-    /// As the library calls it.
+    /// The file name that the library gives the report.
     var fileName: String {
         "stall-\(startedAt.filter { $0 != "-" && $0 != ":" })-\(id.suffix(12)).json"
     }

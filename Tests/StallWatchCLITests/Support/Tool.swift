@@ -1,22 +1,22 @@
 import Foundation
 import TestSupport
 
-/// The built tool, run as a process of its own.
+/// The built tool, which runs in its own process.
 enum Tool {
-    /// What a run of it came to.
+    /// The result of a run.
     struct Result {
-        /// The exit status; the number of a signal, negative, if one ended it.
+        /// The exit status, or the negative number of the signal that ended the tool.
         var status: Int32
         var output: String
         var errors: String
     }
 
-    /// Runs it to its end.
+    /// Runs the tool and waits for its end.
     static func run(
         _ arguments: [String], input: String = "", in directory: TemporaryDirectory? = nil,
         environment: [String: String] = [:]
     ) throws -> Result {
-        // It goes away with its last use.
+        // The directory is removed after its last use.
         defer { withExtendedLifetime(directory) {} }
         var command = try command(arguments, environment: environment)
         command.directory = directory?.path
@@ -28,7 +28,7 @@ enum Tool {
         )
     }
 
-    /// The tool with these arguments, where nothing but `environment` changes what it prints.
+    /// Returns the tool with these arguments, in an environment where only `environment` affects the output.
     static func command(_ arguments: [String], environment: [String: String] = [:]) throws -> Command {
         // The width of help texts follows COLUMNS.
         let taken: [String: String?] = ["COLUMNS": nil, "TERM": nil, "NO_COLOR": nil, "DEBUGINFOD_URLS": nil]

@@ -8,8 +8,8 @@ import Testing
 
 /// The life of a monitor.
 ///
-/// The tests watch the main run loop, which does not turn meanwhile, so no stall is reported. The time limit ends a
-/// test whose stream does not end.
+/// The tests watch the main run loop, which does not turn during the tests, so no stall is reported. The time limit ends
+/// a test whose stream does not end.
 @Suite(.timeLimit(.minutes(10))) struct StallMonitorTests {
     private func makeMonitor() throws -> StallMonitor {
         try StallMonitor(.init(reports: .none))

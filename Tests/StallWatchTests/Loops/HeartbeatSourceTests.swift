@@ -5,7 +5,7 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// Heartbeats of a loop whose items run when the test says so.
+/// Heartbeats of a loop whose items the test runs.
 ///
 /// Times are small numbers, because the test passes them; only the items that run read the clock.
 @Suite struct HeartbeatSourceTests {

@@ -15,7 +15,7 @@ import Testing
         "libdispatch.so": [0x0010: "_dispatch_worker_thread"],
     ])
 
-    /// The named report of a starved pool with these workers.
+    /// Returns the named report of a starvation of a pool with these workers.
     private func report(_ workers: [(address: UInt64, activity: Cause.Kind?)]) -> StallReport {
         var sample = StallRecord.Sample(
             age: 250_000_000, isValid: true, stack: .failure(CaptureError(description: "a pool")),

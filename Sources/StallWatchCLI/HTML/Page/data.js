@@ -1,4 +1,4 @@
-// The stalls and stacks that the page has in it, and what is worked out from them. Nothing here touches the page.
+// The stalls and stacks in the page, and functions that compute from them. Nothing here changes the page.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const stalls = data.stalls;
@@ -40,7 +40,7 @@ function heaviest(weights) {
   return best;
 }
 
-// The shortest duration that the fraction of the sorted ones does not go over (nearest rank).
+// The nearest-rank quantile of sorted durations.
 const quantile = (sorted, fraction) =>
   sorted[Math.min(Math.max(Math.ceil(fraction * sorted.length), 1), sorted.length) - 1];
 

@@ -30,7 +30,7 @@ function showDetail(host, stall) {
   host.scrollTop = 0;
 }
 
-// Where the thread's time went to: on a CPU, ready for one, waiting.
+// The parts of the thread's time: on a CPU, waiting for a CPU, blocked.
 function split(stall) {
   const shares = [
     ["on CPU", stalls.onCPU[stall], causeColours.cpu], ["ready to run", stalls.runQueue[stall], causeColours.cpuContention],
@@ -52,7 +52,7 @@ function split(stall) {
   return [bar, legend];
 }
 
-// Who holds the lock, and who holds the one that the first waits for.
+// The chain of owners: the lock's owner, the owner of the lock that this owner waits for, and so on.
 function lockChain(stall) {
   const lock = data.locks[stall];
   if (!lock) return [];
@@ -71,7 +71,7 @@ function lockChain(stall) {
   return parts;
 }
 
-// The sampled stacks, the one that stands for most of the time first.
+// The sampled stacks, the one with the most stalled time first.
 function stacks(stall) {
   const times = new Map();
   for (const [node, time] of sharesOf(stall)) times.set(node, (times.get(node) || 0) + time);

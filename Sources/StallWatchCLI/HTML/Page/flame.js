@@ -1,4 +1,4 @@
-// The flame graph: the merged tree, callers above what they called. A function's width is its stalled time.
+// The flame graph: the merged tree, callers above callees. A function's width is its stalled time.
 
 function makeFlame(canvas, words, matchWords, { zoomed }) {
   const rowHeight = 19;
@@ -17,7 +17,7 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
   const x = (node) => (isAbove(node) ? 0 : ((node.begin - zoom.begin) / zoom.total) * canvas.clientWidth);
   const width = (node) => (isAbove(node) ? canvas.clientWidth : (node.total / zoom.total) * canvas.clientWidth);
   const isAbove = (node) => above.has(node);
-  // Children of what is above the zoomed node are not shown, but for the one that leads to it.
+  // Of the children of an ancestor of the zoomed node, only the one on the path to that node is shown.
   const shownChildren = (node) => {
     if (node === zoom || !isAbove(node)) return node.children;
     return node.children.filter(isAbove);
@@ -58,7 +58,7 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
     }
   }
 
-  // The app's own code is warm, all other is grey; what the search finds is violet.
+  // The app's own code is orange to red, other code is grey, matches of the search are violet.
   function fill(node, isDark) {
     if (matches(node)) return isDark ? "#9333ea" : "#d8b4fe";
     if (node.name < 0) return isDark ? "#39404d" : "#d9dee7";
@@ -135,7 +135,7 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
     return list;
   }
 
-  // Stalled time of all stacks with a match in them: of a match within a match, the outer one counts.
+  // The stalled time of all stacks with a match. Of nested matches only the outermost counts.
   function foundTime() {
     let time = 0;
     const waiting = root ? [root] : [];

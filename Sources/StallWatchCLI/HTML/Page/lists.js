@@ -1,4 +1,4 @@
-// A list of any length: only the rows that are in view are in the page.
+// A list of any length: the page holds only the visible rows.
 
 const rowHeight = 30;
 
@@ -9,7 +9,7 @@ function element(tag, attributes, ...children) {
     else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
   }
-  // Text stays text, whatever is in it.
+  // Appends strings as text nodes, so that markup in them has no effect.
   for (const child of children) if (child !== null && child !== undefined) made.append(child);
   return made;
 }

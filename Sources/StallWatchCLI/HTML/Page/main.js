@@ -1,4 +1,4 @@
-// The page: what is chosen, and every part that shows it.
+// The page's state (search, filters, selection) and the parts that show it.
 
 const byId = (id) => document.getElementById(id);
 const allStalls = Array.from({ length: stallCount }, (_, index) => index);
@@ -67,7 +67,7 @@ const stallList = makeList(
 );
 const timeline = makeTimeline(byId("timeline"), byId("timeline-words"), {
   show: (stall) => show(stall),
-  // The time that is chosen; with an argument, chooses it.
+  // Returns the selected time range; with an argument, selects it.
   range: (wanted) => {
     if (wanted) {
       filters.range = wanted;
@@ -143,7 +143,7 @@ function clearFilters() {
   update();
 }
 
-// Undoes the last kind of thing that was done: the search, the zoom, the filters.
+// Undoes one step: the search, else the zoom, else the filters.
 function escape() {
   if (byId("search").value !== "") {
     byId("search").value = "";
@@ -238,7 +238,7 @@ showTab("groups");
 update();
 if (groupList.items.length > 0) show(groupList.items[0].longest);
 
-// What the page shows, for tests and for the console.
+// The page's state, for tests and for the console.
 window.stallwatch = {
   data, groups: () => groupsOf(allStalls), flame, filters,
   state: () => ({

@@ -1,6 +1,6 @@
-// Stacks merged by function into one tree, each node with the stalled time that goes through it.
+// Stacks merged by function into one tree; each node has the stalled time of the stacks through it.
 
-// Functions of a stack from the thread's first one inwards; one that calls itself counts once.
+// The functions of a stack, outermost first; a function that calls itself counts once.
 function functionsOf(node, isBottomUp, showsPlumbing) {
   const all = framesOf(node).map((frame) => data.frames.function[frame]);
   let shown = showsPlumbing ? all : all.filter((name) => !data.functions.isRuntimeFrame[name]);
@@ -9,8 +9,8 @@ function functionsOf(node, isBottomUp, showsPlumbing) {
   return isBottomUp ? shown : shown.reverse();
 }
 
-// A tree of nodes {name, parent, depth, total, own, count, children, begin}; `begin` is where it stands among its
-// siblings, in microseconds from the left.
+// A tree of nodes {name, parent, depth, total, own, count, children, begin}; `begin` is the node's horizontal position,
+// in microseconds from the left.
 function mergedTree(indices, isBottomUp, showsPlumbing) {
   const root = { name: -1, parent: null, depth: 0, total: 0, own: 0, count: 0, last: -1, children: new Map(), begin: 0 };
   const paths = new Map();
@@ -42,7 +42,7 @@ function mergedTree(indices, isBottomUp, showsPlumbing) {
       path[path.length - 1].own += weight;
     }
   }
-  // Without recursion: a stack may be deeper than JavaScript's.
+  // Without recursion, because a stack may be deeper than JavaScript's own.
   const waiting = [root];
   let depth = 0;
   while (waiting.length > 0) {

@@ -1,5 +1,5 @@
-// The stalls over time, a lane for each loop. A bar begins where its stall began; the longer it took, the higher it is,
-// on a logarithmic scale, so that a stall of a minute does not make one of half a second invisible.
+// The stalls over time, with a lane for each loop. A bar begins at its stall's begin. Its height is the duration on a
+// logarithmic scale, so that half a second stays visible beside a minute.
 
 function makeTimeline(canvas, words, { show, range }) {
   const labelWidth = 120, laneHeight = 34, axisHeight = 22;
@@ -28,7 +28,7 @@ function makeTimeline(canvas, words, { show, range }) {
     return 7 + (laneHeight - 13) * (Math.log(Math.max(stalls.duration[stall], 1) / Math.max(shortest, 1)) / span);
   };
 
-  // Where a lane's bars stand.
+  // The baseline of a lane's bars.
   const floor = (lane) => axisHeight + (lane + 1) * laneHeight;
   const plotWidth = () => canvas.clientWidth - labelWidth - 12;
   const x = (time) => labelWidth + ((time - view.from) / (view.to - view.from)) * plotWidth();
@@ -97,7 +97,7 @@ function makeTimeline(canvas, words, { show, range }) {
     context.restore();
   }
 
-  // Where a stall's bar is: left, top, width, height.
+  // The rectangle of a stall's bar: left, top, width, height.
   function box(stall) {
     const begin = x(stalls.start[stall]);
     const end = x(stalls.start[stall] + stalls.duration[stall]);
@@ -207,8 +207,8 @@ function makeTimeline(canvas, words, { show, range }) {
   };
 }
 
-// A canvas as wide as its place, at the screen's own resolution. Browsers draw nothing at all on one that is higher than
-// 32,767 pixels: what is below is in the lists and the stacks.
+// A canvas as wide as its container, at the screen's resolution. Browsers draw nothing on a canvas higher than 32,767
+// pixels; stalls below that are only in the lists and the stacks.
 function sized(canvas, wanted) {
   const ratio = window.devicePixelRatio || 1;
   const height = Math.min(wanted, Math.floor(32000 / ratio));
@@ -220,7 +220,7 @@ function sized(canvas, wanted) {
   return context;
 }
 
-// As much of a text as fits.
+// The longest beginning of a text that fits.
 function fitted(context, words, width) {
   if (context.measureText(words).width <= width) return words;
   let low = 0, high = words.length;

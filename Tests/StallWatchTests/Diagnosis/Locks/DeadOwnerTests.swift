@@ -5,9 +5,9 @@ import Testing
 @testable import LinuxSupport
 @testable import StallWatch
 
-/// Real locks in real memory, whose words name threads that have ended: nobody may be blamed.
+/// Real locks in real memory whose words name threads that have ended: no owner may be reported.
 @Suite struct DeadOwnerTests {
-    /// The kernel ids of threads that have lived and are gone.
+    /// The kernel ids of threads that have ended.
     private static func deadThreads(_ count: Int) throws -> [Int32] {
         let ids = Mutex<[Int32]>([])
         for index in 0..<count {
@@ -31,7 +31,7 @@ import Testing
         "dispatch_once_wait", "syscall", nil,
     ]
 
-    /// Memory as a lock's holder leaves it when it ends without giving the lock back: all fields agree, but for its life.
+    /// The memory of a lock whose owner ended without unlocking it: all fields are consistent, but the owner is gone.
     private static func locks(of owner: Int32) -> [[Int32]] {
         let waitedFor = Int32(bitPattern: 0x8000_0000) | owner
         var writing = [Int32](repeating: 0, count: 16)

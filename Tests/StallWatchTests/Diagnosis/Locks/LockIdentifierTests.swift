@@ -20,7 +20,7 @@ private struct Block: MemoryReading {
     }
 }
 
-/// Looked up once: the fuzz below makes 100,000 calls.
+/// The number is found once, because the fuzz test below makes 100,000 calls.
 private let futexNumber = (0..<500).first { SystemCallNames.current.name($0) == "futex" }
 
 private func futex(_ operation: UInt64, at offset: UInt64 = 0, value: UInt64 = 0, timeout: UInt64 = 0) throws
@@ -85,7 +85,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(identify(try futex(lockPI), [Int32(bitPattern: 0xc000_0000 | 103)], raw)?.owner == nil)
     }
 
-    /// Swift's Mutex, swift_once and libdispatch use such a futex: in a stripped executable, nothing tells which.
+    /// Swift's Mutex, swift_once and libdispatch use such a futex; a stripped executable does not show which.
     @Test func anInheritingFutexOfAStrippedExecutableIsOfNoKind() throws {
         let word = Int32(bitPattern: 0x8000_0000 | 103)
         let frames = [
@@ -97,7 +97,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(site?.owner == 103)
     }
 
-    /// How such a lock is called depends on who called futex(2).
+    /// The kind of such a lock depends on the function that called futex(2).
     @Test(arguments: [
         ("libswiftCore.so", AwaitedLock.Kind.once), ("libswift_Concurrency.so", .once),
         ("libswiftSynchronization.so", .swiftMutex), ("libdispatch.so", .dispatchUnfairLock), ("app", .swiftMutex),
@@ -121,7 +121,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(reader?.owner == 104)
         #expect(reader?.address == Block.address)
         #expect(identify(try futex(bitsetWait, at: 12), fields, libc("pthread_rwlock_wrlock"))?.owner == 104)
-        // Readers have it, and a writer waits for them.
+        // Readers hold the lock, and a writer waits for them.
         (fields[0], fields[6]) = (0xa, 0)
         #expect(identify(try futex(bitsetWait, at: 8), fields, libc("pthread_rwlock_wrlock"))?.owner == nil)
     }
@@ -176,10 +176,10 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
             "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "sem_wait",
             "dispatch_once_f", "pthread_join", "syscall", nil,
         ]
-        // The words that locks have, with a thread that does not live.
+        // Typical lock words; no thread 999 lives.
         let likely: [Int32] = [0, 1, 2, 3, -1, 999, Int32(bitPattern: 0x8000_0000 | 999)]
         var faults: [String] = []
-        // Of the others, next to none names a thread that lives.
+        // Almost none of the other words names a live thread.
         for round in 0..<100_000 {
             var words = (0..<64).map { _ in Int32.random(in: .min ... .max, using: &generator) }
             for index in words.indices where Int.random(in: 0..<4, using: &generator) > 0 {

@@ -5,7 +5,7 @@ import Testing
 @testable import StackCapture
 @testable import StallWatch
 
-/// With the libraries of this process.
+/// Names of wait functions in the libraries of this process.
 @Suite struct WaitFunctionNamesTests {
     private let images: ImageList
     private let names = WaitFunctionNames()
@@ -15,9 +15,9 @@ import Testing
         names.prepare(for: images)
     }
 
-    /// What a frame in the middle of an exported function of the library is named.
+    /// Returns the name of a frame in the middle of an exported function of the library.
     private func named(_ function: String, of library: String = "libc.so.6") throws -> NamedFrame? {
-        // The library's own: a sanitizer has functions of the same names in the executable.
+        // Use the library's function: a sanitizer has functions of the same names in the executable.
         let handle = try #require(dlopen(library, RTLD_NOLOAD | RTLD_LAZY))
         defer { dlclose(handle) }
         let start = try #require(dlsym(handle, function))
@@ -32,7 +32,7 @@ import Testing
     func aFunctionOfLibcThatWaitsHasItsName(function: String) throws {
         let frame = try #require(try named(function))
         #expect(frame.image == "libc.so.6")
-        // Of the names of one function, any: pread64 is pread as well.
+        // Any name of the function is right: pread64 is also pread.
         #expect(frame.function == function || frame.function.map { $0 + "64" } == function)
         #expect(frame.libcFunction == frame.function)
     }
