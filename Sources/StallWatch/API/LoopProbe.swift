@@ -103,23 +103,6 @@ public final class LoopProbe: Sendable {
     }
 }
 
-/// The source of a loop that reports its turns through a probe.
-final class ProbeSource: LoopSource {
-    let kind = LoopKind.probe
-    private let probe: LoopProbe
-    private let recorder: TurnRecorder
-
-    init(_ probe: LoopProbe, _ recorder: TurnRecorder) throws(StallWatchError) {
-        self.probe = probe
-        self.recorder = recorder
-        try probe.attach(recorder)
-    }
-
-    func remove() {
-        probe.detach(recorder)
-    }
-}
-
 /// Implements `stallwatch_begin_turn` of `CStallWatch.h`.
 @_cdecl("stallwatch_begin_turn")
 public func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {

@@ -3,35 +3,6 @@ import LinuxSupport
 import Glibc
 import Synchronization
 
-/// The limits of a report directory.
-public struct ReportQuota: Sendable, Equatable {
-    /// The maximum number of reports; at least 1.
-    public var reports: Int
-    /// The maximum total size of the reports in bytes; at least 1 MiB.
-    public var bytes: Int
-
-    /// Creates a quota.
-    ///
-    /// A report takes some tens of kilobytes.
-    ///
-    /// - Parameters:
-    ///   - reports: The maximum number of reports; 1,000 by default.
-    ///   - bytes: The maximum total size in bytes; 128 MiB by default.
-    public init(reports: Int = 1_000, bytes: Int = 128 << 20) {
-        self.reports = reports
-        self.bytes = bytes
-    }
-}
-
-/// The ids of reports that this process's monitors are writing; their files must not be removed or recovered.
-enum OpenReports {
-    private static let ids = Mutex<Set<String>>([])
-
-    static func insert(_ id: String) { ids.withLock { _ = $0.insert(id) } }
-    static func remove(_ id: String) { ids.withLock { _ = $0.remove(id) } }
-    static func contains(_ id: String) -> Bool { ids.withLock { $0.contains(id) } }
-}
-
 extension ReportDirectory {
     /// Cleans up after ended processes: removes their temporary files and marks their ongoing reports as abandoned.
     ///

@@ -1,61 +1,5 @@
 import StallReports
 
-/// One event for a sink.
-enum Delivery: Sendable {
-    /// A stall's first named report: `ongoing`, unless the stall has already ended.
-    case began(StallReport)
-    /// A newer report of an ongoing stall, or its first report without names.
-    case updated(StallReport)
-    /// A stall's final report: the stall ended, or the monitor stopped following it.
-    ///
-    /// With a reason, the stall is suppressed: counted, but not reported.
-    case ended(StallReport, SuppressionReason?)
-    /// A report that an earlier process left, now `abandoned`.
-    case recovered(StallReport)
-    /// The report of a stall that has reached the app's escalation time.
-    case escalated(StallReport)
-    /// A log message about the monitor itself, with its metadata.
-    case notice(String, [String: String])
-
-    /// The report's id; `nil` for a notice.
-    var id: String? {
-        switch self {
-        case .began(let report), .updated(let report), .ended(let report, _), .recovered(let report),
-            .escalated(let report):
-            report.id
-        case .notice: nil
-        }
-    }
-
-    /// The kind of this delivery.
-    var interest: Interest {
-        switch self {
-        case .began: .began
-        case .updated: .updated
-        case .ended(_, nil): .ended
-        case .ended: .suppressed
-        case .recovered: .recovered
-        case .escalated: .escalated
-        case .notice: .notice
-        }
-    }
-
-    /// The kinds of deliveries that a sink receives.
-    struct Interest: OptionSet, Sendable {
-        let rawValue: Int
-        static let began = Interest(rawValue: 1)
-        static let updated = Interest(rawValue: 2)
-        static let ended = Interest(rawValue: 4)
-        static let suppressed = Interest(rawValue: 8)
-        static let recovered = Interest(rawValue: 16)
-        static let escalated = Interest(rawValue: 32)
-        static let notice = Interest(rawValue: 64)
-
-        /// Final reports of this process and of earlier ones.
-        static let finished: Interest = [.ended, .recovered]
-    }
-}
-
 /// A destination of reports.
 ///
 /// Created and used only on the sink's own thread.
@@ -77,24 +21,3 @@ extension Sink {
     func start() {}
     func finish() {}
 }
-
-/// The properties of a sink that its worker thread uses.
-struct SinkDescription: Sendable {
-    /// The thread's name; at most 15 bytes.
-    var name: String
-    /// The kinds of deliveries that the sink receives.
-    var interest: Delivery.Interest
-    /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report.
-    ///
-    /// True for files, where only the newest state counts. False for code that may have done half of its work.
-    var isStore = false
-    /// Creates the sink; called on the sink's thread.
-    var make: @Sendable () -> any Sink
-}
-
-/// Checks that a sink can work and returns its description.
-///
-/// The second parameter receives the reports that an earlier process left.
-typealias SinkFactory =
-    @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
-    -> SinkDescription

@@ -87,11 +87,6 @@ extension String {
     }
 }
 
-/// The side of a column that text is aligned to.
-enum Alignment {
-    case left, right
-}
-
 extension Unicode.Scalar {
     /// Whether it is a control of ISO 6429 or changes the text direction.
     fileprivate var isControl: Bool {

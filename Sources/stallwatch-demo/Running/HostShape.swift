@@ -18,12 +18,3 @@ enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     /// The same loops, and the fifty turn a hundred times a second.
     case turning
 }
-
-/// The child's result, which is one line of JSON on its standard output.
-struct HostResult: Codable, Sendable {
-    /// The duration of each injected stall.
-    var injectedMilliseconds: [Double]
-    /// The names of the report files.
-    var files: [String]
-    var suppressed: SuppressionCounts
-}

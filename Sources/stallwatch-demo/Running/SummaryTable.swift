@@ -29,11 +29,6 @@ struct SummaryTable {
     }
 }
 
-/// The side of a column at which its text begins.
-enum Alignment {
-    case left, right
-}
-
 extension String {
     /// Returns the text, padded with spaces to `width` characters.
     func padded(to width: Int, _ alignment: Alignment = .left) -> String {

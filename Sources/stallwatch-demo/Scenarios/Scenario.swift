@@ -56,12 +56,6 @@ struct Scenario: Sendable {
     }
 }
 
-/// The scenario cannot run on this machine.
-struct NotAvailable: Error {
-    /// The missing thing, in half a sentence.
-    let reason: String
-}
-
 extension Scenario {
     /// All scenarios, in the order in which they run.
     static let all =

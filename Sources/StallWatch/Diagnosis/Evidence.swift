@@ -1,0 +1,18 @@
+/// The input of ``CauseRules``.
+struct Evidence: Sendable {
+    var split: TimeSplit
+    /// The observations within the turn, ascending by time.
+    var observations: [Observation] = []
+    /// The turn's start, in monotonic nanoseconds.
+    var start: UInt64
+    var minorFaults: UInt64 = 0
+    var majorFaults: UInt64 = 0
+    var voluntarySwitches: UInt64 = 0
+    var involuntarySwitches: UInt64 = 0
+    /// The kernel's share of the CPU time, 0 to 1; `nil` if there was too little CPU time to measure it.
+    var kernelShare: Double?
+    /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds.
+    var throttled: UInt64 = 0
+    /// The file of the last page that the thread waited for, if known.
+    var pagedFile: String?
+}

@@ -1,0 +1,4 @@
+/// The side of a column at which its text begins.
+enum Alignment {
+    case left, right
+}
