@@ -63,8 +63,8 @@ import Testing
                 == "Blocked for 470 of 500 ms in dispatch_semaphore_wait: a semaphore has no owner; any thread may end the wait."
         )
         #expect(
-            sentence(.lock, mutex([], reason: "it was just let go"))
-                == "Blocked for 470 of 500 ms in pthread_mutex_lock, for the mutex; its owner is not known: it was just let go."
+            sentence(.lock, mutex([], reason: "it was just released"))
+                == "Blocked for 470 of 500 ms in pthread_mutex_lock, for the mutex; its owner is not known: it was just released."
         )
     }
 

@@ -1,19 +1,19 @@
-/// Which lock a thread waits for, and who holds it.
+/// The lock that a thread waits for, and its owner.
 struct AwaitedLock: Equatable, Sendable {
-    /// What can be waited for until somebody lets go.
+    /// The kind of lock.
     enum Kind: String, Sendable {
-        /// A pthread mutex: also C++'s `std::mutex` and Foundation's `NSLock`, which are one.
+        /// A pthread mutex, also in C++'s `std::mutex` and Foundation's `NSLock`.
         case pthreadMutex
         case pthreadReadWriteLock
-        /// A futex with priority inheritance that is no pthread mutex: Swift's `Mutex`, and locks of the Swift runtime.
+        /// A futex with priority inheritance that is not a pthread mutex: Swift's `Mutex` and the Swift runtime's locks.
         case swiftMutex
         case dispatchUnfairLock
-        /// `dispatch_sync` and its like, onto a queue that is busy.
+        /// A busy queue, in `dispatch_sync` and similar functions.
         case dispatchQueue
         case dispatchOnce
-        /// `pthread_join`: what is waited for is another thread's end.
+        /// The end of another thread, in `pthread_join`.
         case threadJoin
-        /// `pthread_once` and its like.
+        /// An initializer that another thread runs, in `pthread_once` and similar functions.
         case once
         case semaphore
         case dispatchSemaphore
@@ -22,34 +22,34 @@ struct AwaitedLock: Equatable, Sendable {
         case barrier
         /// `flock` and `fcntl` locks.
         case file
-        /// A futex of which no more is known.
+        /// A futex of unknown use.
         case futex
         /// System V semaphores.
         case systemSemaphore
     }
 
-    /// Who holds a lock.
+    /// The owner of a lock.
     enum Ownership: Equatable, Sendable {
-        /// A thread of this process, confirmed.
+        /// A thread of this process, confirmed by the lock's memory.
         case thread(Int32)
-        /// This kind of lock has no owner: anybody may let go.
+        /// None: any thread may release a lock of this kind.
         case none
-        /// It has one, but it could not be confirmed: why, in words that go on after "the owner is not known: ".
+        /// Not confirmed, with the reason; it follows "the owner is not known: " in sentences.
         case unknown(String)
     }
 
     var kind: Kind
-    /// The address of the lock, or of the word that is waited on where the lock itself is not known; 0 for none.
+    /// The address of the lock, or of the futex word if the lock itself is not known; 0 for none.
     var address: UInt64
-    /// The function that waits, such as `pthread_mutex_lock`.
+    /// The waiting function, such as `pthread_mutex_lock`.
     var function: String?
-    /// The name that the app gave the lock, if it can have one: a queue's label.
+    /// The label of a dispatch queue; `nil` for other kinds.
     var label: String?
-    /// Whether the wait ends by itself after a time.
+    /// Whether the wait has a time limit.
     var hasTimeout = false
     var ownership: Ownership
 
-    /// The thread that holds it, if that is known.
+    /// The owning thread, if it is known.
     var owner: Int32? {
         if case .thread(let thread) = ownership { return thread }
         return nil

@@ -2,7 +2,7 @@ import StackCapture
 import StallReports
 import LinuxSupport
 
-/// A system call with what it is on, in words.
+/// A system call and its target, in words.
 struct DescribedCall: Equatable, Sendable {
     var number: Int
     var name: String

@@ -1,11 +1,11 @@
 import LinuxSupport
 
-/// futex(2)'s operations and the words of its owner-keeping kinds.
+/// The operations of futex(2), and the futex words that contain an owner.
 enum Futex {
     enum Operation: Equatable {
         /// FUTEX_WAIT or FUTEX_WAIT_BITSET.
         case wait
-        /// FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the kernel itself keeps the owner in the word.
+        /// FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
         case lockPriorityInheritance
 
         init?(_ argument: UInt64) {
@@ -17,13 +17,13 @@ enum Futex {
         }
     }
 
-    /// Whether it is FUTEX_WAIT itself.
+    /// Returns whether the operation is FUTEX_WAIT, not FUTEX_WAIT_BITSET.
     static func isPlainWait(_ argument: UInt64) -> Bool { command(argument) == 0 }
 
-    /// Without FUTEX_PRIVATE_FLAG (128) and FUTEX_CLOCK_REALTIME (256).
+    /// Returns the operation without FUTEX_PRIVATE_FLAG (128) and FUTEX_CLOCK_REALTIME (256).
     private static func command(_ argument: UInt64) -> UInt64 { argument & 0xffff_ffff & ~(128 | 256) }
 
-    /// FUTEX_TID_MASK, FUTEX_OWNER_DIED and FUTEX_WAITERS of linux/futex.h.
+    /// A futex word with an owner: FUTEX_TID_MASK, FUTEX_OWNER_DIED and FUTEX_WAITERS of linux/futex.h.
     struct Word {
         var owner: Int32
         var ownerDied: Bool

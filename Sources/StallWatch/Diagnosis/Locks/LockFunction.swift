@@ -1,22 +1,24 @@
-/// A function in which threads wait for locks, known by its name.
+/// A function in which threads wait for locks, recognized by its name.
 struct LockFunction: Equatable {
-    /// What its futex belongs to.
+    /// The kind of lock that its futex belongs to.
     enum Kind: Equatable {
         case mutex, condition, readWriteLock, join, once, semaphore, barrier
         case dispatchOnce, dispatchSemaphore, dispatchGroup, dispatchUnfairLock
     }
     var kind: Kind
-    /// The name as an app calls it.
+    /// The name that an app calls.
     var name: String
 
-    /// `nil` for a frame of any other function.
+    /// Creates the lock function of a frame; `nil` for any other function.
     init?(_ frame: NamedFrame) {
         guard let function = frame.function, let kind = Self.kinds[function] else { return nil }
         self.kind = kind
         name = function
     }
 
-    /// Innermost first, a semaphore of libdispatch is seen as `sem_wait` before it is seen as its own.
+    /// Returns the function that the app called, for frames from the innermost outward.
+    ///
+    /// A libdispatch semaphore waits in `sem_wait`, which is further in.
     static func outermost(of frames: [NamedFrame]) -> LockFunction? {
         let found = frames.compactMap(LockFunction.init)
         guard let first = found.first else { return nil }
@@ -24,13 +26,13 @@ struct LockFunction: Equatable {
         return found.first { $0.kind == .dispatchSemaphore } ?? first
     }
 
-    /// The function through which others than libc call futex(2).
+    /// The function that other libraries than libc call futex(2) with.
     static let anyCall = "syscall"
 
-    /// Whether a function of that name in a stack says something of a lock.
+    /// Returns whether the function name helps to recognize a lock.
     static func isKnown(_ function: String) -> Bool { function == anyCall || kinds[function] != nil }
 
-    /// Exported functions of libc, and functions of libdispatch that its own symbol table names.
+    /// Exported functions of libc, and functions in the symbol table of libdispatch.
     private static let kinds: [String: Kind] = [
         "pthread_mutex_lock": .mutex,
         "pthread_mutex_timedlock": .mutex,

@@ -1,13 +1,13 @@
 import LinuxSupport
 
-/// Tells which lock a thread waits for from its system call, the functions that it is in, and the lock's own memory.
+/// Identifies the lock that a thread waits for by its system call, its innermost functions and the lock's memory.
 ///
-/// A wrong owner is worse than none: an owner is named only when everything that is known of the lock's layout agrees and
-/// the thread lives. Layouts are those of glibc (bits/struct_mutex.h, bits/struct_rwlock.h: the same on both 64-bit
+/// A wrong owner is worse than none: an owner is reported only if all fields of the lock's layout agree and the thread is
+/// alive. The layouts are those of glibc (bits/struct_mutex.h, bits/struct_rwlock.h: the same on both 64-bit
 /// architectures), of the kernel's futex interface (futex(2)), and of libdispatch (see `DispatchLayout`).
 struct LockIdentifier {
     let memory: any MemoryReading
-    /// Whether a thread with that kernel id lives in this process.
+    /// Returns whether this process has a thread with the kernel's thread id.
     let isLive: (Int32) -> Bool
 
     /// The lock that the thread `waiter` waits for in `call`, or `nil` if the call is no wait for one.
@@ -20,13 +20,13 @@ struct LockIdentifier {
         case "flock", "fcntl":
             return AwaitedLock(
                 kind: .file, address: 0, function: call.name,
-                ownership: .unknown("it is held through another open file, perhaps by another process")
+                ownership: .unknown("it is locked through another open file, possibly by another process")
             )
         case "semop", "semtimedop":
             return AwaitedLock(kind: .systemSemaphore, address: 0, function: call.name, ownership: .none)
         default:
             return AwaitedLock(
-                kind: .futex, address: 0, function: nil, ownership: .unknown("several words are waited on"))
+                kind: .futex, address: 0, function: nil, ownership: .unknown("the thread waits for several futexes"))
         }
     }
 
@@ -35,12 +35,12 @@ struct LockIdentifier {
         let function = LockFunction.outermost(of: frames)
         var site = AwaitedLock(
             kind: .futex, address: address, function: function?.name, hasTimeout: call.argument(3) != 0,
-            ownership: .unknown("the lock is of a kind that is not known")
+            ownership: .unknown("the kind of lock is not known")
         )
         switch Futex.Operation(call.argument(1)) {
         case .lockPriorityInheritance:
             site.kind = Self.priorityInheritanceKind(function, frames)
-            // libswiftCore's own names are not read: it has far more of them than the others.
+            // The symbols of libswiftCore are not read: it has many more than the other libraries.
             if site.kind == .once { site.function = "swift_once" }
             site.ownership = priorityInheritanceOwner(address)
         case .wait:
@@ -53,11 +53,11 @@ struct LockIdentifier {
                 describe(&site, function, call)
             } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
                 // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
-                // pthread_mutex_timedlock does for all: what is left to go by are the mutex's own fields.
+                // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
                 site.kind = .pthreadMutex
                 site.ownership = .thread(owner)
             } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
-                // sem_wait and its like jump to such a function, too.
+                // sem_wait and similar functions jump to such a function, too.
                 (site.kind, site.ownership) = (.semaphore, .none)
             }
         case nil:
@@ -66,14 +66,14 @@ struct LockIdentifier {
         return site
     }
 
-    /// What a wait that is not for a PI futex is for, by the function that made it.
+    /// Describes a wait for a futex without priority inheritance by its function.
     private func describe(_ site: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall) {
         switch function.kind {
         case .mutex:
             site.kind = .pthreadMutex
             site.ownership = mutexOwner(site.address)
         case .condition:
-            // A wake-up that waits to get its mutex back waits on the mutex: glibc uses plain FUTEX_WAIT with value 2 for
+            // A thread that was woken and waits for its mutex waits on the mutex's futex: glibc uses plain FUTEX_WAIT with value 2 for
             // mutexes, and FUTEX_WAIT_BITSET with the condition's group counter for conditions.
             if Futex.isPlainWait(call.argument(1)), case .thread(let owner) = mutexOwner(site.address) {
                 site.kind = .pthreadMutex
@@ -91,7 +91,8 @@ struct LockIdentifier {
             site.kind = .dispatchOnce
             site.ownership = onceOwner(site.address)
         case .once:
-            (site.kind, site.ownership) = (.once, .unknown("the one who runs the initializer is not written down"))
+            site.kind = .once
+            site.ownership = .unknown("the lock does not store the thread that runs the initializer")
         case .semaphore: (site.kind, site.ownership) = (.semaphore, .none)
         case .dispatchSemaphore: (site.kind, site.ownership) = (.dispatchSemaphore, .none)
         case .dispatchGroup: (site.kind, site.ownership) = (.dispatchGroup, .none)
@@ -117,7 +118,7 @@ struct LockIdentifier {
         frame.image == "libswiftCore.so" || frame.image == "libswift_Concurrency.so"
     }
 
-    /// Whether libc itself waits, rather than somebody who calls futex(2) through its `syscall` function.
+    /// Returns whether libc itself waits, not a caller of its `syscall` function.
     private static func isInsideLibc(_ frames: [NamedFrame]) -> Bool {
         frames.first.map { $0.image == "libc.so.6" && $0.function != LockFunction.anyCall } ?? false
     }
@@ -126,23 +127,24 @@ struct LockIdentifier {
 // MARK: - Owners
 
 extension LockIdentifier {
-    private func live(_ thread: Int32, else reason: String = "it is no thread of this process") -> AwaitedLock.Ownership
-    {
+    private func live(
+        _ thread: Int32, else reason: String = "its thread id is not of this process"
+    ) -> AwaitedLock.Ownership {
         isLive(thread) ? .thread(thread) : .unknown(reason)
     }
 
-    /// The kernel's contract for PI futexes (futex(2)): the low 30 bits are the owner, bit 31 says that somebody waits,
-    /// bit 30 that the owner has died.
+    /// The kernel's contract for PI futexes (futex(2)): the low 30 bits are the owner, bit 31 is set while
+    /// threads wait, bit 30 if the owner has died.
     private func priorityInheritanceOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address).map(Futex.Word.init) else { return .unknown("it cannot be read") }
-        guard word.hasWaiters, !word.ownerDied, word.owner > 0 else { return .unknown("it was just let go") }
+        guard word.hasWaiters, !word.ownerDied, word.owner > 0 else { return .unknown("it was just released") }
         return live(word.owner)
     }
 
     private func mutexOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let mutex = PthreadMutex(at: address, memory) else { return .unknown("it cannot be read") }
-        guard let owner = mutex.ownerWhileWaitedFor else { return .unknown("it was just let go, or is damaged") }
-        return live(owner, else: "the thread that took it is no thread of this process, or has ended")
+        guard let owner = mutex.ownerWhileWaitedFor else { return .unknown("it was just released, or is damaged") }
+        return live(owner, else: "the thread that locked it is of another process, or has ended")
     }
 
     /// The futex words of a rwlock are its phase, 8 bytes into it, and its writers' word, 12 bytes into it.
@@ -153,10 +155,10 @@ extension LockIdentifier {
             else { continue }
             return (futex - offset, .thread(writer))
         }
-        return (futex, .unknown("it is held by readers, which it does not name, or was just let go"))
+        return (futex, .unknown("readers own it, which it does not store, or it was just released"))
     }
 
-    /// A joined thread's id is what the join waits to become 0 (the kernel clears it at the thread's end: set_tid_address(2)).
+    /// Returns the joined thread: the futex word is its id, which the kernel clears at its end (set_tid_address(2)).
     private func joinedThread(_ address: UInt64, expected: UInt64) -> AwaitedLock.Ownership {
         guard let word = memory.integer(at: address), word > 0, UInt64(word) == expected else {
             return .unknown("the thread has just ended")

@@ -5,31 +5,31 @@ import Glibc
 
 /// Follows a thread's wait for a lock to the lock's owner, to the lock that the owner waits for, and so on.
 ///
-/// Used by the watchdog. Owners are captured like any thread: one that waits is only read.
+/// The watchdog uses it. Owners are captured in the same way as the stalled thread.
 struct LockOwnerResolver {
-    /// What the chain asks of the process; a protocol, so that chains can be tested without threads.
+    /// The threads of a process; a protocol, so that tests need no threads.
     protocol Threads {
-        /// What the thread is in now, and how often it has given up its CPU; `nil` when it has ended.
+        /// Returns the thread's current activity and its number of voluntary switches; `nil` if it has ended.
         func state(of thread: Int32) -> ThreadState?
-        /// The thread's stack.
+        /// Captures the thread's stack.
         func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError>
-        /// The functions of a stack's innermost frames.
+        /// Returns the functions of a stack's innermost frames.
         func names(of stack: CapturedStack) -> [NamedFrame]
-        /// The thread's name.
+        /// Returns the thread's name and identity.
         func describe(_ thread: Int32) -> ThreadIdentity
-        /// The images that stacks refer to.
+        /// Returns the images that stacks refer to.
         func images() -> ImageList
     }
 
-    /// One look at a thread.
+    /// The state of a thread at one moment.
     ///
-    /// Two equal ones say that it has not moved in between.
+    /// Two equal states mean that it has not run in between.
     struct ThreadState: Equatable {
         var activity: ThreadActivity
         var voluntarySwitches: UInt64
     }
 
-    /// Owners that are followed at most.
+    /// The largest number of owners to follow.
     static let maximumOwners = 16
 
     let threads: any Threads
@@ -47,7 +47,7 @@ struct LockOwnerResolver {
         LockIdentifier(memory: memory, isLive: { threads.state(of: $0) != nil })
     }
 
-    /// The wait of the thread `waiter`, whose stack is `stack`, or `nil` if it does not wait for a lock.
+    /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
     func follow(_ waiter: Int32, stack: CapturedStack?) -> LockOwnership? {
         guard let state = threads.state(of: waiter), let first = link(waiter, state, stack) else { return nil }
         var wait = LockOwnership(site: first.site, images: threads.images())
@@ -62,23 +62,23 @@ struct LockOwnerResolver {
             let (described, next) = describe(owner, own: owner == waiter ? stack : nil)
             wait.owners.append(described)
             if closesCircle {
-                // The stalled thread may wait outside of the circle that the others are in: that is no better for it.
+                // Also a stalled thread outside of the circle waits for it forever.
                 wait.isDeadlock = links.allSatisfy(isUnchanged)
                 break
             }
             if let next { links.append(next) }
             last = next
         }
-        // What has moved meanwhile was no owner of anything that still waits.
+        // A thread that has run meanwhile did not own a lock that others still wait for.
         if let moved = links.firstIndex(where: { !isUnchanged($0) }) {
             wait.owners = Array(wait.owners.prefix(moved))
-            if moved == 0 { wait.site.ownership = .unknown("the lock changed hands while it was looked at") }
+            if moved == 0 { wait.site.ownership = .unknown("the lock's owner changed during the inspection") }
             wait.isDeadlock = false
         }
         return wait
     }
 
-    /// An owner as it is reported, and its own wait for a lock if it waits for one.
+    /// Returns an owner for the report, and its wait for a lock if it waits for one.
     private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
         let before = threads.state(of: thread)
         let captured = stack.map(Result.success) ?? threads.capture(thread)
@@ -96,14 +96,14 @@ struct LockOwnerResolver {
 
     private func link(_ thread: Int32, _ state: ThreadState, _ stack: CapturedStack?) -> Link? {
         guard case .waiting(let call) = state.activity else { return nil }
-        // A stack that was taken in another wait says nothing about this one.
+        // A stack that was captured in another wait does not describe this one.
         let isOfThisWait = stack?.frames.first?.address == call.programCounter
         let frames = isOfThisWait ? stack.map(threads.names) ?? [] : []
         guard let site = identifier.identify(call, of: thread, in: frames) else { return nil }
         return Link(thread: thread, state: state, frames: frames, site: site)
     }
 
-    /// Whether the thread still waits for the same lock of the same owner, without having moved in between.
+    /// Returns whether the thread still waits for the same lock of the same owner, and has not run in between.
     private func isUnchanged(_ link: Link) -> Bool {
         guard case .waiting(let call) = link.state.activity,
             identifier.identify(call, of: link.thread, in: link.frames) == link.site

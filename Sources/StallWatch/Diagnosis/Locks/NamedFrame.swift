@@ -1,13 +1,12 @@
-/// A frame's function, as far as it is needed to tell locks apart.
+/// A frame's function, if it helps to identify a lock.
 struct NamedFrame: Equatable, Sendable {
-    /// Without the underscores that it begins with; `nil` for one that tells nothing of a wait.
+    /// The name without leading underscores; `nil` for a function that does not describe a wait.
     var function: String?
-    /// The file name of the image; of a function of a library that is linked into the executable, that of the library when
-    /// it is linked dynamically.
+    /// The file name of the image; for a library that is linked into the executable, the file name of the dynamic library.
     var image: String
-    /// Whether the image may have libraries linked into it and no symbols that tell which function is whose.
+    /// Whether the image may contain libraries, but has no symbols to recognize their functions.
     var isUnrecognizable = false
 
-    /// The function, if it is one of libc.
+    /// The function, if it belongs to libc.
     var libcFunction: String? { image == "libc.so.6" ? function : nil }
 }

@@ -3,12 +3,12 @@ import StallReports
 import LinuxSupport
 import Glibc
 
-/// The threads of this process, for real.
+/// The threads of this process.
 final class ProcessThreads: LockOwnerResolver.Threads {
     private let capturer: any StackCapturing
     private let functionNames = WaitFunctionNames()
 
-    /// Reads the names of the functions that wait: some milliseconds.
+    /// Reads the names of functions that wait, which takes some milliseconds.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
         functionNames.prepare(for: capturer.images())
@@ -19,7 +19,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         return LockOwnerResolver.ThreadState(activity: reading.activity, voluntarySwitches: reading.voluntarySwitches)
     }
 
-    /// The kind of stall that the thread's activity would be the cause of; `nil` when the thread has ended.
+    /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended.
     func activity(of thread: Int32) -> Cause.Kind? { state(of: thread).flatMap { Cause.Kind(of: $0.activity) } }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {

@@ -1,8 +1,8 @@
 import LinuxSupport
 
-/// The fields of glibc's struct __pthread_mutex_s that tell the owner.
+/// The fields of glibc's struct __pthread_mutex_s that determine the owner.
 struct PthreadMutex {
-    /// `__nusers`: the owner, and each thread that has given the mutex up for a condition that it waits for.
+    /// The plausible values of `__nusers`: the owner, and each thread that has released it to wait for a condition.
     private static let users: ClosedRange<Int32> = 1...100_000
 
     private let lock, owner, users, kind: Int32
@@ -13,21 +13,21 @@ struct PthreadMutex {
         (lock, count, owner, users, kind) = (fields[0], UInt32(bitPattern: fields[1]), fields[2], fields[3], fields[4])
     }
 
-    /// The owner of a mutex that somebody waits for, if all fields agree that it is one.
+    /// The owner of a mutex with waiting threads, if all fields agree.
     ///
-    /// `__owner` is written after the lock is taken and cleared before it is given back, so where it names a thread, that
-    /// thread has the lock. PI mutexes are told by their futex operation already.
+    /// glibc sets `__owner` after it locks the mutex and clears it before it unlocks it, so a thread in `__owner` has the
+    /// lock. The futex operation already identifies mutexes with priority inheritance.
     var ownerWhileWaitedFor: Int32? {
         let typeMask: Int32 = 3
         let robust: Int32 = 16
-        // Robust, process-shared and the two elision bits; anything else is a PI or ceiling mutex, or no mutex.
+        // Robust, process-shared and the two elision bits; other bits mean a PI or ceiling mutex, or no mutex.
         guard kind & ~(typeMask | robust | 128 | 256 | 512) == 0, owner > 0, Self.users ~= users else { return nil }
         let isRecursive = kind & typeMask == 1
         if kind & robust != 0 {
             let word = Futex.Word(lock)
             return word.hasWaiters && !word.ownerDied && word.owner == owner ? owner : nil
         }
-        // 2: locked, and somebody waits (lowlevellock.h). Only a recursive mutex counts.
+        // 2: locked, with waiting threads (lowlevellock.h). Only a recursive mutex has a count.
         return lock == 2 && (isRecursive ? count >= 1 : count == 0) ? owner : nil
     }
 }

@@ -1,6 +1,6 @@
 import LinuxSupport
 
-/// The fields of glibc's struct __pthread_rwlock_arch_t that tell the writer.
+/// The fields of glibc's struct __pthread_rwlock_arch_t that determine the writer.
 struct PthreadReadWriteLock {
     private let readers: UInt32
     private let writer: Int32
@@ -14,7 +14,7 @@ struct PthreadReadWriteLock {
 
     /// The writer that has the lock.
     ///
-    /// PTHREAD_RWLOCK_WRPHASE (1) and PTHREAD_RWLOCK_WRLOCKED (2) are both set then (pthread_rwlock_common.c).
+    /// A writer has the lock if PTHREAD_RWLOCK_WRPHASE (1) and PTHREAD_RWLOCK_WRLOCKED (2) are both set (pthread_rwlock_common.c).
     var writerWhileHeld: Int32? {
         readers & 3 == 3 && writer > 0 && flags <= 2 ? writer : nil
     }

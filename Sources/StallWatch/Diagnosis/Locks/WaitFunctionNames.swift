@@ -1,35 +1,35 @@
 import StackCapture
 import StallSymbols
 
-/// Names the innermost functions of a stack, as far as they tell what a thread waits for.
+/// Names the innermost functions of a stack that describe what a thread waits for.
 ///
-/// Used by the watchdog: where those few functions are is read once, before anything stalls, and nothing else is. They are
-/// looked for in their own libraries, and in the executable where a library is linked into it.
+/// The watchdog reads the addresses of these few functions once, before the first stall: from their libraries, and from
+/// the executable if a library is linked into it.
 final class WaitFunctionNames {
     /// The libraries whose functions wait on behalf of an app.
     static let libraries: Set<String> = ["libc.so.6", "libdispatch.so"]
     /// The libraries that may be linked into the executable instead.
     static let linkable: Set<String> = libraries.union(["libswiftCore.so"])
-    /// Frames that are looked at.
+    /// The number of innermost frames to name.
     ///
-    /// From the system call outwards it is five to a mutex's function, with room for more.
+    /// A mutex's function is at most five frames out from the system call; this leaves room for more.
     static let innermost = 8
-    /// Longest name of a function that is looked for in the executable.
+    /// The length of the longest function name to search in the executable, in bytes.
     private static let maximumNameBytes = 256
 
     struct Function: Equatable {
-        /// The name that an app calls it by; `nil` for one that tells only whose it is.
+        /// The name that an app calls; `nil` for a function that only identifies its library.
         var name: String?
         var library: String
         var addresses: Range<UInt64>
     }
 
-    /// By the path of the image.
+    /// The functions by the path of the image.
     private var functions: [String: [Function]] = [:]
 
-    /// Looks for the functions in those images that were not looked into yet.
+    /// Reads the functions of images that were not read before.
     ///
-    /// Takes a few milliseconds once, and some tens for an executable that has libraries linked into it.
+    /// Takes a few milliseconds once, and tens of milliseconds for an executable that contains libraries.
     func prepare(for images: ImageList) {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
         for image in images.images where functions[image.path] == nil {
@@ -44,7 +44,7 @@ final class WaitFunctionNames {
         }
     }
 
-    /// The innermost frames with their images, and with the names of those functions.
+    /// Returns the innermost frames with their images and function names.
     func names(of frames: some Sequence<CapturedStack.Frame>, in images: ImageList) -> [NamedFrame] {
         frames.prefix(Self.innermost).map { frame in
             let address = frame.lookupAddress
@@ -90,19 +90,19 @@ final class WaitFunctionNames {
         }
     }
 
-    /// Whether the name may be one of a library's: most names of an executable are of Swift functions or of C++ classes.
+    /// Returns whether the name may belong to a library: most names in an executable are of Swift functions or C++ classes.
     private static func isWorthDecoding(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= maximumNameBytes, let first = bytes.first, first != UInt8(ascii: "$") else { return false }
         guard first == UInt8(ascii: "_"), bytes.count > 2, bytes[1] == UInt8(ascii: "Z") else { return true }
         return bytes.starts(with: "_ZN5swift".utf8) || bytes.starts(with: "_ZL".utf8)
     }
 
-    /// Whether the rules know the function.
+    /// Returns whether the rules use the function.
     private static func tells(_ function: String) -> Bool {
         LockFunction.isKnown(function) || SystemCall.Purpose(ofFunction: function) != nil
             || SystemCall.isRestarted(by: function)
     }
 
-    /// As an app calls it: libc itself calls the same function by a name that begins with underscores.
+    /// Returns the name that an app calls: libc itself calls the same function by a name with leading underscores.
     private static func name(_ symbol: String) -> String { String(symbol.drop { $0 == "_" }) }
 }
