@@ -19,8 +19,10 @@ configuration.sinks = [.closure { inbox.add($0) }]
 configuration.maximumReportsPerMinute = 1_000
 configuration.reportsEveryRepeat = true
 
-let stalls = (databaseStalls + serverStalls + collectionStalls + foundationStalls + waitingStalls + languageStalls)
-    .filter { stall in wanted.map { stall.label.contains($0) } ?? true }
+let all =
+    databaseStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
+    + languageStalls
+let stalls = all.filter { stall in wanted.map { stall.label.contains($0) } ?? true }
 try prepareDatabase()
 prepareFoundation()
 Server.start()
