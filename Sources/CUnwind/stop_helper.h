@@ -16,6 +16,7 @@ enum {
   CUNWIND_HELPER_BEGINS,
   CUNWIND_HELPER_WAITS,    ///< It waits for the thread to stop, and may have asked it to.
   CUNWIND_HELPER_HAS_IT,   ///< The thread has stopped; the helper copies and releases it.
+  CUNWIND_HELPER_STAYS,    ///< It waits for longer: the thread is in the kernel. Else as CUNWIND_HELPER_WAITS.
   CUNWIND_HELPER_IS_LEFT,  ///< The parent has given up: when the thread stops, the helper only releases it.
 };
 
@@ -26,11 +27,13 @@ typedef struct cunwind_stop_request {
   cunwind_stack_copy *copy;
   cunwind_async_walk *walk;  ///< If not NULL, the helper fills this and does not copy the stack.
   uint64_t timeout_nanoseconds;
+  uint64_t waits_until;  ///< Atomic: until when the helper waits for a stop, in monotonic nanoseconds. The parent may move it.
   // The answer. Before it, `status` is CUNWIND_FAILED and `error` ECANCELED, which a helper that dies leaves behind.
   cunwind_status status;
   int error;
   uint64_t held_nanoseconds;
   cunwind_ptrace_registers registers;
+  char target[CUNWIND_TARGET_BYTES];  ///< The file behind the first argument of a call that was waited for; may be empty.
   // Shared while it runs.
   uint32_t may_begin;  ///< Futex. 0: the helper waits for the parent to name it as tracer (Yama).
   uint32_t
