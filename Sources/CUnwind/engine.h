@@ -3,6 +3,7 @@
 #ifndef CUNWIND_ENGINE_H
 #define CUNWIND_ENGINE_H
 
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -28,7 +29,7 @@ typedef struct cunwind_helper_memory {
 
 /// A stop whose thread has not stopped yet, with the memory that its helper uses.
 typedef struct cunwind_pending_stop {
-  pid_t tid;  ///< 0: this place is free.
+  pid_t tid;       ///< 0: this place is free.
   bool is_wanted;  ///< False: the helper only releases the thread.
   cunwind_helper_memory helper;
   cunwind_stack_copy *copy;
@@ -52,8 +53,10 @@ struct cunwind_engine {
   cunwind_pending_stop pending[CUNWIND_MAX_PENDING_STOPS];
   cunwind_helper_memory spare;     ///< Prepared together with the next one; else empty.
   cunwind_stack_copy *spare_copy;  ///< NULL: none is prepared.
-  bool perf_is_checked;    ///< The next one is known.
-  bool perf_is_forbidden;  ///< A seccomp filter kills for perf_event_open(2).
+  struct perf_event_attr sampled_event;
+  cunwind_helper_memory sampler;            ///< Of the helper that opens perf events.
+  bool perf_is_checked;                     ///< The next one is known.
+  bool perf_is_forbidden;                   ///< A seccomp filter kills for perf_event_open(2).
   struct cunwind_signal_slot *signal_slot;  ///< NULL until the first capture by signal.
 };
 
@@ -84,6 +87,16 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper);
 /// Reaps a helper that did not end in time; waits so long for its end. Returns whether there is none any more, so that its
 /// memory may be used again. Async-signal-safe: yes.
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
+
+/// Makes a helper process that runs `function` with the request, and stays on its maker's processor at first. Returns its id, or
+/// a negative errno. Async-signal-safe: yes.
+long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *));
+
+/// Waits until `alive` is 0, at most `bound` nanoseconds. True: the helper runs no more code of ours. Async-signal-safe: yes.
+bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound);
+
+/// Fills in what a stop says beside the stack: the call, and when. Async-signal-safe: yes.
+void cunwind_describe_stop(const cunwind_stop_request *answer, cunwind_capture_info *info);
 
 /// Makes the helper's memory and the copy that replace those of a stop that is set aside. False: no place or no memory is
 /// left. Async-signal-safe: no.

@@ -27,9 +27,16 @@ void cunwind_copy_destroy(cunwind_stack_copy *copy) {
   free(copy);
 }
 
-static void release(cunwind_pending_stop *pending) {
-  cunwind_helper_destroy(&pending->helper);
-  cunwind_copy_destroy(pending->copy);
+// Keeps the memory for the next one if there is no spare: while a thread is in munmap(2), mmap(2) waits for it.
+static void release(cunwind_engine *engine, cunwind_pending_stop *pending) {
+  if (!engine->spare_copy) {
+    engine->spare.request = pending->helper.request;
+    engine->spare.stack = pending->helper.stack;
+    engine->spare_copy = pending->copy;
+  } else {
+    cunwind_helper_destroy(&pending->helper);
+    cunwind_copy_destroy(pending->copy);
+  }
   memset(pending, 0, sizeof *pending);
 }
 
@@ -77,7 +84,7 @@ void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound) {
     cunwind_pending_stop *pending = &engine->pending[index];
     // One that is wanted is kept until its result is taken. Its helper ends by itself, at the end of its bound at the latest.
     if (pending->tid == 0 || pending->is_wanted) continue;
-    if (cunwind_helper_has_ended(&pending->helper, bound)) release(pending);
+    if (cunwind_helper_has_ended(&pending->helper, bound)) release(engine, pending);
   }
 }
 
@@ -94,8 +101,9 @@ void cunwind_cancel_stop(cunwind_engine *engine, pid_t tid) {
   cunwind_tidy_pending(engine, 0);
 }
 
-// What the call was: only at its return are the registers those of the call.
-static void describe_call(const cunwind_stop_request *answer, cunwind_capture_info *info) {
+// A thread that is asked to stop cannot enter another call before it does: its registers are those of the call that it was
+// in when it was asked, if it was in one.
+void cunwind_describe_stop(const cunwind_stop_request *answer, cunwind_capture_info *info) {
 #if defined(__x86_64__)
   const cunwind_ptrace_registers *from = &answer->registers;
   info->is_in_call = (long)from->orig_rax >= 0;
@@ -106,6 +114,7 @@ static void describe_call(const cunwind_stop_request *answer, cunwind_capture_in
   // ptrace does not show whether the registers are those of a call, and the result has overwritten its first argument.
   info->is_in_call = false;
 #endif
+  info->copied_at = answer->copied_at;
   memcpy(info->target, answer->target, sizeof info->target);
 }
 
@@ -134,11 +143,11 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
     engine->copy = taken;
     cunwind_registers registers;
     cunwind_registers_from_ptrace(&registers, &answer->registers);
-    describe_call(answer, info);
+    cunwind_describe_stop(answer, info);
     info->stack_bytes = taken->length + taken->outer_length;
     cunwind_finish(engine, thread, taken, &registers, stack);
   }
-  release(pending);
+  release(engine, pending);
   info->capture_nanoseconds = cunwind_now() - begin;
   return status;
 }
@@ -150,7 +159,7 @@ void cunwind_pending_destroy(cunwind_engine *engine) {
     // The helper is the parent's, not a forked child's.
     pending->helper.left_until = engine->process == getpid() ? 0 : UINT64_MAX;
     // As with the engine's own: one that still runs keeps its memory.
-    if (cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) release(pending);
+    if (cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) release(engine, pending);
   }
   cunwind_helper_destroy(&engine->spare);
   cunwind_copy_destroy(engine->spare_copy);

@@ -23,6 +23,8 @@
 
 /// The first interrupt comes after so long on a CPU (10 us, the least: kernel/events/core.c, perf_swevent_start_hrtimer).
 #define PERIOD_NANOSECONDS 10000u
+/// How often the caller looks whether the event is open (2 ms).
+#define OPEN_POLL_NANOSECONDS 2000000ull
 /// A record's size has 16 bits, and the registers and lengths need room beside the stack.
 #define STACK_BYTES (65536u - 1024u)
 /// The ring behind its first, control page: more than one record, and a power of two of pages of 4 to 64 KiB.
@@ -49,19 +51,52 @@ typedef struct sample {
   uint64_t stack_bytes;  ///< That many follow, and then how many of them were readable.
 } sample;
 
-static long open_event(pid_t tid) {
-  struct perf_event_attr event;
-  memset(&event, 0, sizeof event);
-  event.size = sizeof event;
-  event.type = PERF_TYPE_SOFTWARE;
-  event.config = PERF_COUNT_SW_CPU_CLOCK;
-  event.sample_period = PERIOD_NANOSECONDS;
-  event.sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-  event.sample_regs_user = SAMPLED_REGISTERS;
-  event.sample_stack_user = STACK_BYTES;
-  event.wakeup_events = 1;
-  event.disabled = 1;
-  return cunwind_raw(SYS_perf_event_open, (long)&event, tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+static void describe_event(struct perf_event_attr *event) {
+  memset(event, 0, sizeof *event);
+  event->size = sizeof *event;
+  event->type = PERF_TYPE_SOFTWARE;
+  event->config = PERF_COUNT_SW_CPU_CLOCK;
+  event->sample_period = PERIOD_NANOSECONDS;
+  event->sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  event->sample_regs_user = SAMPLED_REGISTERS;
+  event->sample_stack_user = STACK_BYTES;
+  event->wakeup_events = 1;
+  event->disabled = 1;
+}
+
+CUNWIND_BARE static bool is_error(long value) { return value < 0 && value >= -4095; }
+
+CUNWIND_BARE int cunwind_sample_helper(void *context) {
+  cunwind_stop_request *request = context;
+  cunwind_sample_request *sample = &request->sample;
+  long event =
+      cunwind_raw(SYS_perf_event_open, (long)sample->event_attributes, request->tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
+  long ring = -1;
+  __atomic_store_n(&sample->is_open, 1, __ATOMIC_RELEASE);
+  if (!is_error(event)) {
+    ring = cunwind_raw(SYS_mmap, 0, (long)sample->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
+  }
+  if (!is_error(event) && !is_error(ring)) {
+    // One interrupt: the event is then disabled, and the wait ends.
+    long failed = cunwind_raw(SYS_ioctl, event, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
+    struct timespec bound;
+    bound.tv_sec = 0;
+    bound.tv_nsec = CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS;
+    struct pollfd wait;
+    wait.fd = (int)event;
+    wait.events = POLLIN;
+    wait.revents = 0;
+    if (!failed) cunwind_raw(SYS_ppoll, (long)&wait, 1, (long)&bound, 0, 0, 0);
+  }
+  sample->event = event;
+  sample->ring = ring;
+  uint32_t phase = CUNWIND_HELPER_WAITS;
+  if (__atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE))
+    return 0;
+  if (!is_error(event) && !is_error(ring)) cunwind_raw(SYS_munmap, ring, (long)sample->ring_bytes, 0, 0, 0, 0);
+  if (!is_error(event)) cunwind_raw(SYS_close, event, 0, 0, 0, 0, 0);
+  return 0;
 }
 
 // The ring's first sample; NULL: there is none. The ring is new, so that no record in it wraps around.
@@ -112,27 +147,56 @@ static cunwind_status take_sample(const sample *from, cunwind_stack_copy *copy, 
   return CUNWIND_OK;
 }
 
-static cunwind_status sample_once(cunwind_engine *engine, long event, const uint8_t *ring, size_t page,
-                                  cunwind_registers *registers, cunwind_capture_info *info) {
-  // One interrupt: the event is then disabled.
-  long failed = cunwind_raw(SYS_ioctl, event, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
-  if (failed < 0) {
-    info->error = (int)-failed;
-    return CUNWIND_FAILED;
+// Waits for the helper: first for the event, and then for its sample. True: the helper is gone.
+static bool wait_for_sampler(cunwind_stop_request *request) {
+  uint64_t deadline = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS;
+  do {
+    bool is_open = __atomic_load_n(&request->sample.is_open, __ATOMIC_ACQUIRE);
+    if (cunwind_wait_until_gone(&request->alive, is_open ? CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS : OPEN_POLL_NANOSECONDS))
+      return true;
+    if (is_open) return false;
+  } while (cunwind_now() < deadline);
+  return false;
+}
+
+// Has the helper open the event and wait for its sample. False: it is not done in time; it then cleans up by itself.
+static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_event_attr *event, size_t ring_bytes) {
+  cunwind_helper_memory *helper = &engine->sampler;
+  cunwind_stop_request *request = helper->request;
+  if (!cunwind_helper_has_ended(helper, 0)) return false;
+  request->tid = tid;
+  request->phase = CUNWIND_HELPER_WAITS;
+  request->sample = (cunwind_sample_request){.event_attributes = event, .ring_bytes = ring_bytes, .event = -ECANCELED};
+  helper->may_be_placed = engine->helper.may_be_placed;
+  long made = cunwind_make_helper(helper, cunwind_sample_helper);
+  if (made < 0) {
+    request->sample.event = made;
+    return true;
   }
-  uint64_t deadline = cunwind_now() + CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS;
-  const sample *found;
-  while (!(found = find_sample(ring, page))) {
-    uint64_t now = cunwind_now();
-    if (now >= deadline) return CUNWIND_TIMED_OUT;
-    struct timespec left = {0, (long)(deadline - now)};
-    struct pollfd wait = {(int)event, POLLIN, 0};
-    cunwind_raw(SYS_ppoll, (long)&wait, 1, (long)&left, 0, 0, 0);
-    // Without a record the event has come to its end in another way: the thread has ended.
-    if (wait.revents & (POLLHUP | POLLERR) && !(found = find_sample(ring, page))) return CUNWIND_NO_SUCH_THREAD;
-    if (found) break;
+  helper->unreaped = (pid_t)made;
+  helper->left_until = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
+  uint32_t phase = CUNWIND_HELPER_WAITS;
+  if (!wait_for_sampler(request) && __atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_IS_LEFT, false,
+                                                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return false;
+  return cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS) ||
+         __atomic_load_n(&request->alive, __ATOMIC_ACQUIRE) == 0;
+}
+
+static cunwind_status status_of(long error) {
+  switch (error) {
+    case -ESRCH:
+      return CUNWIND_NO_SUCH_THREAD;
+    // ENOENT, EOPNOTSUPP: the machine has no such event.
+    case -EPERM:
+    case -EACCES:
+    case -ENOSYS:
+    case -ENOENT:
+    case -EOPNOTSUPP:
+      return CUNWIND_REFUSED;
+    default:
+      return CUNWIND_FAILED;
   }
-  return take_sample(found, engine->copy, registers, info);
 }
 
 static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
@@ -143,24 +207,26 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
   }
   info->error = EPERM;
   if (engine->perf_is_forbidden) return CUNWIND_REFUSED;
+  info->error = 0;
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
-  long event = open_event(thread->tid);
-  info->error = event < 0 ? (int)-event : 0;
-  if (event == -ESRCH) return CUNWIND_NO_SUCH_THREAD;
-  // ENOENT, EOPNOTSUPP: the machine has no such event.
-  if (event == -EPERM || event == -EACCES || event == -ENOSYS || event == -ENOENT || event == -EOPNOTSUPP)
-    return CUNWIND_REFUSED;
-  if (event < 0) return CUNWIND_FAILED;
-  cunwind_status status = CUNWIND_FAILED;
+  cunwind_stack_copy_touch(engine->copy);
+  describe_event(&engine->sampled_event);
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  uint8_t *ring = mmap(NULL, page + RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, (int)event, 0);
-  if (ring == MAP_FAILED) {
-    info->error = errno;
-  } else {
-    status = sample_once(engine, event, ring, page, registers, info);
-    munmap(ring, page + RING_BYTES);
+  if (!run_sampler(engine, thread->tid, &engine->sampled_event, page + RING_BYTES)) return CUNWIND_TIMED_OUT;
+  const cunwind_sample_request *answer = &engine->sampler.request->sample;
+  if (is_error(answer->event)) {
+    info->error = (int)-answer->event;
+    return status_of(answer->event);
   }
-  close((int)event);
+  cunwind_status status = CUNWIND_FAILED;
+  if (is_error(answer->ring)) {
+    info->error = (int)-answer->ring;
+  } else {
+    const sample *found = find_sample((const uint8_t *)answer->ring, page);
+    status = found ? take_sample(found, engine->copy, registers, info) : CUNWIND_TIMED_OUT;
+    munmap((void *)answer->ring, page + RING_BYTES);
+  }
+  close((int)answer->event);
   *copy = engine->copy;
   return status;
 }

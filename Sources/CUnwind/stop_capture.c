@@ -48,7 +48,7 @@ void cunwind_pause(uint64_t nanoseconds) {
 }
 
 // True: the kernel has cleared `alive`, so the helper runs no more code of ours.
-static bool wait_until_gone(uint32_t *alive, uint64_t bound) {
+bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
   uint64_t deadline = cunwind_now() + bound;
   uint32_t tid;
   while ((tid = __atomic_load_n(alive, __ATOMIC_ACQUIRE)) != 0) {
@@ -89,13 +89,13 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
 
 // Signals are blocked around clone so that the helper begins, and stays, with all of them blocked: it must run no
 // handler of the app's. Raw, because the C library's call leaves its own two signals unblocked. Negative: an errno.
-static long make_helper(cunwind_helper_memory *helper) {
+long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
   uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
   cunwind_processors processors = {.bytes = 0};
   if (helper->may_be_placed) cunwind_processor_stay(&processors);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, cunwind_stop_helper, helper->request);
+  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
   cunwind_processor_roam(&processors);
   return pid;
@@ -130,8 +130,7 @@ static bool leave(cunwind_helper_memory *helper, uint32_t phase) {
   char state = state_of("/proc", helper->unreaped);
   if (state == 'T' || state == 't') return false;
   bool stays = phase == CUNWIND_HELPER_STAYS;
-  uint64_t until =
-      cunwind_now() + (stays ? CUNWIND_PENDING_TIMEOUT_NANOSECONDS : CUNWIND_RELEASE_TIMEOUT_NANOSECONDS);
+  uint64_t until = cunwind_now() + (stays ? CUNWIND_PENDING_TIMEOUT_NANOSECONDS : CUNWIND_RELEASE_TIMEOUT_NANOSECONDS);
   __atomic_store_n(&helper->request->waits_until, until, __ATOMIC_RELEASE);
   uint32_t waits = CUNWIND_HELPER_WAITS;
   if (!__atomic_compare_exchange_n(&helper->request->phase, &waits, phase, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -161,7 +160,7 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   request->phase = CUNWIND_HELPER_BEGINS;
   engine->copy->length = engine->copy->outer_length = 0;
 
-  long made = make_helper(helper);
+  long made = cunwind_make_helper(helper, cunwind_stop_helper);
   if (made < 0) {
     request->error = (int)-made;
     return made == -EPERM || made == -ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;
@@ -173,12 +172,13 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
-  bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds);
+  bool is_gone = cunwind_wait_until_gone(&request->alive, request->timeout_nanoseconds);
   // Prepared first: once the helper is left, it may use its memory at any moment.
   bool has_spare = !is_gone && cunwind_prepare_spare(engine);
   bool stays = has_spare && may_stay && leave(helper, CUNWIND_HELPER_STAYS);
   bool is_left = !is_gone && !stays && leave(helper, CUNWIND_HELPER_IS_LEFT);
-  if (!is_gone && !is_left && !stays) is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
+  if (!is_gone && !is_left && !stays)
+    is_gone = cunwind_wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
   // The kernel does not show which tracer was named before; 0 is what a process begins with. An app that names a debugger
   // of its own under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
@@ -234,6 +234,7 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status != CUNWIND_OK) return status;
   cunwind_registers_from_ptrace(registers, &answer->registers);
+  cunwind_describe_stop(answer, info);
   *copy = engine->copy;
   return CUNWIND_OK;
 }
@@ -243,9 +244,8 @@ static cunwind_status copy_stopped(cunwind_engine *engine, cunwind_thread *threa
   return stop_and_copy(engine, thread, copy, registers, info, false);
 }
 
-static cunwind_status copy_when_stopped(cunwind_engine *engine, cunwind_thread *thread,
-                                        const cunwind_stack_copy **copy, cunwind_registers *registers,
-                                        cunwind_capture_info *info) {
+static cunwind_status copy_when_stopped(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                        cunwind_registers *registers, cunwind_capture_info *info) {
   return stop_and_copy(engine, thread, copy, registers, info, true);
 }
 

@@ -79,12 +79,11 @@ CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int 
   }
 }
 
-// False: the parent waits no longer, and the buffers belong to it again. `*has_stayed`: the parent left it pending.
-CUNWIND_BARE static bool take(cunwind_stop_request *request, bool *has_stayed) {
+// False: the parent waits no longer, and the buffers belong to it again.
+CUNWIND_BARE static bool take(cunwind_stop_request *request) {
   uint32_t phase = CUNWIND_HELPER_WAITS;
   for (;;) {
     if (phase != CUNWIND_HELPER_WAITS && phase != CUNWIND_HELPER_STAYS) return false;
-    *has_stayed = phase == CUNWIND_HELPER_STAYS;
     if (__atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
       return true;
@@ -118,7 +117,7 @@ CUNWIND_BARE static void read_target(cunwind_stop_request *request) {
 }
 
 CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int state, uint64_t unseen) {
-  bool has_stayed = false, is_wanted = take(request, &has_stayed);
+  bool is_wanted = take(request);
   struct iovec registers;
   registers.iov_base = &request->registers;
   registers.iov_len = sizeof request->registers;
@@ -137,10 +136,11 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
     if (request->walk) cunwind_async_walk_take(request->walk, stack_pointer);
     else cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
   }
+  if (is_wanted) request->copied_at = cunwind_now();
   ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
   if (!is_wanted) return 0;
   request->held_nanoseconds = cunwind_now() - unseen;
-  if (failed == 0 && has_stayed) read_target(request);
+  if (failed == 0) read_target(request);
   if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
   return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
 }

@@ -142,7 +142,8 @@ package final class CUnwindEngine: CaptureEngine {
         case CUNWIND_OK:
             var captured =
                 hasReturned ? captured(method, info) : withAsyncCallers(of: handle, method, info)
-            captured.call = Self.call(info, hasReturned: hasReturned)
+            captured.call = Self.call(info, hasReturned: method == .ptrace)
+            captured.capturedAt = info.copied_at == 0 ? nil : info.copied_at
             return captured
         case CUNWIND_NO_SUCH_THREAD:
             forget(thread)

@@ -21,6 +21,7 @@ package struct CapturePolicy: Equatable, Sendable {
     /// - Parameters:
     ///   - status: The thread's status.
     ///   - wasInKernel: Whether the thread has spent CPU time in the kernel lately.
+    /// - Returns: The methods.
     func methods(for status: ThreadStatus, wasInKernel: Bool = false) -> [CapturedStack.Method] {
         switch status.state {
         case .running:

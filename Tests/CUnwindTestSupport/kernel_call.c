@@ -53,7 +53,9 @@ static bool map(cunwind_test_kernel_call *call) {
 __attribute__((noinline)) static long make_call(cunwind_test_kernel_call *call) {
   long result = 0;
   switch (call->kind) {
-    case CUNWIND_TEST_LONG_READ: result = read(call->source, call->buffer, call->length); break;
+    case CUNWIND_TEST_LONG_READ:
+      result = read(call->source, call->buffer, call->length);
+      break;
     case CUNWIND_TEST_LONG_SENDFILE: {
       off_t offset = 0;
       result = sendfile(call->sink, call->source, &offset, call->length);

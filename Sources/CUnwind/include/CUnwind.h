@@ -51,9 +51,11 @@ extern "C" {
 #define CUNWIND_PENDING_TIMEOUT_NANOSECONDS 600000000000ull
 /// Threads that may have been asked to stop and have not stopped yet. With more, a stop fails with EBUSY.
 #define CUNWIND_MAX_PENDING_STOPS 4
-/// Longest wait for a perf event's sample, in nanoseconds (20 ms). A thread on a CPU is sampled within 0.1 ms (measured);
-/// one that waits for a CPU, when it gets one.
-#define CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS 20000000ull
+/// Longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within 0.1 ms
+/// (measured). In munmap(2) and fork(2) the event's memory cannot be mapped before the call returns.
+#define CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS 5000000ull
+/// Longest wait for a perf event to be opened, in nanoseconds (30 ms). The machine's first event takes 5 to 15 ms (measured).
+#define CUNWIND_OPEN_TIMEOUT_NANOSECONDS 30000000ull
 /// Longest wait for the signal handler to run, in nanoseconds (120 ms), for the same reason.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
 
@@ -170,7 +172,8 @@ typedef struct cunwind_capture_info {
   uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The whole call, on the caller's time.
   uint64_t stack_bytes;          ///< Bytes of stack copied.
-  /// The thread ran inside a system call: perf, and a stop that was pending until the call returned. The next fields hold.
+  uint64_t copied_at;            ///< Stop: when the thread stood still, in monotonic nanoseconds. Else 0.
+  /// The thread was inside a system call, at the sample (perf) or when it was asked (stop). The next fields hold.
   bool is_in_call;
   int64_t system_call;  ///< Number; -1 where the code before the call does not show it.
   uint64_t arguments[6];

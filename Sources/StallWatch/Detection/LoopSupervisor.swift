@@ -187,7 +187,7 @@ extension LoopSupervisor {
         }
         // The queue may have moved to another thread.
         let isThreadGone = sample.isThreadGone && loop.target == target
-        sample.isValid = !isOver && !isThreadGone && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
+        sample.isValid = !isOver && !isThreadGone && isWithinTurn(sample, stall)
         // A thread that has ended delays no turn, so there is nothing to escalate.
         if escalates { record.isEscalated = !sample.isThreadGone }
         record.samples.append(sample)
@@ -214,6 +214,15 @@ extension LoopSupervisor {
         record.suppressed = context.suppressed.current
         stallRecord = record
         context.submit(record)
+    }
+
+    /// Returns whether the sample was taken before the turn ended.
+    ///
+    /// A thread that stopped when its long system call returned may end the turn before the watchdog runs again.
+    private func isWithinTurn(_ sample: StallRecord.Sample, _ stall: StallDetector.Stall) -> Bool {
+        guard let end = loop.recorder.stalledTurnEnd(stall.turnBegan) else { return true }
+        guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
+        return captured <= end
     }
 
     private mutating func end(_ stall: StallDetector.Stall, at end: UInt64) {

@@ -75,7 +75,14 @@ struct StallDiagnostician {
         guard let reading = read(thread) else { return nil }
         if isFirst { addEarlierObservation(since: start) }
         let observation = observe(reading, thread: thread, stack: stack)
-        if !isOver() { observations.append(observation) }
+        if !isOver() {
+            observations.append(observation)
+        } else if let stack, let time = stack.capturedAt, stack.threadState == .running {
+            // The thread has gone on since it was captured, so only the stack counts.
+            var earlier = Observation(time: min(time, reading.time), activity: .running)
+            explain(&earlier, by: stack)
+            observations.append(earlier)
+        }
         watchFaults(of: thread, since: start)
         return cause(from: start, to: reading.time)
     }

@@ -314,9 +314,10 @@ typedef enum cunwind_test_big_call {
   CUNWIND_TEST_BIG_FORK,
 } cunwind_test_big_call;
 
-/// Makes one such call. `source` and `sink` are files, `memory` has `length` bytes. Returns what the call returns, or a
-/// negative error number. A forked child ends at once; the caller waits for it.
-long cunwind_test_make_big_call(cunwind_test_big_call call, int source, int sink, void *_Nonnull memory, size_t length);
+/// Makes one such call; several if copies end early, `*calls` says how many. `source` and `sink` are files, `memory` has `length`
+/// bytes. Waits for a forked child, which ends at once. Returns what the call returns, or a negative error number.
+long cunwind_test_make_big_call(cunwind_test_big_call call, int source, int sink, void *_Nonnull memory, size_t length,
+                                unsigned *_Nonnull calls);
 /// Whether an address is in that function.
 bool cunwind_test_big_call_contains(uint64_t address);
 /// Maps `length` bytes in pages of 4 KiB, which are read (one shared page of zeros) or written first, or left untouched.
