@@ -72,9 +72,11 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
   long event =
       cunwind_raw(SYS_perf_event_open, (long)sample->event_attributes, request->tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
   long ring = -1;
+  sample->event = event;
   __atomic_store_n(&sample->is_open, 1, __ATOMIC_RELEASE);
   if (!is_error(event)) {
     ring = cunwind_raw(SYS_mmap, 0, (long)sample->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
+    sample->ring = ring;
   }
   if (!is_error(event) && !is_error(ring)) {
     // One interrupt: the event is then disabled, and the wait ends.
@@ -88,14 +90,6 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
     wait.revents = 0;
     if (!failed) cunwind_raw(SYS_ppoll, (long)&wait, 1, (long)&bound, 0, 0, 0);
   }
-  sample->event = event;
-  sample->ring = ring;
-  uint32_t phase = CUNWIND_HELPER_WAITS;
-  if (__atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
-                                  __ATOMIC_ACQUIRE))
-    return 0;
-  if (!is_error(event) && !is_error(ring)) cunwind_raw(SYS_munmap, ring, (long)sample->ring_bytes, 0, 0, 0, 0);
-  if (!is_error(event)) cunwind_raw(SYS_close, event, 0, 0, 0, 0, 0);
   return 0;
 }
 
@@ -147,6 +141,14 @@ static cunwind_status take_sample(const sample *from, cunwind_stack_copy *copy, 
   return CUNWIND_OK;
 }
 
+// The helper shared memory and descriptors, so that what it made outlives it.
+static void release_sample(cunwind_sample_request *sample) {
+  if (sample->ring_bytes == 0) return;
+  if (!is_error(sample->ring)) munmap((void *)sample->ring, sample->ring_bytes);
+  if (!is_error(sample->event)) close((int)sample->event);
+  sample->ring_bytes = 0;
+}
+
 // Waits for the helper: first for the event, and then for its sample. True: the helper is gone.
 static bool wait_for_sampler(cunwind_stop_request *request) {
   uint64_t deadline = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS;
@@ -164,9 +166,11 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_eve
   cunwind_helper_memory *helper = &engine->sampler;
   cunwind_stop_request *request = helper->request;
   if (!cunwind_helper_has_ended(helper, 0)) return false;
+  release_sample(&request->sample);
   request->tid = tid;
   request->phase = CUNWIND_HELPER_WAITS;
-  request->sample = (cunwind_sample_request){.event_attributes = event, .ring_bytes = ring_bytes, .event = -ECANCELED};
+  request->sample =
+      (cunwind_sample_request){.event_attributes = event, .ring_bytes = ring_bytes, .event = -ECANCELED, .ring = -1};
   helper->may_be_placed = engine->helper.may_be_placed;
   long made = cunwind_make_helper(helper, cunwind_sample_helper);
   if (made < 0) {
@@ -175,12 +179,11 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_eve
   }
   helper->unreaped = (pid_t)made;
   helper->left_until = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
-  uint32_t phase = CUNWIND_HELPER_WAITS;
-  if (!wait_for_sampler(request) && __atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_IS_LEFT, false,
-                                                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-    return false;
-  return cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS) ||
-         __atomic_load_n(&request->alive, __ATOMIC_ACQUIRE) == 0;
+  if (wait_for_sampler(request)) return cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);
+  // Killed at once: as long as its mmap(2) waits, page faults of the app's threads wait behind it.
+  helper->left_until = 0;
+  cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);
+  return false;
 }
 
 static cunwind_status status_of(long error) {
@@ -212,8 +215,11 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
   cunwind_stack_copy_touch(engine->copy);
   describe_event(&engine->sampled_event);
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  if (!run_sampler(engine, thread->tid, &engine->sampled_event, page + RING_BYTES)) return CUNWIND_TIMED_OUT;
-  const cunwind_sample_request *answer = &engine->sampler.request->sample;
+  if (!run_sampler(engine, thread->tid, &engine->sampled_event, page + RING_BYTES)) {
+    if (engine->sampler.unreaped == 0) release_sample(&engine->sampler.request->sample);
+    return CUNWIND_TIMED_OUT;
+  }
+  cunwind_sample_request *answer = &engine->sampler.request->sample;
   if (is_error(answer->event)) {
     info->error = (int)-answer->event;
     return status_of(answer->event);
@@ -224,9 +230,8 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
   } else {
     const sample *found = find_sample((const uint8_t *)answer->ring, page);
     status = found ? take_sample(found, engine->copy, registers, info) : CUNWIND_TIMED_OUT;
-    munmap((void *)answer->ring, page + RING_BYTES);
   }
-  close((int)answer->event);
+  release_sample(answer);
   *copy = engine->copy;
   return status;
 }
