@@ -9,7 +9,7 @@
 // How far beyond the first function's frame the copy goes on: that function's own locals lie there.
 #define BEYOND_FIRST_FRAME 512u
 
-static void clear(cunwind_stack *stack) {
+void cunwind_clear(cunwind_stack *stack) {
   stack->frame_count = stack->omitted_count = stack->omitted_at = 0;
   stack->is_omitted_count_exact = 1;
   stack->end = CUNWIND_END_COMPLETE;
@@ -53,18 +53,23 @@ static bool finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind
   return false;
 }
 
+void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                    const cunwind_registers *registers, cunwind_stack *stack) {
+  finish(engine, thread, copy, registers, stack, false);
+}
+
 cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *engine, cunwind_thread *thread,
                                   cunwind_stack *stack, cunwind_capture_info *info) {
   uint64_t begin = cunwind_now();
   cunwind_status status;
   memset(info, 0, sizeof *info);
-  clear(stack);
+  cunwind_clear(stack);
   for (bool may_retake = true;; may_retake = false) {
     const cunwind_stack_copy *copy = NULL;
     cunwind_registers registers;
     status = copy_once(engine, thread, &copy, &registers, info);
     if (status != CUNWIND_OK) {
-      clear(stack);
+      cunwind_clear(stack);
       break;
     }
     info->stack_bytes = copy->length + copy->outer_length;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "engine.h"
+#include "guarded_memory.h"
 #include "unwind.h"
 
 // Pointer authentication puts a signature into the bits above the address (bit 55 tells user from kernel space). User
@@ -50,6 +52,13 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
   to->known = 0;
   for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(to, number, saved[number]);
   return CUNWIND_STEP_OK;
+}
+
+bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number) {
+  uint32_t code;
+  if (pc < sizeof code || cunwind_guarded_read(pc - sizeof code, &code, sizeof code) != sizeof code) return false;
+  *number = (int64_t)registers->value[8];
+  return code == 0xd4000001;  // svc #0, with the number in x8.
 }
 
 #endif

@@ -29,8 +29,8 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
   snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
            options->proc_directory ? options->proc_directory : "/proc/self");
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
-      cunwind_page_cache_init(&engine->pages) && cunwind_stack_copy_init(&engine->copy) &&
-      cunwind_helper_init(&engine->helper))
+      cunwind_page_cache_init(&engine->pages) && (engine->copy = cunwind_copy_create()) &&
+      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->sampler) && cunwind_prepare_spare(engine))
     return engine;
   int error = errno;
   cunwind_engine_destroy(engine);
@@ -45,9 +45,13 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   cunwind_modules_destroy(&engine->modules);
   // A helper that was too late has been killed, and only this engine reaps it. If it still runs it writes into these
   // buffers: then leak them rather than let another allocation have their addresses.
+  cunwind_pending_destroy(engine);
+  engine->sampler.left_until = 0;
+  if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
+    cunwind_helper_destroy(&engine->sampler);
   engine->helper.left_until = 0;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
-    cunwind_stack_copy_destroy(&engine->copy);
+    cunwind_copy_destroy(engine->copy);
     cunwind_helper_destroy(&engine->helper);
   }
   free(engine);
@@ -61,6 +65,8 @@ cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *engine)
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also where that is a read: the next one that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
+  cunwind_tidy_pending(engine, 0);
+  cunwind_helper_has_ended(&engine->sampler, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
   }

@@ -48,7 +48,7 @@ cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_b
 static cunwind_status copy_once(cunwind_engine *engine, cunwind_thread *thread, cunwind_blocked_thread *blocked) {
   cunwind_status status = cunwind_thread_before_read(thread, blocked);
   if (status != CUNWIND_OK) return status;
-  cunwind_stack_copy_take(&engine->copy, blocked->thread_status.stack_pointer, &thread->bounds);
+  cunwind_stack_copy_take(engine->copy, blocked->thread_status.stack_pointer, &thread->bounds);
   return cunwind_thread_after_read(thread, blocked);
 }
 
@@ -64,7 +64,7 @@ static cunwind_status copy_blocked(cunwind_engine *engine, cunwind_thread *threa
   const cunwind_thread_status *thread_status = &blocked.thread_status;
   cunwind_registers_from_system_call(registers, thread_status->stack_pointer, thread_status->pc,
                                      thread_status->arguments, thread_status->system_call >= 0);
-  *copy = &engine->copy;
+  *copy = engine->copy;
   return CUNWIND_OK;
 }
 

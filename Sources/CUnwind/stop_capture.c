@@ -48,7 +48,7 @@ void cunwind_pause(uint64_t nanoseconds) {
 }
 
 // True: the kernel has cleared `alive`, so the helper runs no more code of ours.
-static bool wait_until_gone(uint32_t *alive, uint64_t bound) {
+bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
   uint64_t deadline = cunwind_now() + bound;
   uint32_t tid;
   while ((tid = __atomic_load_n(alive, __ATOMIC_ACQUIRE)) != 0) {
@@ -89,13 +89,13 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
 
 // Signals are blocked around clone so that the helper begins, and stays, with all of them blocked: it must run no
 // handler of the app's. Raw, because the C library's call leaves its own two signals unblocked. Negative: an errno.
-static long make_helper(cunwind_helper_memory *helper) {
+long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
   uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
   cunwind_processors processors = {.bytes = 0};
   if (helper->may_be_placed) cunwind_processor_stay(&processors);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, cunwind_stop_helper, helper->request);
+  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
   cunwind_processor_roam(&processors);
   return pid;
@@ -124,21 +124,22 @@ static char state_of(const char *directory, pid_t id) {
   return close && close + 2 < text + got ? close[2] : 0;
 }
 
-// Detaches from a helper whose thread has not stopped; the helper keeps waiting on its own. False: the helper is past its
-// wait, or is stopped itself and would not release the thread.
-static bool leave(cunwind_helper_memory *helper) {
+// Stops waiting for a helper whose thread has not stopped; the helper keeps waiting on its own, as `phase` says. False: the
+// helper is past its wait, or is stopped itself and would not release the thread.
+static bool leave(cunwind_helper_memory *helper, uint32_t phase) {
   char state = state_of("/proc", helper->unreaped);
-  uint32_t phase = CUNWIND_HELPER_WAITS;
-  if (state == 'T' || state == 't' ||
-      !__atomic_compare_exchange_n(&helper->request->phase, &phase, CUNWIND_HELPER_IS_LEFT, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE)) {
+  if (state == 'T' || state == 't') return false;
+  bool stays = phase == CUNWIND_HELPER_STAYS;
+  uint64_t until = cunwind_now() + (stays ? CUNWIND_PENDING_TIMEOUT_NANOSECONDS : CUNWIND_RELEASE_TIMEOUT_NANOSECONDS);
+  __atomic_store_n(&helper->request->waits_until, until, __ATOMIC_RELEASE);
+  uint32_t waits = CUNWIND_HELPER_WAITS;
+  if (!__atomic_compare_exchange_n(&helper->request->phase, &waits, phase, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return false;
-  }
-  helper->left_until = cunwind_now() + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS + CUNWIND_HELPER_GRACE_NANOSECONDS;
+  helper->left_until = until + CUNWIND_HELPER_GRACE_NANOSECONDS;
   return true;
 }
 
-static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
+static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_stop_request *request = helper->request;
   if (!cunwind_helper_has_ended(helper, 0)) {
@@ -148,16 +149,18 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   }
   request->tid = tid;
   request->bounds = bounds;
-  request->copy = &engine->copy;
+  request->copy = engine->copy;
   request->timeout_nanoseconds = CUNWIND_STOP_TIMEOUT_NANOSECONDS;
+  request->waits_until = cunwind_now() + CUNWIND_STOP_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
   request->status = CUNWIND_FAILED;
   request->error = ECANCELED;
+  request->target[0] = 0;
   request->held_nanoseconds = 0;
   request->may_begin = helper->name_as_tracer ? 0 : 1;
   request->phase = CUNWIND_HELPER_BEGINS;
-  engine->copy.length = engine->copy.outer_length = 0;
+  engine->copy->length = engine->copy->outer_length = 0;
 
-  long made = make_helper(helper);
+  long made = cunwind_make_helper(helper, cunwind_stop_helper);
   if (made < 0) {
     request->error = (int)-made;
     return made == -EPERM || made == -ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;
@@ -169,12 +172,18 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
-  bool is_gone = wait_until_gone(&request->alive, request->timeout_nanoseconds);
-  bool is_left = !is_gone && leave(helper);
-  if (!is_gone && !is_left) is_gone = wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
+  bool is_gone = cunwind_wait_until_gone(&request->alive, request->timeout_nanoseconds);
+  // Prepared first: once the helper is left, it may use its memory at any moment.
+  bool has_spare = !is_gone && cunwind_prepare_spare(engine);
+  bool stays = has_spare && may_stay && leave(helper, CUNWIND_HELPER_STAYS);
+  bool is_left = !is_gone && !stays && leave(helper, CUNWIND_HELPER_IS_LEFT);
+  if (!is_gone && !is_left && !stays)
+    is_gone = cunwind_wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
   // The kernel does not show which tracer was named before; 0 is what a process begins with. An app that names a debugger
   // of its own under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+  if (has_spare && (stays || is_left)) cunwind_set_aside(engine, tid, stays);
+  if (stays) return CUNWIND_PENDING;
   // One that is neither gone nor left is killed here; it may have answered before.
   if (is_left || !cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) return CUNWIND_TIMED_OUT;
   return !is_gone && request->status == CUNWIND_FAILED ? CUNWIND_TIMED_OUT : request->status;
@@ -186,8 +195,15 @@ static bool has_ended(pid_t tid) {
   return state == 0 || state == 'Z' || state == 'X';
 }
 
-cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds) {
+cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
   cunwind_helper_memory *helper = &engine->helper;
+  cunwind_tidy_pending(engine, 0);
+  cunwind_status pending = cunwind_pending_status(engine, tid);
+  if (pending != CUNWIND_OK) {
+    helper->request->error = EBUSY;
+    helper->request->held_nanoseconds = 0;
+    return pending;
+  }
   if (!helper->is_checked) {
     helper->is_checked = true;
     helper->is_forbidden = cunwind_call_is_deadly(SYS_ptrace, PTRACE_SEIZE);
@@ -198,31 +214,47 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
     helper->request->error = EPERM;
     return CUNWIND_REFUSED;
   }
-  cunwind_status status = run_once(engine, tid, bounds);
+  cunwind_status status = run_once(engine, tid, bounds, may_stay);
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
   // Only a refusal makes us name a tracer, so that an app that named one itself keeps it where it can.
   if (helper->name_as_tracer || !yama_wants_to_know()) return status;
   helper->name_as_tracer = true;
-  return run_once(engine, tid, bounds);
+  return run_once(engine, tid, bounds, may_stay);
 }
 
-static cunwind_status copy_stopped(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
-                                   cunwind_registers *registers, cunwind_capture_info *info) {
+static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                    cunwind_registers *registers, cunwind_capture_info *info, bool may_stay) {
   // The id of a thread that has ended may by now be another process' thread's, which is not ours to stop.
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
-  cunwind_stack_copy_touch(&engine->copy);
+  cunwind_stack_copy_touch(engine->copy);
+  cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds, may_stay);
   const cunwind_stop_request *answer = engine->helper.request;
-  cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds);
   info->held_nanoseconds += answer->held_nanoseconds;
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status != CUNWIND_OK) return status;
   cunwind_registers_from_ptrace(registers, &answer->registers);
-  *copy = &engine->copy;
+  cunwind_describe_stop(answer, info);
+  *copy = engine->copy;
   return CUNWIND_OK;
+}
+
+static cunwind_status copy_stopped(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                   cunwind_registers *registers, cunwind_capture_info *info) {
+  return stop_and_copy(engine, thread, copy, registers, info, false);
+}
+
+static cunwind_status copy_when_stopped(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                        cunwind_registers *registers, cunwind_capture_info *info) {
+  return stop_and_copy(engine, thread, copy, registers, info, true);
 }
 
 cunwind_status cunwind_capture_stop(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
                                     cunwind_capture_info *info) {
   return cunwind_capture_by(copy_stopped, engine, thread, stack, info);
+}
+
+cunwind_status cunwind_capture_stop_pending(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
+                                            cunwind_capture_info *info) {
+  return cunwind_capture_by(copy_when_stopped, engine, thread, stack, info);
 }

@@ -6,6 +6,8 @@
 // - The thread does not stop in time (it gets no CPU). PTRACE_INTERRUPT can be withdrawn, its effect cannot: with
 //   TIF_SIGPENDING set, a thread that comes to wait in epoll_wait(2) or recv(2) gets EINTR even after the request is
 //   withdrawn. So the caller stops waiting for the helper, but the helper waits on, to let that call begin again.
+// - The thread runs in the kernel for long: it stops when its call returns. The parent may leave the stop pending; the
+//   helper then copies as if it had come at once. The user stack was the same all the while.
 // - It does not stop for seconds (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper just
 //   ends: it seized without PTRACE_O_EXITKILL, and at its end the kernel detaches its tracees, takes back the pending
 //   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes one that has just stopped. A signal whose
@@ -17,6 +19,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -62,22 +65,55 @@ CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
 // Waits for a stop. Positive: stopped, `*state` says how, and `*unseen` is the last time at which it was seen running.
 // 0: out of time. Negative: the errno.
 CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int *state, uint64_t *unseen) {
-  uint64_t begin = cunwind_now(), bound = request->timeout_nanoseconds + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
+  uint64_t begin = cunwind_now();
   for (;;) {
     *unseen = cunwind_now();
     long got = cunwind_raw(SYS_wait4, request->tid, (long)state, __WALL | WNOHANG, 0, 0, 0);
     if (got != 0) return got;
-    uint64_t waited = cunwind_now() - begin;
-    if (waited >= bound) return 0;
-    if (waited >= POLL_NANOSECONDS) sleep_until_child(bound - waited);
+    uint64_t now = cunwind_now(), bound = __atomic_load_n(&request->waits_until, __ATOMIC_ACQUIRE);
+    if (now >= bound) return 0;
+    // The parent may move the bound meanwhile, so no sleep is longer than the shortest wait that it gives.
+    uint64_t left = bound - now;
+    if (left > CUNWIND_RELEASE_TIMEOUT_NANOSECONDS) left = CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
+    if (now - begin >= POLL_NANOSECONDS) sleep_until_child(left);
   }
 }
 
 // False: the parent waits no longer, and the buffers belong to it again.
 CUNWIND_BARE static bool take(cunwind_stop_request *request) {
   uint32_t phase = CUNWIND_HELPER_WAITS;
-  return __atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE);
+  for (;;) {
+    if (phase != CUNWIND_HELPER_WAITS && phase != CUNWIND_HELPER_STAYS) return false;
+    if (__atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+      return true;
+  }
+}
+
+// The file behind the first argument of the call that the thread has just left. Read at once, although after the release:
+// the descriptor may soon be closed. Whatever the number is, this only reads a link.
+CUNWIND_BARE static void read_target(cunwind_stop_request *request) {
+#if defined(__x86_64__)
+  if ((long)request->registers.orig_rax < 0) return;
+  uint64_t descriptor = request->registers.rdi;
+#else
+  // x0 holds the call's result.
+  uint64_t descriptor = UINT64_MAX;
+#endif
+  if (descriptor > INT32_MAX) return;
+  // "/proc/self" is the helper's directory: it has the descriptors by CLONE_FILES.
+  char path[32], digits[12];
+  static const char directory[] = "/proc/self/fd/";
+  int length = 0, count = 0;
+  for (; directory[length]; length++) path[length] = directory[length];
+  do {
+    digits[count++] = (char)('0' + descriptor % 10);
+    descriptor /= 10;
+  } while (descriptor);
+  while (count) path[length++] = digits[--count];
+  path[length] = 0;
+  long got = cunwind_raw(SYS_readlinkat, AT_FDCWD, (long)path, (long)request->target, sizeof request->target, 0, 0);
+  request->target[got > 0 && (unsigned long)got < sizeof request->target ? got : 0] = 0;
 }
 
 CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int state, uint64_t unseen) {
@@ -100,9 +136,11 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
     if (request->walk) cunwind_async_walk_take(request->walk, stack_pointer);
     else cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
   }
+  if (is_wanted) request->copied_at = cunwind_now();
   ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
   if (!is_wanted) return 0;
   request->held_nanoseconds = cunwind_now() - unseen;
+  if (failed == 0) read_target(request);
   if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
   return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
 }

@@ -46,7 +46,7 @@ cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int *error) {
     return CUNWIND_FAILED;
   }
   wait_while(&thread.tid, 0);
-  cunwind_status status = cunwind_run_helper(engine, (pid_t)thread.tid, (cunwind_stack_bounds){.high = 0});
+  cunwind_status status = cunwind_run_helper(engine, (pid_t)thread.tid, (cunwind_stack_bounds){.high = 0}, false);
   set_and_wake(&thread.done, 1);
   pthread_join(handle, NULL);
   if (error) *error = status == CUNWIND_OK ? 0 : engine->helper.request->error;

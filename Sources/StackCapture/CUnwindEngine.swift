@@ -101,16 +101,50 @@ package final class CUnwindEngine: CaptureEngine {
     }
 
     package func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
-        let handle = try open(thread)
-        var info = cunwind_capture_info()
-        let status =
+        try result(of: thread, method) { handle, info in
             switch method {
             case .read: cunwind_capture_read(engine, handle, stack, &info)
             case .ptrace: cunwind_capture_stop(engine, handle, stack, &info)
             case .signal: cunwind_capture_signal(engine, handle, stack, &info)
+            case .perf: cunwind_capture_perf(engine, handle, stack, &info)
             }
-        switch status {
-        case CUNWIND_OK: return withAsyncCallers(of: handle, method, info)
+        }
+    }
+
+    package func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack {
+        try result(of: thread, .ptrace) { cunwind_capture_stop_pending(engine, $0, stack, &$1) }
+    }
+
+    package func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack {
+        cunwind_engine_refresh_images(engine)
+        return try result(of: thread, .ptrace, hasReturned: true) { cunwind_collect_stop(engine, $0, stack, &$1) }
+    }
+
+    package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
+
+    package func systemTicks(of thread: Int32) -> UInt64? {
+        guard var stat = readSmallFile("/proc/self/task/\(thread)/stat").map(ByteCursor.init),
+            stat.skip(pastLast: UInt8(ascii: ")"))
+        else { return nil }
+        // The time in the kernel is field 15 of proc_pid_stat(5); the name before the parenthesis is field 2.
+        stat.skipWords(12)
+        return stat.number()
+    }
+
+    /// Calls a function of the engine for an open thread and returns its stack.
+    private func result(
+        of thread: Int32, _ method: CapturedStack.Method, hasReturned: Bool = false,
+        _ call: (OpaquePointer, inout cunwind_capture_info) -> cunwind_status
+    ) throws(CaptureFailure) -> CapturedStack {
+        let handle = try open(thread)
+        var info = cunwind_capture_info()
+        switch call(handle, &info) {
+        case CUNWIND_OK:
+            var captured =
+                hasReturned ? captured(method, info) : withAsyncCallers(of: handle, method, info)
+            captured.call = Self.call(info, hasReturned: method == .ptrace)
+            captured.capturedAt = info.copied_at == 0 ? nil : info.copied_at
+            return captured
         case CUNWIND_NO_SUCH_THREAD:
             forget(thread)
             throw .noSuchThread
@@ -120,6 +154,9 @@ package final class CUnwindEngine: CaptureEngine {
         case CUNWIND_TIMED_OUT: throw .timedOut
         case CUNWIND_NOT_SHOWN: throw .unknownSystemCall
         case CUNWIND_SIGNAL_BLOCKED: throw .signalBlocked
+        case CUNWIND_NOT_IN_CALL: throw .notInCall
+        case CUNWIND_PENDING: throw .pending
+        case CUNWIND_NOT_PENDING: throw .notPending
         default: throw .failed(errno: info.error)
         }
     }
@@ -174,6 +211,17 @@ extension CUnwindEngine {
             )
         }
         return captured
+    }
+
+    private static func call(_ info: cunwind_capture_info, hasReturned: Bool) -> CapturedStack.Call? {
+        guard info.is_in_call else { return nil }
+        let target = withUnsafeBytes(of: info.target) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let arguments = info.arguments
+        return CapturedStack.Call(
+            number: info.system_call < 0 ? nil : Int(info.system_call),
+            arguments: [arguments.0, arguments.1, arguments.2, arguments.3, arguments.4, arguments.5],
+            target: target.isEmpty ? nil : target, hasReturned: hasReturned
+        )
     }
 
     private func captured(

@@ -9,6 +9,20 @@ package protocol CaptureEngine: AnyObject {
     /// Captures a thread's stack with one method.
     func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack
 
+    /// Captures a running thread's stack with ptrace; throws `.pending` if the thread stays in the kernel.
+    ///
+    /// Then the stack is captured when its system call returns.
+    func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack
+
+    /// Returns the stack of a pending stop, once; throws `.pending` until there is one, and `.notPending` if none is due.
+    func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack
+
+    /// Drops the pending stop of a thread, if there is one.
+    func cancelStop(of thread: Int32)
+
+    /// Returns a thread's CPU time in the kernel, in clock ticks; `nil` if the thread has ended.
+    func systemTicks(of thread: Int32) -> UInt64?
+
     /// Returns the images that are currently mapped.
     func images() -> ImageList
 
@@ -28,5 +42,11 @@ package enum CaptureFailure: Error, Equatable {
     /// The thread waits, in a system call that is not known.
     case unknownSystemCall
     case signalBlocked
+    /// The thread runs, but not in a system call.
+    case notInCall
+    /// The thread has been asked to stop, and has not left the kernel yet.
+    case pending
+    /// No stop of the thread is pending.
+    case notPending
     case failed(errno: Int32)
 }

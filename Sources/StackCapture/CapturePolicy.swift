@@ -4,18 +4,32 @@ package struct CapturePolicy: Equatable, Sendable {
     ///
     /// A seccomp filter without ptrace(2), Yama's scopes 2 and 3, and an attached debugger forbid it.
     var mayUsePtrace: Bool
+    /// Whether the system permits sampling the kernel with perf events; `nil` until it is tried.
+    ///
+    /// The sysctl kernel.perf_event_paranoid forbids it without CAP_PERFMON, and so do the filters of containers.
+    var mayUsePerf: Bool?
 
     /// The methods that the policy may choose.
-    var permitted: [CapturedStack.Method] { mayUsePtrace ? [.read, .ptrace] : [.read, .signal] }
+    var permitted: [CapturedStack.Method] {
+        [.read, mayUsePtrace ? .ptrace : .signal] + (mayUsePerf == true ? [.perf] : [])
+    }
 
     /// Returns the methods to try for a thread, in order, until one returns a complete stack.
     ///
     /// None for a thread that waits in an unknown system call: it can be neither read nor stopped safely.
-    func methods(for status: ThreadStatus) -> [CapturedStack.Method] {
+    ///
+    /// - Parameters:
+    ///   - status: The thread's status.
+    ///   - wasInKernel: Whether the thread has spent CPU time in the kernel lately.
+    /// - Returns: The methods.
+    func methods(for status: ThreadStatus, wasInKernel: Bool = false) -> [CapturedStack.Method] {
         switch status.state {
         case .running:
+            // A stop or a signal makes calls such as copy_file_range(2) and sendfile(2) return short. Only a perf event
+            // shows that the thread is in a call, and captures it there.
+            let sampled: [CapturedStack.Method] = wasInKernel && mayUsePerf != false ? [.perf] : []
             // Signals are for running threads only: any handler, whatever its flags, ends a timed wait (signal(7)).
-            return mayUsePtrace ? [.ptrace] : [.signal]
+            return sampled + (mayUsePtrace ? [.ptrace] : [.signal])
         case .blocked where status.isOpaque:
             return mayUsePtrace && !status.isInterruptedByStop ? [.ptrace] : []
         case .uninterruptible where status.isOpaque:

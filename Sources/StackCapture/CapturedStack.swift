@@ -8,6 +8,29 @@ package struct CapturedStack: Sendable, Equatable {
         case ptrace
         /// A signal handler on the thread copied the stack.
         case signal
+        /// The kernel copied the stack of a running thread inside a system call, in the interrupt of a perf event.
+        case perf
+    }
+
+    /// The system call that a running thread was in.
+    package struct Call: Sendable, Equatable {
+        /// The call's number; `nil` if the code does not show it.
+        package var number: Int?
+        /// All six argument registers, whether the call uses them or not.
+        package var arguments: [UInt64]
+        /// The file behind the first argument, read when the call had just returned; `nil` if there is none.
+        package var target: String?
+        /// Whether the call had returned before the stack was captured.
+        ///
+        /// Then its arguments may lead to something else by now.
+        package var hasReturned: Bool
+
+        package init(number: Int?, arguments: [UInt64], target: String? = nil, hasReturned: Bool) {
+            self.number = number
+            self.arguments = arguments
+            self.target = target
+            self.hasReturned = hasReturned
+        }
     }
 
     /// The state of a thread at its capture.
@@ -69,6 +92,10 @@ package struct CapturedStack: Sendable, Equatable {
     package var heldNanoseconds: UInt64
     /// The time that the watchdog spent on the whole capture, in nanoseconds.
     package var captureNanoseconds: UInt64
+    /// When the thread stood still, in monotonic nanoseconds; `nil` if only the whole capture's time is known.
+    package var capturedAt: UInt64?
+    /// The system call that the thread ran in; `nil` if it was in none or blocked in it.
+    package var call: Call?
 
     package init(
         method: Method, threadState: ThreadState, frames: [Frame], isComplete: Bool, incompleteReason: String? = nil,

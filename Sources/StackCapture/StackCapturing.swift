@@ -9,6 +9,25 @@ package protocol StackCapturing: AnyObject {
     /// - Throws: ``CaptureError`` if there is no stack.
     func capture(thread: Int32) throws(CaptureError) -> CapturedStack
 
+    /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
+    ///
+    /// - Parameter thread: The thread's kernel id.
+    /// - Returns: The stack, complete or not.
+    /// - Throws: ``CaptureError`` if there is no stack. If its ``CaptureError/isPending`` is set, the thread's stack is
+    ///   captured when its system call returns: see ``pendingCapture(of:)``.
+    func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack
+
+    /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
+    func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>?
+
+    /// Drops a pending capture, if there is one.
+    func cancelPendingCapture(of thread: Int32)
+
+    /// Notes a thread's CPU time in the kernel so far, in clock ticks, before a capture may be needed.
+    ///
+    /// A capture of a thread that has spent time in the kernel since then tries not to disturb its system call.
+    func note(systemTicks: UInt64, of thread: Int32)
+
     /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
 
@@ -19,18 +38,30 @@ package protocol StackCapturing: AnyObject {
     func leave(processor: Int32)
 }
 
+/// A capturer without pending captures.
+extension StackCapturing {
+    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack { try capture(thread: thread) }
+    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? { nil }
+    package func cancelPendingCapture(of thread: Int32) {}
+    package func note(systemTicks: UInt64, of thread: Int32) {}
+}
+
 /// The reason why a thread's stack could not be captured.
 package struct CaptureError: Error, Equatable, CustomStringConvertible {
     /// A sentence without its period, such as "the thread has ended".
     package var description: String
     /// Whether the thread has ended.
     package var isThreadGone = false
+    /// Whether the stack is captured as soon as the thread leaves the kernel.
+    package var isPending = false
 
     package init(
         description: String,
-        isThreadGone: Bool = false
+        isThreadGone: Bool = false,
+        isPending: Bool = false
     ) {
         self.description = description
         self.isThreadGone = isThreadGone
+        self.isPending = isPending
     }
 }

@@ -3,12 +3,16 @@ import Glibc
 /// Captures threads with the least intrusive method of the policy that returns a complete stack.
 package final class ThreadCapture: StackCapturing {
     private let engine: any CaptureEngine
+    /// The CPU time in the kernel of threads, in clock ticks, when they were last noted or captured.
+    private var systemTicks: [Int32: UInt64] = [:]
     package private(set) var policy: CapturePolicy
 
     /// The limit on attempts in one capture of a thread that keeps changing its state.
     ///
     /// A thread that moves this often makes progress; a later sample will catch it.
     static let maximumLooks = 4
+    /// The limit on threads whose time in the kernel is remembered; over it, all are forgotten.
+    static let maximumNoted = 256
 
     /// Creates a capturer.
     ///
@@ -21,15 +25,48 @@ package final class ThreadCapture: StackCapturing {
     }
 
     package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+        try capture(thread, mayWait: false)
+    }
+
+    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
+        try capture(thread, mayWait: true)
+    }
+
+    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
+        do throws(CaptureFailure) {
+            var stack = try engine.collectStop(of: thread)
+            stack.threadState = .running
+            return .success(stack)
+        } catch {
+            return error == .pending || error == .notPending ? nil : .failure(CaptureError(error))
+        }
+    }
+
+    package func cancelPendingCapture(of thread: Int32) { engine.cancelStop(of: thread) }
+
+    package func note(systemTicks ticks: UInt64, of thread: Int32) {
+        if systemTicks.count >= Self.maximumNoted { systemTicks.removeAll() }
+        systemTicks[thread] = ticks
+    }
+
+    /// Returns whether the thread has spent a clock tick or more in the kernel since it was last noted or captured.
+    private func wasInKernel(_ thread: Int32) -> Bool {
+        guard let before = systemTicks[thread], let ticks = engine.systemTicks(of: thread) else { return false }
+        note(systemTicks: ticks, of: thread)
+        return ticks > before
+    }
+
+    private func capture(_ thread: Int32, mayWait: Bool) throws(CaptureError) -> CapturedStack {
         var incomplete: CapturedStack?
         var failure = CaptureFailure.moved
+        let wasInKernel = policy.mayUsePerf != false && wasInKernel(thread)
         for _ in 0..<Self.maximumLooks {
             do throws(CaptureFailure) {
                 let status = try engine.status(of: thread)
-                let methods = policy.methods(for: status)
+                let methods = policy.methods(for: status, wasInKernel: wasInKernel)
                 if methods.isEmpty { failure = .unknownSystemCall }
                 for method in methods {
-                    var stack = try engine.capture(thread, by: method)
+                    guard var stack = try stack(of: thread, by: method, mayWait: mayWait) else { continue }
                     stack.threadState = status.state
                     if stack.isComplete { return stack }
                     if stack.frames.count > (incomplete?.frames.count ?? -1) { incomplete = stack }
@@ -49,6 +86,29 @@ package final class ThreadCapture: StackCapturing {
         throw CaptureError(failure)
     }
 
+    /// Captures a stack with one method; returns `nil` if the next method is to be tried.
+    private func stack(
+        of thread: Int32, by method: CapturedStack.Method, mayWait: Bool
+    ) throws(CaptureFailure) -> CapturedStack? {
+        guard method == .perf else {
+            return try mayWait && method == .ptrace
+                ? engine.stopOrWait(thread) : engine.capture(thread, by: method)
+        }
+        do throws(CaptureFailure) {
+            let stack = try engine.capture(thread, by: .perf)
+            policy.mayUsePerf = true
+            return stack
+        } catch {
+            switch error {
+            case .noSuchThread: throw error
+            case .refused: policy.mayUsePerf = false
+            case .notInCall: policy.mayUsePerf = true
+            default: break
+            }
+            return nil
+        }
+    }
+
     package var methods: [CapturedStack.Method] { policy.permitted }
 
     package func images() -> ImageList { engine.images() }
@@ -64,6 +124,10 @@ extension CaptureError {
         case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
         case .unknownSystemCall: self.init(description: "the system call that the thread waits in is not known here")
         case .timedOut: self.init(description: "the thread did not answer in time")
+        case .notInCall: self.init(description: "the thread is not in a system call")
+        case .pending:
+            self.init(description: "the thread has been in the kernel since it was asked to stop", isPending: true)
+        case .notPending: self.init(description: "no capture of the thread is pending")
         case .signalBlocked: self.init(description: "no stack: signal blocked")
         case .failed(let error): self.init(description: "the capture failed: \(String(cString: strerror(error)))")
         }

@@ -24,6 +24,22 @@ package final class TimedCapturer: StackCapturing {
         return try capturer.capture(thread: thread)
     }
 
+    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
+        let begun = now()
+        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
+        return try capturer.captureOrWait(thread: thread)
+    }
+
+    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
+        let begun = now()
+        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
+        return capturer.pendingCapture(of: thread)
+    }
+
+    package func cancelPendingCapture(of thread: Int32) { capturer.cancelPendingCapture(of: thread) }
+
+    package func note(systemTicks: UInt64, of thread: Int32) { capturer.note(systemTicks: systemTicks, of: thread) }
+
     package var methods: [CapturedStack.Method] { capturer.methods }
 
     package func images() -> ImageList { capturer.images() }

@@ -8,6 +8,12 @@ extension StallReport.Cause {
         let ready = "\(Self.whole(runQueueMilliseconds)) of \(all) ms"
         switch kind {
         case .cpu:
+            if let systemCall, let kernelShare, kernelShare >= 0.5 {
+                let target = systemCall.target.map { " of \($0)" } ?? ""
+                let kernel = Self.whole(onCPUMilliseconds * kernelShare)
+                return "In \(systemCall.name)(2)\(target) for \(kernel) of \(all) ms, "
+                    + "\(systemCall.copiesData ? "copying" : "running") in the kernel."
+            }
             return "On CPU for \(Self.whole(onCPUMilliseconds)) of \(all) ms\(kernelPart)."
         case .cpuContention:
             return "Ready to run but without a CPU for \(ready): other threads used the CPUs."
@@ -88,6 +94,18 @@ extension StallReport.Cause {
             text += " held by \(owner.thread.inWords)"
         }
         return text + "."
+    }
+}
+
+extension StallReport.SystemCall {
+    /// Whether the call copies data between files or between a file and memory.
+    fileprivate var copiesData: Bool {
+        switch name {
+        case "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
+            "copy_file_range", "sendfile", "splice", "process_vm_readv", "process_vm_writev":
+            true
+        default: false
+        }
     }
 }
 

@@ -120,6 +120,8 @@ extension StallReport {
         public static let ptrace = CaptureMethod(rawValue: "ptrace")
         /// A signal handler on the thread copied the stack.
         public static let signal = CaptureMethod(rawValue: "signal")
+        /// The kernel copied the stack of a running thread inside a system call, in the interrupt of a perf event.
+        public static let perf = CaptureMethod(rawValue: "perf")
     }
 
     /// A kind of frame.

@@ -5,7 +5,7 @@ import Testing
 /// An engine and one thread of this process, for a test.
 final class CaptureEngine {
     enum Way: CaseIterable {
-        case read, stop, signal
+        case read, stop, stopOrWait, signal, perf
     }
 
     private let engine: OpaquePointer
@@ -45,8 +45,21 @@ final class CaptureEngine {
         switch way {
         case .read: cunwind_capture_read(engine, thread, buffer, &info)
         case .stop: cunwind_capture_stop(engine, thread, buffer, &info)
+        case .stopOrWait: cunwind_capture_stop_pending(engine, thread, buffer, &info)
         case .signal: cunwind_capture_signal(engine, thread, buffer, &info)
+        case .perf: cunwind_capture_perf(engine, thread, buffer, &info)
         }
+    }
+
+    /// Takes the result of a pending stop.
+    func collect() -> cunwind_status { cunwind_collect_stop(engine, thread, buffer, &info) }
+
+    func cancelStop(of tid: pid_t) { cunwind_cancel_stop(engine, tid) }
+
+    func stop(_ other: pid_t) -> cunwind_status {
+        guard let thread = cunwind_thread_open(engine, other) else { return CUNWIND_NO_SUCH_THREAD }
+        defer { cunwind_thread_close(thread) }
+        return cunwind_capture_stop(engine, thread, buffer, &info)
     }
 
     /// The last capture's stack.

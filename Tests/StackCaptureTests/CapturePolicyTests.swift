@@ -48,6 +48,15 @@ import Testing
         #expect(open.methods(for: ThreadStatus(state: .uninterruptible)) == [.read])
     }
 
+    @Test func `a thread that was in the kernel is sampled first`() {
+        let running = ThreadStatus(state: .running)
+        #expect(open.methods(for: running, wasInKernel: true) == [.perf, .ptrace])
+        #expect(closed.methods(for: running, wasInKernel: true) == [.perf, .signal])
+        let refused = CapturePolicy(mayUsePtrace: true, mayUsePerf: false)
+        #expect(refused.methods(for: running, wasInKernel: true) == [.ptrace])
+        #expect(open.methods(for: ThreadStatus(state: .blocked, systemCall: 0), wasInKernel: true) == [.read, .ptrace])
+    }
+
     @Test func permittedMethodsDependOnPtrace() {
         #expect(open.permitted == [.read, .ptrace])
         #expect(closed.permitted == [.read, .signal])

@@ -29,6 +29,26 @@ private final class ScriptedEngine: CaptureEngine {
         return try answer.get()
     }
 
+    /// The results of stops that may stay pending, and of collecting them.
+    var stops: [Result<CapturedStack, CaptureFailure>] = []
+    var collected: [Result<CapturedStack, CaptureFailure>] = []
+    var ticks: UInt64 = 0
+    private(set) var canceled: [Int32] = []
+
+    func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack {
+        guard !stops.isEmpty else { return try capture(thread, by: .ptrace) }
+        return try stops.removeFirst().get()
+    }
+
+    func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack {
+        guard !collected.isEmpty else { throw .notPending }
+        return try collected.removeFirst().get()
+    }
+
+    func cancelStop(of thread: Int32) { canceled.append(thread) }
+
+    func systemTicks(of thread: Int32) -> UInt64? { ticks }
+
     func images() -> ImageList { ImageList() }
 
     func leave(processor: Int32) {}
@@ -103,6 +123,54 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(capture.methods == [.read, .signal])
         #expect(try capture.capture(thread: 1).method == .signal)
         #expect(engine.asked == [.ptrace, .signal, .signal])
+    }
+
+    @Test func `a thread that stays in the kernel is captured later`() throws {
+        let engine = ScriptedEngine(statuses: [running], answers: [:])
+        engine.stops = [.failure(.pending), .failure(.pending)]
+        engine.collected = [.failure(.pending), .success(stack(.ptrace, frames: 6))]
+        let capture = ThreadCapture(engine: engine)
+        #expect(throws: CaptureError(.pending)) { try capture.captureOrWait(thread: 1) }
+        #expect(CaptureError(.pending).isPending)
+        #expect(capture.pendingCapture(of: 1) == nil)
+        #expect(try capture.pendingCapture(of: 1)?.get().frames.count == 6)
+        #expect(capture.pendingCapture(of: 1) == nil)
+        capture.cancelPendingCapture(of: 1)
+        #expect(engine.canceled == [1])
+    }
+
+    @Test func `only a thread that was in the kernel is sampled`() throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.perf: [.success(stack(.perf, frames: 5))], .ptrace: [.success(stack(.ptrace, frames: 4))]]
+        )
+        let capture = ThreadCapture(engine: engine)
+        engine.ticks = 7
+        #expect(try capture.capture(thread: 1).method == .ptrace)
+        capture.note(systemTicks: 7, of: 1)
+        #expect(try capture.capture(thread: 1).method == .ptrace)
+        engine.ticks = 8
+        #expect(try capture.capture(thread: 1).method == .perf)
+        #expect(capture.methods == [.read, .ptrace, .perf])
+        #expect(try capture.capture(thread: 1).method == .ptrace)
+    }
+
+    @Test(arguments: [CaptureFailure.notInCall, .timedOut, .failed(errno: 12), .refused(errno: 1)])
+    func `a failed sample is followed by a stop`(failure: CaptureFailure) throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.perf: [.failure(failure)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
+        )
+        let capture = ThreadCapture(engine: engine)
+        for ticks in 1...2 {
+            capture.note(systemTicks: 0, of: 1)
+            engine.ticks = UInt64(ticks)
+            #expect(try capture.capture(thread: 1).method == .ptrace)
+        }
+        // A refusal is permanent.
+        let second: [CapturedStack.Method] = failure == .refused(errno: 1) ? [.ptrace] : [.perf, .ptrace]
+        #expect(engine.asked == [.perf, .ptrace] + second)
+        #expect(capture.policy.mayUsePtrace)
     }
 
     @Test func anEndedThreadIsAnError() {

@@ -44,6 +44,25 @@ import Testing
         )
     }
 
+    @Test func `a call that runs in the kernel is named with its target and time`() {
+        func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?) -> String {
+            StallReport.Cause(
+                kind: .cpu, summary: "", confidence: .certain, onCPUMilliseconds: 1_100, runQueueMilliseconds: 10,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, kernelShare: kernelShare, minorFaults: 0,
+                majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0, systemCall: call
+            ).sentence
+        }
+        #expect(
+            sentence(.init(number: 0, name: "read", target: "/data/catalogue.bin"), kernelShare: 1)
+                == "In read(2) of /data/catalogue.bin for 1100 of 1110 ms, copying in the kernel."
+        )
+        #expect(
+            sentence(.init(number: 11, name: "munmap"), kernelShare: 0.9)
+                == "In munmap(2) for 990 of 1110 ms, running in the kernel."
+        )
+        #expect(sentence(.init(number: 0, name: "read"), kernelShare: 0.4) == "On CPU for 1100 of 1110 ms.")
+    }
+
     @Test func anInitializationIsDescribedAsRunByItsOwner() {
         let once = StallReport.Lock(
             kind: .once, function: "swift_once", isDeadlock: false, owners: [owner(2, "init", isRunning: true)])

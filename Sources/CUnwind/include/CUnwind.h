@@ -40,13 +40,22 @@ extern "C" {
 /// How long a read is retried, in nanoseconds (100 us): longer than a thread takes from one wait for a fast disk to the next
 /// (repeated fsync(2) takes 35 us each, of which 15 us are waiting; measured). One try takes 5 us.
 #define CUNWIND_READ_TIMEOUT_NANOSECONDS 100000ull
-/// The longest wait for a thread to stop before its capture is given up, in nanoseconds (120 ms). Only a thread that gets no
-/// CPU takes so long, and the wait costs it nothing. A cgroup's quota keeps one from running for up to its period: 100 ms by default
+/// The longest wait for a thread to stop before its capture is given up or left pending, in nanoseconds (120 ms). Only a thread
+/// that gets no CPU, or stays in the kernel, takes so long, and the wait costs it nothing. A cgroup's quota keeps one from running for up to its period: 100 ms by default
 /// (Documentation/scheduler/sched-bwc.rst).
 #define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
 /// How much longer the helper alone waits for a thread that was asked to stop, in nanoseconds (2 s), so that the request makes
-/// no call of the thread return EINTR. Meanwhile no other thread can be stopped.
+/// no call of the thread return EINTR. Meanwhile the same thread cannot be stopped again.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
+/// How long a capture stays pending, in nanoseconds (10 minutes): as long as a stall's samples last.
+#define CUNWIND_PENDING_TIMEOUT_NANOSECONDS 600000000000ull
+/// Threads that may have been asked to stop and have not stopped yet. With more, a stop fails with EBUSY.
+#define CUNWIND_MAX_PENDING_STOPS 4
+/// Longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within 0.1 ms
+/// (measured). In munmap(2) and fork(2) the event's memory cannot be mapped before the call returns.
+#define CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS 5000000ull
+/// Longest wait for a perf event to be opened, in nanoseconds (30 ms). The machine's first event takes 5 to 15 ms (measured).
+#define CUNWIND_OPEN_TIMEOUT_NANOSECONDS 30000000ull
 /// Longest wait for the signal handler to run, in nanoseconds (120 ms), for the same reason.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
 
@@ -63,6 +72,9 @@ typedef enum cunwind_status {
   CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
   CUNWIND_NOT_SHOWN,       ///< Read: /proc has not the files here that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
+  CUNWIND_NOT_IN_CALL,     ///< Perf: the thread was not inside a system call.
+  CUNWIND_NOT_PENDING,     ///< No stop of the thread is pending.
+  CUNWIND_PENDING,         ///< Stop: the thread has not stopped yet, and is captured when it does.
   CUNWIND_FAILED           ///< Anything else; `error` is the errno.
 } cunwind_status;
 
@@ -148,7 +160,10 @@ typedef struct cunwind_async_callers {
   cunwind_async_caller callers[CUNWIND_MAX_ASYNC_CALLERS];  ///< Of each frame the nearest caller first.
 } cunwind_async_callers;
 
-/// The method's result beside the stack: error, cost, size.
+/// Bytes of a path that are kept, with its final 0.
+#define CUNWIND_TARGET_BYTES 512
+
+/// The method's result beside the stack: error, cost, size, system call.
 typedef struct cunwind_capture_info {
   int error;  ///< errno where the status asks for one, else 0.
   /// The thread was kept from running for at most this long: stop: from the last moment at which it was seen not to
@@ -157,6 +172,13 @@ typedef struct cunwind_capture_info {
   uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The whole call, on the caller's time.
   uint64_t stack_bytes;          ///< Bytes of stack copied.
+  uint64_t copied_at;            ///< Stop: when the thread stood still, in monotonic nanoseconds. Else 0.
+  /// The thread was inside a system call, at the sample (perf) or when it was asked (stop). The next fields hold.
+  bool is_in_call;
+  int64_t system_call;  ///< Number; -1 where the code before the call does not show it.
+  uint64_t arguments[6];
+  /// The file behind the first argument, if that is a descriptor, when the call returned; a cut one is left out. Empty for perf.
+  char target[CUNWIND_TARGET_BYTES];
 } cunwind_capture_info;
 
 /// An image (ELF file mapped in).
@@ -265,9 +287,34 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies, lets go.
 /// CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (it sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED
-/// (ECANCELED: the helper was killed; EBUSY: an earlier helper does not end). Whatever happens to the helper, the
+/// (ECANCELED: the helper was killed; EBUSY: the same thread has not stopped since it was last asked, or too many have not). Whatever happens to the helper, the
 /// thread runs on. Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
+                                    cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+/// The same, but a thread that does not stop in time stays asked: CUNWIND_PENDING. That is a thread in a system call that
+/// computes or copies for long: it stops when the call returns, with the user stack that it had all the while. The helper
+/// then copies and releases it at once. Until then, or until `cunwind_cancel_stop`, no other stop of the thread is tried.
+/// Async-signal-safe: no.
+cunwind_status cunwind_capture_stop_pending(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
+                                            cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+/// Takes the result of a pending stop, once. CUNWIND_PENDING: the thread has not stopped yet.
+/// CUNWIND_NOT_PENDING: none is pending. Else as `cunwind_capture_stop`. Does not wait, but for the end of a helper that has copied (50 ms at most).
+/// Async-signal-safe: no.
+cunwind_status cunwind_collect_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
+                                    cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+/// Drops the pending stop of a thread, if there is one. The helper releases the thread without copying, and is killed
+/// if that takes longer than CUNWIND_RELEASE_TIMEOUT_NANOSECONDS. Async-signal-safe: no.
+void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
+
+/// Perf: the interrupt of a clock event of perf_event_open(2) copies the user registers and up to 63 KiB of the user stack
+/// of a running thread, also inside a system call, which goes on undisturbed. Only a sample inside a system call is used.
+/// The first event of the machine takes the kernel 5 to 15 ms to prepare (measured), on the caller's time.
+/// CUNWIND_OK, CUNWIND_NOT_IN_CALL, CUNWIND_TIMED_OUT, CUNWIND_REFUSED (kernel.perf_event_paranoid over 1 without
+/// CAP_PERFMON; a seccomp filter), CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED. Async-signal-safe: no.
+cunwind_status cunwind_capture_perf(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// Signal: the engine's signal is sent to the thread, whose handler copies registers and stack and nothing else.

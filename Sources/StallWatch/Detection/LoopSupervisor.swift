@@ -20,6 +20,8 @@ struct LoopSupervisor {
     private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
     /// The turn that was measured anew because it may have waited for an unknown time.
     private var uncertainTurn: UInt64?
+    /// The thread of the stall's samples that are captured as soon as it leaves the kernel.
+    private var pendingThread: Int32?
     private var diagnostician: StallDiagnostician
     private unowned let context: WatchdogContext
 
@@ -77,6 +79,7 @@ struct LoopSupervisor {
         }
         if detector.stall == nil, let began = turn.began, case .thread(let thread) = poll.target {
             let reading = diagnostician.inspect(thread, turn: began, threshold: loop.threshold, now: time)
+            if let reading { context.capturer.note(systemTicks: reading.systemTicks, of: thread) }
             // The watchdog must not compete with the stalled thread for a CPU when it takes the first sample.
             if context.mayShareProcessor, let processor = reading?.processor {
                 context.capturer.leave(processor: processor)
@@ -92,7 +95,11 @@ struct LoopSupervisor {
         if let stall = detector.stall {
             if let ended = loop.recorder.stalledTurnEnd(stall.turnBegan) {
                 end(stall, at: ended)
-            } else if var record = stallRecord {
+            } else if stallRecord != nil {
+                resolvePending()
+                dropPending()
+            }
+            if var record = stallRecord {
                 record.state = .abandoned
                 record.duration = time &- stall.start
                 context.submit(record)
@@ -159,6 +166,7 @@ extension LoopSupervisor {
     }
 
     private mutating func sample(_ stall: StallDetector.Stall, _ target: CaptureTarget, escalates: Bool = false) {
+        resolvePending()
         add(
             context.sample(target, age: context.now() &- stall.start), to: stall, of: target, escalates: escalates
         )
@@ -179,10 +187,11 @@ extension LoopSupervisor {
         }
         // The queue may have moved to another thread.
         let isThreadGone = sample.isThreadGone && loop.target == target
-        sample.isValid = !isOver && !isThreadGone && loop.recorder.stalledTurnEnd(stall.turnBegan) == nil
+        sample.isValid = !isOver && !isThreadGone && isWithinTurn(sample, stall)
         // A thread that has ended delays no turn, so there is nothing to escalate.
         if escalates { record.isEscalated = !sample.isThreadGone }
         record.samples.append(sample)
+        if sample.isPending, case .thread(let thread) = target { pendingThread = thread }
         if isThreadGone {
             stallRecord = record
             detector.abandon()
@@ -207,8 +216,20 @@ extension LoopSupervisor {
         context.submit(record)
     }
 
+    /// Returns whether the sample was taken before the turn ended.
+    ///
+    /// A thread that stopped when its long system call returned may end the turn before the watchdog runs again.
+    private func isWithinTurn(_ sample: StallRecord.Sample, _ stall: StallDetector.Stall) -> Bool {
+        guard let end = loop.recorder.stalledTurnEnd(stall.turnBegan) else { return true }
+        guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
+        return captured <= end
+    }
+
     private mutating func end(_ stall: StallDetector.Stall, at end: UInt64) {
         loop.recorder.clearStalled()
+        // The thread has left the kernel before it ended the turn, so the stack is there.
+        resolvePending()
+        dropPending()
         guard var record = stallRecord else { return }
         record.state = .ended
         // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
@@ -220,6 +241,20 @@ extension LoopSupervisor {
         }
         stallRecord = nil
         context.submit(record)
+    }
+
+    /// Completes the samples that waited for the thread to leave the kernel, if it has left.
+    private mutating func resolvePending() {
+        guard let thread = pendingThread, let stack = context.capturer.pendingCapture(of: thread) else { return }
+        pendingThread = nil
+        stallRecord?.resolvePending(stack, images: context.capturer.images())
+        if case .success(let stack) = stack { diagnostician.explainRunning(by: stack) }
+    }
+
+    private mutating func dropPending() {
+        guard let thread = pendingThread else { return }
+        pendingThread = nil
+        context.capturer.cancelPendingCapture(of: thread)
     }
 
     /// Escalates the stall when it is due, with a sample of that moment.

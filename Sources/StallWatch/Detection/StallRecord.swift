@@ -20,6 +20,11 @@ struct StallRecord: Sendable {
         var isThreadGone: Bool {
             if case .failure(let error) = stack { error.isThreadGone } else { false }
         }
+
+        /// Whether the stack is captured as soon as the thread leaves the kernel.
+        var isPending: Bool {
+            if case .failure(let error) = stack { error.isPending } else { false }
+        }
     }
 
     /// The stack of a thread other than the loop's.
@@ -91,6 +96,14 @@ struct StallRecord: Sendable {
 }
 
 extension StallRecord {
+    /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
+    mutating func resolvePending(_ stack: Result<CapturedStack, CaptureError>, images: ImageList) {
+        for index in samples.indices where samples[index].isPending {
+            samples[index].stack = stack
+            samples[index].images = images
+        }
+    }
+
     /// Creates the record of a new stall.
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start

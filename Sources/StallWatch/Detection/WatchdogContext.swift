@@ -49,7 +49,12 @@ final class WatchdogContext {
     func sample(_ target: CaptureTarget, age: UInt64) -> StallRecord.Sample {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
         switch target {
-        case .thread(let thread): sample.stack = capture(thread)
+        case .thread(let thread):
+            do throws(CaptureError) {
+                sample.stack = .success(try capturer.captureOrWait(thread: thread))
+            } catch {
+                sample.stack = .failure(error)
+            }
         case .unknown: sample.stack = .failure(CaptureError(description: "the loop's thread is not known yet"))
         case .pool:
             sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its worker stacks"))

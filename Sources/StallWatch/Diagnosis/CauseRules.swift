@@ -79,8 +79,26 @@ enum CauseRules {
         let isPaging = evidence.majorFaults > 0 && evidence.majorFaults * cpuPerMajorFault >= evidence.split.onCPU / 2
         return CauseConclusion(
             kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
-            observation: evidence.observations.last { $0.activity == .running }
+            observation: kernelCall(in: evidence) ?? evidence.observations.last { $0.activity == .running }
         )
+    }
+
+    /// Returns the last observation of a running thread in the system call that has most of the weight of all such
+    /// observations; `nil` if no call has.
+    private static func kernelCall(in evidence: Evidence) -> Observation? {
+        var seen: [String: UInt64] = [:]
+        var all: UInt64 = 0
+        var previous = evidence.start
+        for observation in evidence.observations {
+            let weight = observation.time - min(previous, observation.time)
+            previous = observation.time
+            guard observation.activity == .running else { continue }
+            all += weight
+            if let call = observation.call { seen[call.name, default: 0] += weight }
+        }
+        guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all
+        else { return nil }
+        return evidence.observations.last { $0.activity == .running && $0.call?.name == most.key }
     }
 
     private static func blocked(_ evidence: Evidence, share: Double) -> CauseConclusion {

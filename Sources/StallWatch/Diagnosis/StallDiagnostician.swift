@@ -75,7 +75,14 @@ struct StallDiagnostician {
         guard let reading = read(thread) else { return nil }
         if isFirst { addEarlierObservation(since: start) }
         let observation = observe(reading, thread: thread, stack: stack)
-        if !isOver() { observations.append(observation) }
+        if !isOver() {
+            observations.append(observation)
+        } else if let stack, let time = stack.capturedAt, stack.threadState == .running {
+            // The thread has gone on since it was captured, so only the stack counts.
+            var earlier = Observation(time: min(time, reading.time), activity: .running)
+            explain(&earlier, by: stack)
+            observations.append(earlier)
+        }
         watchFaults(of: thread, since: start)
         return cause(from: start, to: reading.time)
     }
@@ -139,8 +146,8 @@ struct StallDiagnostician {
         guard var call = reading.call else {
             if reading.activity == .faulting {
                 observation.kernelStack = files?.kernelStack()
-            } else {
-                observation.function = stack.flatMap { threads.names(of: $0).first?.libcFunction }
+            } else if let stack {
+                explain(&observation, by: stack)
             }
             return observation
         }
@@ -154,6 +161,22 @@ struct StallDiagnostician {
             observation.lock = LockOwnerResolver(threads: threads, memory: memory).follow(thread, stack: stack)
         }
         return observation
+    }
+
+    /// Adds what the stack of a running thread shows: a libc function and the system call that it runs in.
+    private func explain(_ observation: inout Observation, by stack: CapturedStack) {
+        observation.function = threads.names(of: stack).first?.libcFunction
+        observation.call = stack.call.flatMap {
+            DescribedCall($0, function: observation.function, memory: memory)
+        }
+    }
+
+    /// Adds to the observations without a stack what a stack shows that stands for all of them.
+    mutating func explainRunning(by stack: CapturedStack) {
+        for index in observations.indices
+        where observations[index].activity == .running && observations[index].function == nil {
+            explain(&observations[index], by: stack)
+        }
     }
 
     private func cause(from start: UInt64, to end: UInt64) -> Cause? {

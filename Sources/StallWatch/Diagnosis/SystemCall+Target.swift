@@ -38,6 +38,9 @@ extension SystemCall {
         }
     }
 
+    /// Whether the call's first argument is a descriptor.
+    var takesDescriptor: Bool { Self.takesDescriptor.contains(name) }
+
     /// The names of the calls whose first argument is the descriptor that they wait on.
     private static let takesDescriptor: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2", "fsync",

@@ -281,6 +281,49 @@ int cunwind_test_late_helper(bool looks_again);
 /// the number of children left after its time limit; a negative errno on failure, ECHILD if it ended before its limit.
 int cunwind_test_overdue_helper(void);
 
+/// A system call that stays in the kernel, on a CPU, for several times the bound on a stop.
+typedef enum cunwind_test_kernel_call_kind {
+  CUNWIND_TEST_LONG_READ,      ///< read(2) of 2 GiB, which no signal makes short.
+  CUNWIND_TEST_LONG_SENDFILE,  ///< sendfile(2), which one does.
+} cunwind_test_kernel_call_kind;
+
+typedef struct cunwind_test_kernel_call cunwind_test_kernel_call;
+
+/// Makes a thread for one such call. NULL: no memory or no file.
+cunwind_test_kernel_call *_Nullable cunwind_test_kernel_call_create(cunwind_test_kernel_call_kind kind);
+pid_t cunwind_test_kernel_call_tid(const cunwind_test_kernel_call *_Nonnull call);
+/// The number of bytes that the call moves if nothing disturbs it.
+size_t cunwind_test_kernel_call_length(const cunwind_test_kernel_call *_Nonnull call);
+/// The descriptor that it reads: its first argument in a read(2).
+int cunwind_test_kernel_call_source(const cunwind_test_kernel_call *_Nonnull call);
+/// Lets the thread make the call. It stays alive afterwards.
+void cunwind_test_kernel_call_begin(cunwind_test_kernel_call *_Nonnull call);
+/// Whether the call has returned.
+bool cunwind_test_kernel_call_is_over(const cunwind_test_kernel_call *_Nonnull call);
+/// Whether an address is in the function that makes the call.
+bool cunwind_test_kernel_call_contains(uint64_t address);
+/// Waits for the end of call and thread, and frees both. Returns the call's result, or a negative error number.
+long cunwind_test_kernel_call_finish(cunwind_test_kernel_call *_Nonnull call);
+
+/// A call that moves or copies much at once.
+typedef enum cunwind_test_big_call {
+  CUNWIND_TEST_BIG_READ,
+  CUNWIND_TEST_BIG_WRITE,
+  CUNWIND_TEST_BIG_COPY,
+  CUNWIND_TEST_BIG_MUNMAP,
+  CUNWIND_TEST_BIG_FORK,
+} cunwind_test_big_call;
+
+/// Makes one such call; several if copies end early, `*calls` says how many. `source` and `sink` are files, `memory` has `length`
+/// bytes. Waits for a forked child, which ends at once. Returns what the call returns, or a negative error number.
+long cunwind_test_make_big_call(cunwind_test_big_call call, int source, int sink, void *_Nonnull memory, size_t length,
+                                unsigned *_Nonnull calls);
+/// Whether an address is in that function.
+bool cunwind_test_big_call_contains(uint64_t address);
+/// Maps `length` bytes in pages of 4 KiB, which are read (one shared page of zeros) or written first, or left untouched.
+/// NULL: no memory. Unmap it with munmap(2).
+void *_Nullable cunwind_test_map_small_pages(size_t length, bool reads, bool writes);
+
 /// Forks; the child calls `work` and ends at once. Returns the number of the child's threads at that time, or a negative
 /// error number: ETIMEDOUT if the child did not end within 30 s, ECHILD if it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));

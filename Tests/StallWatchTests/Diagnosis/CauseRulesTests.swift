@@ -1,5 +1,7 @@
+import LinuxSupport
 import Testing
 
+@testable import StackCapture
 @testable import StallWatch
 
 private func evidence(
@@ -45,6 +47,37 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(cold).confidence == .certain)
         let copying = evidence(cpu: 1_570, blocked: 50, majorFaults: 100, kernelShare: 0.97)
         #expect(CauseRules.judge(copying).kind == .cpu)
+    }
+
+    @Test func `the call with most of the time in the kernel is named`() throws {
+        func running(at time: UInt64, in name: String?) throws -> Observation {
+            var observation = Observation(time: time * 1_000_000, activity: .running)
+            if let name {
+                let call = CapturedStack.Call(
+                    number: try #require(SystemCallNames.current.number(of: name)),
+                    arguments: [0, 0, 0, 0, 0, 0], target: "/data/\(name)", hasReturned: true
+                )
+                observation.call = DescribedCall(call, function: nil, memory: GuardedMemory())
+            }
+            return observation
+        }
+        let mixed = [try running(at: 50, in: "read"), try running(at: 70, in: "write"), try running(at: 90, in: nil)]
+        let conclusion = CauseRules.judge(evidence(cpu: 100, mixed, kernelShare: 0.9))
+        #expect(conclusion.kind == .cpu)
+        #expect(conclusion.observation?.call?.name == "read")
+        #expect(conclusion.observation?.call?.target == "/data/read")
+        let rare = [try running(at: 20, in: "read"), try running(at: 90, in: nil)]
+        #expect(CauseRules.judge(evidence(cpu: 100, rare, kernelShare: 0.9)).observation?.call == nil)
+    }
+
+    @Test func `a returned call's arguments are not followed`() throws {
+        let number = try #require(SystemCallNames.current.number(of: "munmap"))
+        let call = CapturedStack.Call(
+            number: number, arguments: [0, 0, 0, 0, 0, 0], target: "/dev/null", hasReturned: true)
+        #expect(DescribedCall(call, function: nil, memory: GuardedMemory())?.target == nil)
+        let unknown = CapturedStack.Call(number: nil, arguments: [0, 0, 0, 0, 0, 0], hasReturned: true)
+        #expect(DescribedCall(unknown, function: nil, memory: GuardedMemory()) == nil)
+        #expect(DescribedCall(unknown, function: "munmap", memory: GuardedMemory())?.number == number)
     }
 
     @Test func pageFaultsDoNotHideAnotherWait() throws {

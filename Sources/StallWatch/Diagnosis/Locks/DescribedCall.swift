@@ -15,6 +15,31 @@ struct DescribedCall: Equatable, Sendable {
         target = call.target(memory: memory)
         purpose = call.purpose
     }
+
+    /// Describes the call that a running thread was captured in; `nil` if the call is not known.
+    ///
+    /// - Parameters:
+    ///   - captured: The call as the capture shows it.
+    ///   - function: The libc function on top of the stack, which names the call if the code does not show its number.
+    ///   - memory: Reads the memory that the call's arguments point to.
+    init?(_ captured: CapturedStack.Call, function: String?, memory: any MemoryReading) {
+        guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number) else { return nil }
+        let call = SystemCall(number: number, arguments: captured.arguments, stackPointer: 0, programCounter: 0)
+        guard captured.hasReturned else {
+            self.init(call, memory: memory)
+            return
+        }
+        self.init(number: number, name: call.name, target: nil, purpose: call.purpose)
+        // By now the descriptor may be another file's, and a path overwritten.
+        if call.takesDescriptor { target = captured.target }
+    }
+
+    private init(number: Int, name: String, target: String?, purpose: SystemCall.Purpose) {
+        self.number = number
+        self.name = name
+        self.target = target
+        self.purpose = purpose
+    }
 }
 
 extension DescribedCall: CustomStringConvertible {
