@@ -53,8 +53,9 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         func running(at time: UInt64, in name: String?) throws -> Observation {
             var observation = Observation(time: time * 1_000_000, activity: .running)
             if let name {
+                let number: Int = try #require(SystemCallNames.current.number(of: name))
                 let call = CapturedStack.Call(
-                    number: try #require(SystemCallNames.current.number(of: name)),
+                    number: number,
                     arguments: [0, 0, 0, 0, 0, 0], target: "/data/\(name)", hasReturned: true
                 )
                 observation.call = DescribedCall(call, function: nil, memory: GuardedMemory())
