@@ -10,7 +10,7 @@ package final class ThreadCapture: StackCapturing {
     /// The limit on attempts in one capture of a thread that keeps changing its state.
     ///
     /// A thread that moves this often makes progress; a later sample will catch it.
-    static let maximumLooks = 4
+    static let maximumAttempts = 4
     /// The limit on threads whose time in the kernel is remembered; over it, all are forgotten.
     static let maximumNoted = 256
 
@@ -60,7 +60,7 @@ package final class ThreadCapture: StackCapturing {
         var incomplete: CapturedStack?
         var failure = CaptureFailure.moved
         let wasInKernel = policy.mayUsePerf != false && wasInKernel(thread)
-        for _ in 0..<Self.maximumLooks {
+        for _ in 0..<Self.maximumAttempts {
             do throws(CaptureFailure) {
                 let status = try engine.status(of: thread)
                 let methods = policy.methods(for: status, wasInKernel: wasInKernel)

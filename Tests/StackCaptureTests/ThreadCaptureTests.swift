@@ -110,7 +110,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     @Test func aThreadThatKeepsMovingIsGivenUp() {
         let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.failure(.moved)]])
         #expect(throws: CaptureError(.moved)) { try ThreadCapture(engine: engine).capture(thread: 1) }
-        #expect(engine.asked.count == ThreadCapture.maximumLooks)
+        #expect(engine.asked.count == ThreadCapture.maximumAttempts)
     }
 
     @Test func afterARefusedStopSignalsAreUsed() throws {

@@ -11,7 +11,7 @@ import StallReports
         /// | `stallwatch.stalls` | counter | `kind`, `loop`, `cause` |
         /// | `stallwatch.stall.duration` | timer | `kind`, `loop`, `cause` |
         /// | `stallwatch.watchdog.lateness` | timer | |
-        /// | `stallwatch.held_back` | counter | `reason`: `repeated` or `rateLimit` |
+        /// | `stallwatch.suppressed` | counter | `reason`: `repeated` or `rateLimit` |
         ///
         /// A stall is counted once: when it is over, or when the next process finds its report abandoned. Each metric
         /// is created on first use and then kept. The number of metrics is the number of watched loops, times the few
@@ -50,7 +50,7 @@ import StallReports
             suppressed = Dictionary(
                 uniqueKeysWithValues: [SuppressionReason.repeated, .rateLimit].map { reason in
                     let dimensions = [("reason", reason.rawValue)]
-                    return (reason, Counter(label: "stallwatch.held_back", dimensions: dimensions, factory: factory))
+                    return (reason, Counter(label: "stallwatch.suppressed", dimensions: dimensions, factory: factory))
                 }
             )
         }

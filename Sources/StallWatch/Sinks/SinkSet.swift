@@ -3,12 +3,12 @@ import LinuxSupport
 
 /// The sinks of a monitor: the stores, which write reports to disk, and the others.
 ///
-/// Every wait is limited to ``storePatience`` for stores and ``otherPatience`` for others, whatever a sink does.
+/// Every wait is limited to ``storeTimeLimit`` for stores and ``otherTimeLimit`` for others, whatever a sink does.
 struct SinkSet: Sendable {
     /// The longest delay, in nanoseconds, that a store may cause to an abort or to ``StallMonitor/stop()``.
-    static let storePatience: UInt64 = 5_000_000_000
+    static let storeTimeLimit: UInt64 = 5_000_000_000
     /// The same for all other sinks; also the longest delay that a store may cause to the delivery to other sinks.
-    static let otherPatience: UInt64 = 1_000_000_000
+    static let otherTimeLimit: UInt64 = 1_000_000_000
 
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
@@ -46,7 +46,7 @@ struct SinkSet: Sendable {
     /// Delivers a stall's final report to stores first, then to other sinks, so that the file exists when they are
     /// notified.
     ///
-    /// Waits up to ``otherPatience`` for the stores. If a store is slower, later calls do not wait until it has caught
+    /// Waits up to ``otherTimeLimit`` for the stores. If a store is slower, later calls do not wait until it has caught
     /// up.
     ///
     /// - Parameters:
@@ -56,15 +56,15 @@ struct SinkSet: Sendable {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
             reached = stores.map { $0.barrier() }
-            wait(for: reached, Self.otherPatience)
+            wait(for: reached, Self.otherTimeLimit)
         }
         for worker in others { worker.submit(delivery) }
     }
 
     /// Waits until the sinks have handled everything queued so far, for a bounded time.
     func flush() {
-        wait(for: stores.map { $0.barrier() }, Self.storePatience)
-        wait(for: others.map { $0.barrier() }, Self.otherPatience)
+        wait(for: stores.map { $0.barrier() }, Self.storeTimeLimit)
+        wait(for: others.map { $0.barrier() }, Self.otherTimeLimit)
     }
 
     /// If the calling thread belongs to a sink, makes ``finish()`` not wait for it, because it stops the monitor.
@@ -77,8 +77,8 @@ struct SinkSet: Sendable {
     /// A second call does nothing.
     func finish() {
         for worker in all { worker.close() }
-        for worker in stores { worker.join(until: monotonicNow() &+ Self.storePatience) }
-        let deadline = monotonicNow() &+ Self.otherPatience
+        for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit) }
+        let deadline = monotonicNow() &+ Self.otherTimeLimit
         for worker in others { worker.join(until: deadline) }
     }
 

@@ -144,7 +144,7 @@ extension SinkWorker {
                 }
             }
             // When the monitor stops, retry failed deliveries once more.
-            if isClosed && items.isEmpty || retries.isDue(at: monotonicNow()) { tryAgain(sink, &retries) }
+            if isClosed && items.isEmpty || retries.isDue(at: monotonicNow()) { retryFailed(sink, &retries) }
             guard items.isEmpty else { continue }
             if isClosed { break }
             arrival.wait(until: retries.nextAttempt ?? .max)
@@ -171,7 +171,7 @@ extension SinkWorker {
         if lost > 0 { counts.add { $0.reportsLost += lost } }
     }
 
-    private func tryAgain(_ sink: any Sink, _ retries: inout Retries) {
+    private func retryFailed(_ sink: any Sink, _ retries: inout Retries) {
         while let delivery = retries.first {
             do throws(StallWatchError) {
                 try sink.take(delivery)
@@ -188,8 +188,8 @@ extension SinkWorker {
             counts.failedWrites += 1
             counts.lastWriteError = error
         }
-        let isNews = !retries.isFailing
+        let isFirstFailure = !retries.isFailing
         if description.isStore { retries.failed(at: monotonicNow()) }
-        if isNews { notice(.notice("a stall report could not be delivered", ["reason": error.description])) }
+        if isFirstFailure { notice(.notice("a stall report could not be delivered", ["reason": error.description])) }
     }
 }

@@ -48,6 +48,7 @@ import Testing
         for folder in ["/src/notes/.build", "/src/notes/.build-static", "/tmp/scratch", "/x/SourcePackages"] {
             #expect(owner(grdb, file: folder + "/checkouts/GRDB.swift/GRDB/Statement.swift") == .dependency)
             #expect(owner("c_function", file: folder + "/checkouts/CFoo/foo.c") == .dependency)
+            #expect(owner(grdb, file: folder + "/registry/downloads/groue/GRDB/7.10.0/GRDB/Row.swift") == .dependency)
         }
     }
 

@@ -30,8 +30,8 @@ import TestSupport
             #expect(
                 try metrics.expectTimer("stallwatch.watchdog.lateness").values
                     == Array(repeating: milliseconds(1), count: 7))
-            #expect(try metrics.expectCounter("stallwatch.held_back", [("reason", "repeated")]).totalValue == 2)
-            #expect(try metrics.expectCounter("stallwatch.held_back", [("reason", "rateLimit")]).totalValue == 0)
+            #expect(try metrics.expectCounter("stallwatch.suppressed", [("reason", "repeated")]).totalValue == 2)
+            #expect(try metrics.expectCounter("stallwatch.suppressed", [("reason", "rateLimit")]).totalValue == 0)
             #expect(metrics.counters.count == 4)
             #expect(metrics.timers.count == 3)
         }
