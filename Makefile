@@ -61,6 +61,8 @@ test: ## Build and run all tests
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
+	@scripts/install-dependencies.sh packages
+	timeout --signal=INT --kill-after=10s 20m scripts/check-real-packages.sh release-static
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:
@@ -91,7 +93,7 @@ sanitize-thread sanitize-address: sanitize-%:
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
 
 .PHONY: packages
-packages: ## Stall in calls into published packages, in a debug and a static release build, and check each report
+packages: ## Stall in calls into published packages, in a debug and a static release build (the tests run only the second)
 	@scripts/install-dependencies.sh packages
 	scripts/check-real-packages.sh debug
 	scripts/check-real-packages.sh release-static
