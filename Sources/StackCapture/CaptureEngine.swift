@@ -33,6 +33,8 @@ package protocol CaptureEngine: AnyObject {
 /// A reason why one capture method returned no stack.
 package enum CaptureFailure: Error, Equatable {
     case noSuchThread
+    /// The thread has to be stopped for a stack, and must not be.
+    case notStopped
     /// The thread is running, so that its stack cannot be read.
     case notBlocked
     /// The thread ran during the read.

@@ -4,10 +4,12 @@
 package protocol StackCapturing: AnyObject {
     /// Captures a thread's stack in bounded time.
     ///
-    /// - Parameter thread: The thread's kernel id.
+    /// - Parameters:
+    ///   - thread: The thread's kernel id.
+    ///   - mayStop: Whether the capture may keep the thread from running. If not, only a blocked thread has a stack.
     /// - Returns: The stack, complete or not.
     /// - Throws: ``CaptureError`` if there is no stack.
-    func capture(thread: Int32) throws(CaptureError) -> CapturedStack
+    func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack
 
     /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
     ///
@@ -36,6 +38,13 @@ package protocol StackCapturing: AnyObject {
 
     /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
     func leave(processor: Int32)
+}
+
+extension StackCapturing {
+    /// Captures a thread's stack in bounded time, by a method that may keep the thread from running.
+    package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+        try capture(thread: thread, mayStop: true)
+    }
 }
 
 /// A capturer without pending captures.

@@ -24,12 +24,12 @@ package final class ThreadCapture: StackCapturing {
         self.policy = policy ?? CapturePolicy(mayUsePtrace: engine.probeStop())
     }
 
-    package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
-        try capture(thread, mayWait: false)
+    package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+        try capture(thread, mayStop: mayStop, mayWait: false)
     }
 
     package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
-        try capture(thread, mayWait: true)
+        try capture(thread, mayStop: true, mayWait: true)
     }
 
     package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
@@ -56,14 +56,15 @@ package final class ThreadCapture: StackCapturing {
         return ticks > before
     }
 
-    private func capture(_ thread: Int32, mayWait: Bool) throws(CaptureError) -> CapturedStack {
+    private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureError) -> CapturedStack {
         var incomplete: CapturedStack?
         var failure = CaptureFailure.moved
-        let wasInKernel = policy.mayUsePerf != false && wasInKernel(thread)
+        let wasInKernel = mayStop && policy.mayUsePerf != false && wasInKernel(thread)
         for _ in 0..<Self.maximumAttempts {
             do throws(CaptureFailure) {
                 let status = try engine.status(of: thread)
-                let methods = policy.methods(for: status, wasInKernel: wasInKernel)
+                let methods = policy.methods(for: status, wasInKernel: wasInKernel).filter { mayStop || $0 == .read }
+                if methods.isEmpty, !mayStop { throw CaptureFailure.notStopped }
                 if methods.isEmpty { failure = .unknownSystemCall }
                 for method in methods {
                     guard var stack = try stack(of: thread, by: method, mayWait: mayWait) else { continue }
@@ -123,6 +124,7 @@ extension CaptureError {
         case .notBlocked, .moved: self.init(description: "the thread kept moving while it was read")
         case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
         case .unknownSystemCall: self.init(description: "the system call that the thread waits in is not known here")
+        case .notStopped: self.init(description: "the thread would have to be stopped")
         case .timedOut: self.init(description: "the thread did not answer in time")
         case .notInCall: self.init(description: "the thread is not in a system call")
         case .pending:

@@ -18,10 +18,10 @@ package final class TimedCapturer: StackCapturing {
         self.now = now
     }
 
-    package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+    package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
         let begun = now()
         defer { timeTaken += min(now() &- begun, Self.longestCapture) }
-        return try capturer.capture(thread: thread)
+        return try capturer.capture(thread: thread, mayStop: mayStop)
     }
 
     package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {

@@ -14,8 +14,8 @@
 /// A closure keeps its number within its function: two closures of one function are two places, and their numbers
 /// change only with that function. Overloads share one short name, and so one fingerprint.
 ///
-/// Samples of a busy turn differ in their innermost frames. The path goes inward as long as more than half of the
-/// samples agree.
+/// Samples of a busy turn differ in their innermost frames. The path goes inward as long as samples for more than half of
+/// the time agree.
 package struct Fingerprint: Equatable {
     /// A function of the app on a stack.
     package struct Place: Equatable {
@@ -41,9 +41,11 @@ package struct Fingerprint: Equatable {
     /// - Parameters:
     ///   - loop: The kind of loop.
     ///   - paths: For each sample, the places inside the turn, innermost first.
-    package init(loop: StallReport.LoopKind, paths: [[Place]]) {
-        let paths = paths.map(Self.normalise).filter { !$0.isEmpty }
-        let agreed = Self.agreedPath(paths)
+    ///   - weights: The time that each sample stands for, in any unit; `nil` if all count the same.
+    package init(loop: StallReport.LoopKind, paths: [[Place]], weights: [Double]? = nil) {
+        let weights = weights ?? paths.map { _ in 1 }
+        let weighted = zip(paths.map(Self.normalise), weights).filter { !$0.0.isEmpty }
+        let agreed = Self.agreedPath(weighted)
         // The first line is the version of the rules above.
         text = hexadecimal(Self.hash((["1", loop.rawValue] + agreed).joined(separator: "\n").utf8), width: 16)
     }
@@ -73,19 +75,30 @@ package struct Fingerprint: Equatable {
         return String(name)
     }
 
-    /// Returns the path that more than half of the samples share, or the first sample's path if there is none.
-    private static func agreedPath(_ paths: [[String]]) -> [String] {
-        guard let first = paths.first else { return [] }
+    /// Returns the path that samples for more than half of the time share, or the path with the most time if there is
+    /// none.
+    private static func agreedPath(_ paths: [(names: [String], weight: Double)]) -> [String] {
+        let all = paths.reduce(0) { $0 + $1.weight }
         var agreed: [String] = []
         var together = paths
         while true {
-            var counts: [String: Int] = [:]
-            for path in together where path.count > agreed.count { counts[path[agreed.count], default: 0] += 1 }
-            guard let next = counts.max(by: { $0.value < $1.value }), next.value * 2 > paths.count else { break }
-            together = together.filter { $0.count > agreed.count && $0[agreed.count] == next.key }
+            var weights: [String: Double] = [:]
+            for (names, weight) in together where names.count > agreed.count {
+                weights[names[agreed.count], default: 0] += weight
+            }
+            guard let next = weights.max(by: { $0.value < $1.value }), next.value * 2 > all else { break }
+            together = together.filter { $0.names.count > agreed.count && $0.names[agreed.count] == next.key }
             agreed.append(next.key)
         }
-        return agreed.isEmpty ? first : agreed
+        return agreed.isEmpty ? mostSeen(paths) : agreed
+    }
+
+    /// Returns the path with the most time; of equal ones, the first.
+    private static func mostSeen(_ paths: [(names: [String], weight: Double)]) -> [String] {
+        var weights: [[String]: Double] = [:]
+        for (names, weight) in paths { weights[names, default: 0] += weight }
+        let most = weights.values.max()
+        return paths.first { weights[$0.names] == most }?.names ?? []
     }
 
     /// Returns the 64-bit FNV-1a hash.
@@ -110,9 +123,11 @@ extension Fingerprint {
     /// The report's indices must be valid (``StallReport/fault``).
     package init(_ report: StallReport) {
         let valid = report.samples.filter(\.isValid)
-        let stacks = (valid.isEmpty ? report.samples : valid).compactMap { sample in
+        let samples = (valid.isEmpty ? report.samples : valid).filter { $0.stack != nil }
+        let stacks = samples.compactMap { sample in
             sample.stack.map { report.stacks[$0].map { report.frames[$0] } }
         }
+        let weights = samples.compactMap(\.weightMilliseconds)
         self.init(
             loop: report.loop.kind,
             paths: stacks.map { stack in
@@ -125,7 +140,8 @@ extension Fingerprint {
                     let image = frame.image.map { report.images[$0] }
                     return Place(name: "\(image?.buildID ?? image?.name ?? "")+\(frame.offset)", isFunction: false)
                 }
-            }
+            },
+            weights: weights.count == samples.count ? weights : nil
         )
     }
 }

@@ -3,6 +3,17 @@ extension StallReport {
     public struct Sample: Codable, Sendable, Equatable {
         /// The age of the turn at the time of the sample, in milliseconds.
         public var atMilliseconds: Double
+        /// The part of the stall's duration that the sample stands for, in milliseconds.
+        ///
+        /// The parts of all samples add up to the duration. `nil` in reports of versions that did not measure it.
+        public var weightMilliseconds: Double?
+        /// How often the thread was seen in this place, if more than once.
+        ///
+        /// A thread that has not run since it was captured is not captured again. Neighboring samples with the same
+        /// stack, or with similar stacks if there are more than 20, are one sample.
+        public var timesSeen: Int?
+        /// Whether the sample was taken before the turn reached its threshold; absent if not.
+        public var isEarly: Bool?
         /// The index of the stack in ``StallReport/stacks``; `nil` if it could not be captured.
         public var stack: Int?
         /// The reason why the stack is missing or incomplete; `nil` if it is complete.
@@ -28,6 +39,9 @@ extension StallReport {
 
         package init(
             atMilliseconds: Double,
+            weightMilliseconds: Double? = nil,
+            timesSeen: Int? = nil,
+            isEarly: Bool? = nil,
             stack: Int? = nil,
             reason: String? = nil,
             threadState: ThreadState? = nil,
@@ -39,6 +53,9 @@ extension StallReport {
             captureMicroseconds: Double
         ) {
             self.atMilliseconds = atMilliseconds
+            self.weightMilliseconds = weightMilliseconds
+            self.timesSeen = timesSeen
+            self.isEarly = isEarly
             self.stack = stack
             self.reason = reason
             self.threadState = threadState

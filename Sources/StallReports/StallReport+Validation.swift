@@ -23,6 +23,7 @@ extension StallReport {
         for (index, sample) in samples.enumerated() {
             let durations: [(name: String, value: Double)] = [
                 ("atMilliseconds", sample.atMilliseconds),
+                ("weightMilliseconds", sample.weightMilliseconds ?? 0),
                 ("heldMicroseconds", sample.heldMicroseconds),
                 ("captureMicroseconds", sample.captureMicroseconds),
             ]
@@ -40,6 +41,9 @@ extension StallReport {
         var counts: [(place: String, value: Int)] = [
             ("repeats", repeats), ("loop.nesting", loop.nesting), ("omittedThreads", omittedThreads ?? 0),
         ]
+        for (index, sample) in samples.enumerated() {
+            counts.append(("samples[\(index)].timesSeen", sample.timesSeen ?? 1))
+        }
         if let (reason, count) = monitor.suppressed.firstNegative {
             counts.append(("monitor.suppressed.\(reason)", count))
         }

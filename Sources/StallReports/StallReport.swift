@@ -188,17 +188,21 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var file: String?
         /// The line in ``file``, from 1.
         public var line: Int?
+        /// The share of the stall's duration in which the function was the one to look at, 0 to 1; `nil` if unknown.
+        public var share: Double?
 
         package init(
             function: String,
             image: String? = nil,
             file: String? = nil,
-            line: Int? = nil
+            line: Int? = nil,
+            share: Double? = nil
         ) {
             self.function = function
             self.image = image
             self.file = file
             self.line = line
+            self.share = share
         }
     }
 
@@ -229,13 +233,21 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     }
 }
 
+extension StallReport.Culprit {
+    /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.
+    package var shareInWords: String? {
+        guard let share, share < 0.995 else { return nil }
+        return "\(Int((share * 100).rounded())) %"
+    }
+}
+
 extension StallReport {
     /// One sentence that names the loop, the duration and the culprit.
     public var summary: String {
         var text = "\(loop.label) stalled"
         text += state == .ended ? " for " : " and has not come back after "
         text += "\(Int(durationMilliseconds.rounded())) ms"
-        if let culprit { text += " in \(culprit.function)" }
+        if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
         if let callout { text += " (\(callout.rawValue))" }
         return text
     }

@@ -56,11 +56,12 @@ package struct ReportSymbolication {
         for index in result.images.indices {
             result.images[index].reason = symbolicator.reason(for: identity(of: result.images[index]))
         }
-        let dominant = report.dominantStack.map { stacks[$0].map { pass.frames[$0] } }
-        if let dominant {
-            result.callout = report.callout ?? StallReport.Callout(symbols: dominant.map(\.symbol))
-            switch StallReport.blame(for: dominant, images: result.images) {
-            case .culprit(let culprit):
+        if let dominant = result.dominantStack {
+            let symbols = stacks[dominant.stack].map { pass.frames[$0].symbol }
+            result.callout = report.callout ?? StallReport.Callout(symbols: symbols)
+            switch dominant.blame {
+            case .culprit(var culprit):
+                culprit.share = (dominant.share * 1_000).rounded() / 1_000
                 (result.culprit, result.missingCulpritReason) = (culprit, nil)
             case .none(let reason):
                 result.missingCulpritReason = report.culprit == nil ? reason : nil

@@ -74,6 +74,25 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(engine.asked == [.read])
     }
 
+    @Test func aRunningThreadThatMustNotBeStoppedHasNoStack() {
+        let engine = ScriptedEngine(statuses: [running], answers: [.ptrace: [.success(stack(.ptrace, frames: 5))]])
+        #expect(throws: CaptureError(.notStopped)) {
+            try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false)
+        }
+        #expect(engine.asked.isEmpty)
+    }
+
+    @Test func anIncompleteReadIsEnoughForAThreadThatMustNotBeStopped() throws {
+        let engine = ScriptedEngine(
+            statuses: [blocked],
+            answers: [
+                .read: [.success(stack(.read, frames: 2, isComplete: false))],
+                .ptrace: [.success(stack(.ptrace, frames: 5))],
+            ])
+        #expect(try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false).frames.count == 2)
+        #expect(engine.asked == [.read])
+    }
+
     @Test func anIncompleteReadIsFollowedByAStop() throws {
         let engine = ScriptedEngine(
             statuses: [blocked],

@@ -18,7 +18,7 @@ import Testing
 
         init(_ clock: Clock) { self.clock = clock }
 
-        func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
             clock.time.add(takes, ordering: .relaxed)
             if fails { throw CaptureError(description: "the thread did not answer in time") }
             return .stub([0x1000])

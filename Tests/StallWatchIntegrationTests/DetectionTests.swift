@@ -39,13 +39,15 @@ import Testing
         }
     }
 
-    /// The watchdog wakes up once per threshold, earlier by the age of the oldest turn at a poll (here a millisecond).
-    @Test func turningLoopsWakeTheWatchdogOncePerThreshold() async throws {
+    /// The watchdog wakes up once per early age, an eighth of the threshold, earlier by the age of the oldest turn at a
+    /// poll (here a millisecond).
+    @Test func turningLoopsWakeTheWatchdogOncePerEarlyAge() async throws {
         let watchdog = try await Self.watchdog(.turning, in: .seconds(10))
         let wakeUps = try #require(watchdog.wakeUps)
         print("50 turning loops: \(wakeUps) wake-ups in 40 thresholds")
         #expect(wakeUps > 0)
-        #expect(wakeUps <= 40 + 1)
+        // A poll may be early by the age of a turn, and a turn may be checked because the machine is busy.
+        #expect(wakeUps <= 40 * 8 * 21 / 20)
         #expect(watchdog.reports == [])
     }
 

@@ -10,7 +10,7 @@ extension StallReport {
 
     /// The function that a developer should look at first.
     ///
-    /// The rule: on the stack that most samples show, going outwards from the innermost frame as far as the run loop's
+    /// The rule: on the stack that explains most of the time (``dominantStack``), going outwards from the innermost frame as far as the run loop's
     /// callout, the first frame that is the app's own, has a name and a line, and was not made by the compiler. Inlined
     /// functions count as if they had been called, and callers that wait in an async function come after everything that
     /// runs on the thread on its behalf.

@@ -61,11 +61,16 @@ extension StallMonitor {
         public let stallsPerHour: Double
         /// The average stalled time per hour, in seconds.
         public let stallSecondsPerHour: Double
+        /// The number of turns that were stopped for a sample before the threshold and became no stall.
+        ///
+        /// At most one in 1,000 turns, and the first.
+        public let earlyStops: Int
         /// The distribution of turn durations; buckets without turns are omitted.
         public let latency: [LatencyBucket]
 
         init(
-            label: String, watchedNanoseconds: UInt64, turns: TurnHistogram.Snapshot, stalls: ReportCounts.StallTotals?
+            label: String, watchedNanoseconds: UInt64, turns: TurnHistogram.Snapshot, stalls: ReportCounts.StallTotals?,
+            earlyStops: Int
         ) {
             self.label = label
             watchedSeconds = seconds(watchedNanoseconds)
@@ -73,6 +78,7 @@ extension StallMonitor {
             busySeconds = seconds(turns.busyNanoseconds)
             self.stalls = stalls?.count ?? 0
             stallSeconds = seconds(stalls?.nanoseconds ?? 0)
+            self.earlyStops = earlyStops
             let hours = watchedSeconds / 3_600
             stallsPerHour = hours > 0 ? Double(self.stalls) / hours : 0
             stallSecondsPerHour = hours > 0 ? stallSeconds / hours : 0

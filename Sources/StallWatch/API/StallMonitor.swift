@@ -250,7 +250,7 @@ public final class StallMonitor: Sendable {
             return LoopStatistics(
                 label: label, watchedNanoseconds: end &- min(since, end),
                 turns: TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() }),
-                stalls: counts.stallsByLoop[label]
+                stalls: counts.stallsByLoop[label], earlyStops: monitors.reduce(0) { $0 + $1.earlyStops }
             )
         }
         .sorted { $0.label < $1.label }

@@ -7,6 +7,8 @@ struct LoopSupervisor {
     let loop: LoopMonitor
     private var detector: StallDetector
     private var saturation: SaturationDetector?
+    private var early = EarlySampling()
+    private var sampled = SampledTurn()
     private var stallRecord: StallRecord?
     private var saturationRecord: StallRecord?
     /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
@@ -20,7 +22,7 @@ struct LoopSupervisor {
     private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
     /// The turn that was measured anew because it may have waited for an unknown time.
     private var uncertainTurn: UInt64?
-    /// The thread of the stall's samples that are captured as soon as it leaves the kernel.
+    /// The thread of the samples that are captured as soon as it leaves the kernel.
     private var pendingThread: Int32?
     private var diagnostician: StallDiagnostician
     private unowned let context: WatchdogContext
@@ -63,9 +65,12 @@ struct LoopSupervisor {
         let turn = poll.turn
         if turn.isWaitingUnobserved, let began = turn.began { unobservedRun = (began, nil) }
         detector.threshold = loop.threshold
-        let decision = detector.decide(turn, at: time, countingFrom: countingFrom)
+        let decision = detector.decide(turn, at: time, countingFrom: countingFrom, checkAge: checkAge(poll))
+        if stallRecord == nil, turn.began != sampled.turnBegan { forgetSamples() }
         for action in decision.actions {
             switch action {
+            case .checkEarly(let turn): checkEarly(turn, poll.target)
+            case .check(let stall): check(stall, poll.target)
             case .begin(let stall): begin(stall, poll, at: time)
             case .sample(let stall): sample(stall, poll.target)
             case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
@@ -124,9 +129,11 @@ extension LoopSupervisor {
         }
         let isOver = loop.recorder.markStalled(stall.turnBegan) != nil
         let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
-        let first = context.sample(target, age: context.now() &- stall.start)
+        follow(stall.turnBegan, from: stall.start)
+        resolvePending()
+        let first = sampled.look(at: target, context, &diagnostician)
         let isOverNow = isOver || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
-        if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, poll, first, waits: waits) {
+        if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, poll, first.sample, waits: waits) {
             loop.recorder.clearStalled()
             uncertainTurn = stall.turnBegan
             return detector.measureAnew(from: time)
@@ -134,7 +141,8 @@ extension LoopSupervisor {
         stallRecord = StallRecord(stall, of: loop, poll, at: time)
         if uncertainTurn == stall.turnBegan { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
         escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
-        add(first, to: stall, of: target, isOver: isOver)
+        _ = early.finish(stall.turnBegan, isStall: true)
+        add(first, to: stall, of: target, isFirst: true, isOver: isOver)
     }
 
     /// Returns whether the loop may have waited for its own events since the turn's age counts.
@@ -167,30 +175,30 @@ extension LoopSupervisor {
 
     private mutating func sample(_ stall: StallDetector.Stall, _ target: CaptureTarget, escalates: Bool = false) {
         resolvePending()
-        add(
-            context.sample(target, age: context.now() &- stall.start), to: stall, of: target, escalates: escalates
-        )
+        add(sampled.look(at: target, context, &diagnostician), to: stall, of: target, escalates: escalates)
     }
 
     private mutating func add(
-        _ sample: StallRecord.Sample, to stall: StallDetector.Stall, of target: CaptureTarget, isOver: Bool = false,
-        escalates: Bool = false
+        _ look: SampledTurn.Look, to stall: StallDetector.Stall, of target: CaptureTarget, isFirst: Bool = false,
+        isOver: Bool = false, escalates: Bool = false
     ) {
         guard var record = stallRecord else { return }
-        var sample = sample
-        if sample.isThreadGone, record.samples.isEmpty {
+        var sample = look.sample
+        if sample.isThreadGone, isFirst {
             // No thread runs the loop any more, so no turn is delayed.
             loop.recorder.clearStalled()
             stallRecord = nil
             detector.abandon()
+            forgetSamples()
             return suppress(stall.turnBegan, .threadEnded)
         }
         // The queue may have moved to another thread.
         let isThreadGone = sample.isThreadGone && loop.target == target
-        sample.isValid = !isOver && !isThreadGone && isWithinTurn(sample, stall)
+        sample.isValid = !isOver && !isThreadGone && isWithinTurn(sample, stall.turnBegan)
         // A thread that has ended delays no turn, so there is nothing to escalate.
         if escalates { record.isEscalated = !sample.isThreadGone }
-        record.samples.append(sample)
+        if !look.isUnchanged { sampled.add(sample) }
+        record.samples = sampled.samples
         if sample.isPending, case .thread(let thread) = target { pendingThread = thread }
         if isThreadGone {
             stallRecord = record
@@ -200,7 +208,7 @@ extension LoopSupervisor {
         if case .thread(let thread) = target {
             let recorder = loop.recorder
             record.cause = diagnostician.sample(
-                thread, stack: try? sample.stack.get(), start: stall.start, isFirst: record.samples.count == 1,
+                thread, stack: try? sample.stack.get(), start: stall.start, isFirst: isFirst,
                 isOver: { isOver || recorder.stalledTurnEnd(stall.turnBegan) != nil }
             )
         }
@@ -208,7 +216,7 @@ extension LoopSupervisor {
         record.captureMethods = context.capturer.methods
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
-        if isDeadlock || context.capturesAllThreads && record.samples.count == 1 {
+        if isDeadlock || context.capturesAllThreads && isFirst {
             record.captureOtherThreads(than: target, with: context)
         }
         record.suppressed = context.suppressed.current
@@ -219,8 +227,8 @@ extension LoopSupervisor {
     /// Returns whether the sample was taken before the turn ended.
     ///
     /// A thread that stopped when its long system call returned may end the turn before the watchdog runs again.
-    private func isWithinTurn(_ sample: StallRecord.Sample, _ stall: StallDetector.Stall) -> Bool {
-        guard let end = loop.recorder.stalledTurnEnd(stall.turnBegan) else { return true }
+    private func isWithinTurn(_ sample: StallRecord.Sample, _ turnBegan: UInt64) -> Bool {
+        guard let end = loop.recorder.stalledTurnEnd(turnBegan) else { return true }
         guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
         return captured <= end
     }
@@ -240,15 +248,22 @@ extension LoopSupervisor {
             record.cause = cause ?? record.cause
         }
         stallRecord = nil
+        forgetSamples()
         context.submit(record)
     }
 
     /// Completes the samples that waited for the thread to leave the kernel, if it has left.
-    private mutating func resolvePending() {
-        guard let thread = pendingThread, let stack = context.capturer.pendingCapture(of: thread) else { return }
+    ///
+    /// - Returns: Whether none is left. Until then, their stack will stand for every moment.
+    @discardableResult
+    private mutating func resolvePending() -> Bool {
+        guard let thread = pendingThread else { return true }
+        guard let stack = context.capturer.pendingCapture(of: thread) else { return false }
         pendingThread = nil
-        stallRecord?.resolvePending(stack, images: context.capturer.images())
+        sampled.resolvePending(stack, images: context.capturer.images())
+        stallRecord?.samples = sampled.samples
         if case .success(let stack) = stack { diagnostician.explainRunning(by: stack) }
+        return true
     }
 
     private mutating func dropPending() {
@@ -282,6 +297,75 @@ extension LoopSupervisor {
         guard turn != heldBackTurn else { return }
         heldBackTurn = turn
         context.suppressed.add(reason)
+    }
+}
+
+// MARK: - Checks
+
+extension LoopSupervisor {
+    /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for never.
+    ///
+    /// Checks of a pool would capture all threads; stops would count as waits of a turn that may wait for its own events;
+    /// between heartbeats no turn can begin.
+    private mutating func checkAge(_ poll: LoopPoll) -> UInt64? {
+        guard case .thread = poll.target, poll.turn.began != nil || poll.nextHeartbeat == nil else { return nil }
+        if let began = poll.turn.began, began == unobservedRun?.turnBegan || began == uncertainTurn { return nil }
+        let threshold = loop.threshold
+        let recorder = loop.recorder
+        return early.age(atTurn: poll.turn.number, threshold: threshold) { recorder.histogram.snapshot() } ?? threshold
+    }
+
+    /// Checks a turn that may become a stall.
+    private mutating func checkEarly(_ turn: StallDetector.EarlyTurn, _ target: CaptureTarget) {
+        guard case .thread(let thread) = target else { return }
+        follow(turn.turnBegan, from: turn.start)
+        guard resolvePending() else { return }
+        let isPermitted = sampled.mayStop && early.mayStop(turn.turnBegan)
+        var mayStop = false
+        let look = sampled.look(at: target, context, &diagnostician) {
+            // An attempt to stop a thread that a debugger holds would be refused, and ptrace not be used any more.
+            mayStop = isPermitted && !isTraced(thread)
+            return mayStop
+        }
+        if mayStop, look.mayHaveStopped { early.noteStop(of: turn.turnBegan) }
+        note(look, of: thread, isEarly: true)
+    }
+
+    /// Checks a stall between two samples.
+    private mutating func check(_ stall: StallDetector.Stall, _ target: CaptureTarget) {
+        guard case .thread(let thread) = target else { return }
+        guard resolvePending() else { return }
+        let look = sampled.look(at: target, context, &diagnostician) { [mayStop = sampled.mayStop] in mayStop }
+        if look.sample.isThreadGone { return add(look, to: stall, of: target) }
+        note(look, of: thread, isEarly: false)
+        stallRecord?.samples = sampled.samples
+    }
+
+    /// Keeps what a check has seen, if it is a stack of the turn; otherwise the next sample stands for the time.
+    private mutating func note(_ look: SampledTurn.Look, of thread: Int32, isEarly: Bool) {
+        let (recorder, turnBegan) = (loop.recorder, sampled.turnBegan ?? 0)
+        let isOver = { recorder.stalledTurnEnd(turnBegan) != nil }
+        if look.sample.isPending { pendingThread = thread }
+        guard !look.isUnchanged, isWithinTurn(look.sample, turnBegan) else { return }
+        guard let stack = sampled.add(look, isEarly: isEarly) else { return }
+        diagnostician.observe(thread, stack: stack, isOver: isOver)
+    }
+
+    /// Begins to sample a turn, unless its samples have begun.
+    private mutating func follow(_ turnBegan: UInt64, from start: UInt64) {
+        guard sampled.turnBegan != turnBegan || sampled.start != start else { return }
+        dropPending()
+        sampled = SampledTurn(turnBegan: turnBegan, start: start)
+        diagnostician.forget()
+    }
+
+    /// Drops the samples of a turn that is over.
+    private mutating func forgetSamples() {
+        guard let turnBegan = sampled.turnBegan else { return }
+        dropPending()
+        sampled = SampledTurn()
+        diagnostician.forget()
+        if early.finish(turnBegan, isStall: false) { loop.noteEarlyStop() }
     }
 }
 

@@ -10,12 +10,16 @@
 /// No watchdog that is never late can poll less. Suppose that turns of T/2 follow one another. Every poll finds a turn
 /// that may last forever, so the next poll is due when that turn would reach T. By then another turn is in progress,
 /// T/2 old, and the same applies to it. Only the loop could cancel a poll, at the price of a system call per turn.
+///
+/// With checks from an age E on, the same holds for E instead of T: two polls per E at most while turns are shorter. A turn
+/// that is older is checked at growing intervals.
 struct StallDetector {
     /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64
     let schedule: SampleSchedule
 
     private(set) var stall: Stall?
+    private var early: EarlyTurn?
     /// The number of the turn that the last poll saw.
     private var lastTurn: UInt64 = 0
     /// Whether that turn was in progress.
@@ -49,10 +53,34 @@ struct StallDetector {
         var samples = 0
         /// When the next sample is due; `nil` when the budget is used up.
         var nextSample: UInt64?
+        /// When the next check is due; `nil` if the stall is not checked between samples.
+        var nextCheck: UInt64?
+
+        /// When the next sample or check is due.
+        fileprivate var nextPoll: UInt64? { nextSample.map { min($0, nextCheck ?? .max) } }
+    }
+
+    /// A turn below the threshold that is checked.
+    struct EarlyTurn: Equatable {
+        /// When the turn began, in monotonic nanoseconds.
+        var turnBegan: UInt64
+        /// When the turn's age begins to count.
+        var start: UInt64
+        fileprivate var nextCheck: UInt64
+
+        init(turnBegan: UInt64, start: UInt64, nextCheck: UInt64 = 0) {
+            self.turnBegan = turnBegan
+            self.start = start
+            self.nextCheck = nextCheck
+        }
     }
 
     /// An action for the supervisor to carry out.
     enum Action: Equatable {
+        /// Checks a turn that may become a stall.
+        case checkEarly(EarlyTurn)
+        /// Checks the stall between samples.
+        case check(Stall)
         /// Reports a new stall, with a first sample.
         case begin(Stall)
         /// Samples the stall again.
@@ -93,8 +121,11 @@ struct StallDetector {
     ///   - loop: The loop's state.
     ///   - now: The time, in monotonic nanoseconds.
     ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
+    ///   - checkAge: The age from which turns are checked, in nanoseconds; `nil` for never.
     /// - Returns: The actions to carry out, and when to poll again.
-    mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0) -> Decision {
+    mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0, checkAge: UInt64? = nil)
+        -> Decision
+    {
         var decision = Decision()
         // A stall also ends when a nested run in a mode without observers begins to wait for its own events.
         if let stall, loop.began != stall.turnBegan || loop.isWaitingUnobserved {
@@ -108,10 +139,14 @@ struct StallDetector {
 
         if var stall {
             if let due = stall.nextSample, now >= due {
-                take(sampleOf: &stall, at: now)
+                take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
                 decision.actions.append(.sample(stall))
+            } else if stall.nextSample != nil, let due = stall.nextCheck, now >= due {
+                stall.nextCheck = stall.start &+ schedule.nextCheck(age: now &- stall.start)
+                self.stall = stall
+                decision.actions.append(.check(stall))
             }
-            decision.nextPoll = stall.nextSample
+            decision.nextPoll = stall.nextPoll
             return decision
         }
 
@@ -119,7 +154,8 @@ struct StallDetector {
             // A loop that has turned since the last poll is busy, and likely to turn again at once. A turn that begins
             // after this poll reaches the threshold T from now at the earliest. One poll at that time is enough, and
             // the loop need not wake the watchdog for every turn.
-            decision.nextPoll = loop.number != lastTurn || lastTurnWasOn ? now &+ threshold : nil
+            let interval = min(checkAge ?? threshold, threshold)
+            decision.nextPoll = loop.number != lastTurn || lastTurnWasOn ? now &+ interval : nil
             return decision
         }
         if loop.isWaitingUnobserved {
@@ -131,23 +167,39 @@ struct StallDetector {
         if let measuredAnew, measuredAnew.turnBegan == began { start = max(start, measuredAnew.from) }
         guard now >= start, now - start >= threshold else {
             decision.nextPoll = start &+ threshold
+            if let checkAge { decideEarly(began, start: start, at: now, checkAge: checkAge, &decision) }
             return decision
         }
         var stall = Stall(
             turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, mode: loop.mode, isGap: loop.isGap
         )
-        take(sampleOf: &stall, at: now)
+        take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
         decision.actions.append(.begin(stall))
-        decision.nextPoll = stall.nextSample
+        decision.nextPoll = stall.nextPoll
         return decision
+    }
+
+    /// Decides on a turn below the threshold.
+    private mutating func decideEarly(
+        _ began: UInt64, start: UInt64, at now: UInt64, checkAge: UInt64, _ decision: inout Decision
+    ) {
+        var turn = EarlyTurn(turnBegan: began, start: start, nextCheck: start &+ checkAge)
+        if let early, early.turnBegan == began, early.start == start { turn = early }
+        if now >= turn.nextCheck {
+            turn.nextCheck = start &+ schedule.nextCheck(age: now - start)
+            decision.actions.append(.checkEarly(turn))
+        }
+        early = turn
+        decision.nextPoll = min(turn.nextCheck, start &+ threshold)
     }
 
     /// Counts a sample and schedules the next one.
     ///
     /// The schedule continues from this sample's time. If a poll comes late because the process was stopped, no burst
     /// of overdue samples follows.
-    private mutating func take(sampleOf stall: inout Stall, at now: UInt64) {
+    private mutating func take(sampleOf stall: inout Stall, at now: UInt64, isChecked: Bool) {
         stall.samples += 1
+        stall.nextCheck = isChecked ? stall.start &+ schedule.nextCheck(age: now &- stall.start) : nil
         stall.nextSample = schedule.next(after: stall.samples, age: now &- stall.start).map { stall.start &+ $0 }
         self.stall = stall
     }

@@ -6,7 +6,7 @@ import LinuxSupport
 struct StallRecord: Sendable {
     /// A stack taken during the stall, or the reason why there is none.
     struct Sample: Sendable {
-        /// The age of the turn, in nanoseconds.
+        /// The age of the turn at the capture, in nanoseconds.
         var age: UInt64
         /// Whether the same turn was in progress before and after the capture.
         var isValid: Bool
@@ -15,6 +15,18 @@ struct StallRecord: Sendable {
         var workers: [OtherThread] = []
         /// The images that were mapped at that time.
         var images = ImageList()
+        /// Whether the sample was taken before the turn reached its threshold.
+        var isEarly = false
+        /// The age of the turn when the thread was first seen in this place, in nanoseconds.
+        var seenFrom = UInt64.max
+        /// The age of the turn when the thread was last seen in this place, in nanoseconds.
+        var seenUntil: UInt64 = 0
+        /// How often the thread was seen in this place.
+        var timesSeen = 1
+        /// The thread's CPU and run-queue time when it was first and last seen here; `nil` if it is not known.
+        var used: (from: UInt64, to: UInt64)?
+        /// The number of the thread's time slices right before the capture; 0 if it is not known.
+        var slices: UInt64 = 0
 
         /// Whether there is no stack because the thread has ended.
         var isThreadGone: Bool {
@@ -96,14 +108,6 @@ struct StallRecord: Sendable {
 }
 
 extension StallRecord {
-    /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
-    mutating func resolvePending(_ stack: Result<CapturedStack, CaptureError>, images: ImageList) {
-        for index in samples.indices where samples[index].isPending {
-            samples[index].stack = stack
-            samples[index].images = images
-        }
-    }
-
     /// Creates the record of a new stall.
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start

@@ -46,12 +46,21 @@ final class WatchdogContext {
     /// Takes the stack or stacks that explain the current turn.
     ///
     /// The sample is not valid until the caller says so.
-    func sample(_ target: CaptureTarget, age: UInt64) -> StallRecord.Sample {
+    ///
+    /// - Parameters:
+    ///   - target: The threads to sample.
+    ///   - age: The age of the turn, in nanoseconds.
+    ///   - mayStop: Whether a thread may be stopped for its stack.
+    /// - Returns: The sample.
+    func sample(_ target: CaptureTarget, age: UInt64, mayStop: Bool = true) -> StallRecord.Sample {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
         switch target {
         case .thread(let thread):
             do throws(CaptureError) {
-                sample.stack = .success(try capturer.captureOrWait(thread: thread))
+                sample.stack = .success(
+                    mayStop
+                        ? try capturer.captureOrWait(thread: thread)
+                        : try capturer.capture(thread: thread, mayStop: false))
             } catch {
                 sample.stack = .failure(error)
             }

@@ -7,7 +7,8 @@
 /// 4. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each explain half of the time; else `cpu`.
 /// 5. Run queue: `throttled`, if the cgroup's quota accounts for half of that time or more; else `cpuContention`.
 /// 6. Blocked: the kind with the largest weight among the observations of a wait. An observation's weight is the time
-///    since the previous one. A wait for a page is `paging`; a system call is `lock`, `sleep`, `io` or `syscall`, by
+///    that it stands for (``SampleWeights``). The observation of the place with the largest weight shows the cause. A wait
+///    for a page is `paging`; a system call is `lock`, `sleep`, `io` or `syscall`, by
 ///    its purpose. An unknown call that was restarted after a signal counts only if there is no other wait.
 /// 7. Blocked without an observed wait: `paging`, if the major page faults explain the time; else the kind with the
 ///    largest weight among observations in a libc function that waits for data; else `unknown`.
@@ -88,11 +89,8 @@ enum CauseRules {
     private static func kernelCall(in evidence: Evidence) -> Observation? {
         var seen: [String: UInt64] = [:]
         var all: UInt64 = 0
-        var previous = evidence.start
-        for observation in evidence.observations {
-            let weight = observation.time - min(previous, observation.time)
-            previous = observation.time
-            guard observation.activity == .running else { continue }
+        for (observation, weight) in zip(evidence.observations, evidence.weights) where observation.activity == .running
+        {
             all += weight
             if let call = observation.call { seen[call.name, default: 0] += weight }
         }
@@ -122,7 +120,8 @@ enum CauseRules {
         return CauseConclusion(kind: winner.kind, confidence: certainty, observation: winner.observation)
     }
 
-    /// Returns the kind with the largest weight and its best observation, with its share of the weight of all kinds.
+    /// Returns the kind with the largest weight and the best observation of the place that has the largest part of it,
+    /// with the kind's share of the weight of all kinds.
     ///
     /// - Parameters:
     ///   - evidence: The evidence with the observations.
@@ -131,18 +130,23 @@ enum CauseRules {
     private static func mostSeen(in evidence: Evidence, _ kind: (Observation) -> Cause.Kind?)
         -> (winner: (kind: Cause.Kind, observation: Observation)?, part: Double)
     {
-        var seen: [Cause.Kind: (weight: UInt64, observation: Observation)] = [:]
-        var previous = evidence.start
-        for observation in evidence.observations {
-            let weight = observation.time - min(previous, observation.time)
-            previous = observation.time
+        var weights: [Cause.Kind: UInt64] = [:]
+        var places: [Cause.Kind: [Int?: (weight: UInt64, observation: Observation)]] = [:]
+        for (observation, weight) in zip(evidence.observations, evidence.weights) {
             guard let kind = kind(observation) else { continue }
-            seen[kind] = ((seen[kind]?.weight ?? 0) + weight, better(seen[kind]?.observation, observation))
+            weights[kind, default: 0] += weight
+            let seen = places[kind]?[observation.place]
+            places[kind, default: [:]][observation.place] = (
+                (seen?.weight ?? 0) + weight, better(seen?.observation, observation)
+            )
         }
-        let total = seen.values.reduce(0) { $0 + $1.weight }
-        guard let most = seen.max(by: { ($0.value.weight, $0.key.rawValue) < ($1.value.weight, $1.key.rawValue) })
+        let total = weights.values.reduce(0, +)
+        guard let most = weights.max(by: { ($0.value, $0.key.rawValue) < ($1.value, $1.key.rawValue) }),
+            let place = places[most.key]?.values.max(by: {
+                ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time)
+            })
         else { return (nil, 0) }
-        return ((most.key, most.value.observation), Double(most.value.weight) / Double(max(total, 1)))
+        return ((most.key, place.observation), Double(most.value) / Double(max(total, 1)))
     }
 
     private static func kind(of observation: Observation) -> Cause.Kind? {
@@ -162,10 +166,15 @@ enum CauseRules {
         observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
     }
 
-    /// Returns the observation with more known lock owners; the later one if they are equal.
+    /// Returns the observation with more known lock owners, or more of their stacks; the later one if they are equal.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
-        return (old.lock?.owners.count ?? 0) > (new.lock?.owners.count ?? 0) ? old : new
+        return knownOwners(old) > knownOwners(new) ? old : new
+    }
+
+    private static func knownOwners(_ observation: Observation) -> (Int, Int) {
+        let owners = observation.lock?.owners ?? []
+        return (owners.count, owners.count { (try? $0.stack.get()) != nil })
     }
 
     private static func confidence(ofShare share: Double) -> Cause.Confidence {

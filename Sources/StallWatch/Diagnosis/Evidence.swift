@@ -15,4 +15,19 @@ struct Evidence: Sendable {
     var throttled: UInt64 = 0
     /// The file of the last page that the thread waited for, if known.
     var pagedFile: String?
+
+    /// The time that each observation stands for, in nanoseconds.
+    var weights: [UInt64] {
+        SampleWeights.weights(
+            observations.map { observation in
+                let from = observation.time - min(start, observation.time)
+                let until = observation.until ?? observation.time
+                return SampleWeights.Sighting(
+                    from: from, to: max(until - min(start, until), from), isRunning: observation.activity == .running,
+                    used: observation.used
+                )
+            },
+            duration: split.duration
+        )
+    }
 }

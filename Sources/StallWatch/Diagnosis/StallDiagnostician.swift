@@ -4,9 +4,9 @@ import Glibc
 
 /// Diagnoses the stalls of one loop.
 ///
-/// The watchdog calls it at each poll of a busy loop, at each sample, and at a stall's end. Before a turn is late, it
-/// takes at most one reading per turn and threshold; a stall's time split starts from these. It does not read a waiting
-/// loop.
+/// The watchdog calls it at each poll of a busy loop, at each check and sample, and at a stall's end. Before a turn is
+/// checked, it takes at most one reading per turn and threshold; a stall's time split starts from these. It does not read
+/// a waiting loop.
 struct StallDiagnostician {
     private var files: ThreadFiles?
     private var quota = CPUQuota()
@@ -18,6 +18,8 @@ struct StallDiagnostician {
     private var faults: PageFaultWatch?
     private let memory = GuardedMemory()
     private let threads: ProcessThreads
+    /// The threads for observations that stop none.
+    private let unstoppedThreads: ProcessThreads
     private let waits: WaitClock
 
     private struct Reading {
@@ -27,6 +29,8 @@ struct StallDiagnostician {
 
     /// The number of readings kept while no turn is late: two before the turn, one inside it and one spare.
     static let readingsKept = 4
+    /// The largest number of readings kept of one turn that is not late, which checks of a turn do not reach.
+    static let maximumReadings = 64
 
     /// Creates a diagnostician for one loop.
     ///
@@ -35,6 +39,7 @@ struct StallDiagnostician {
     ///   - waits: The total time that the loop has waited for events.
     init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
+        unstoppedThreads = ProcessThreads(unstopped: threads)
         self.waits = waits
     }
 
@@ -50,11 +55,37 @@ struct StallDiagnostician {
         if turn == lastTurn, let last = readings.last, last.thread.time >= turn, now &- last.thread.time < threshold {
             return nil
         }
+        let limit = turn == lastTurn ? Self.maximumReadings : Self.readingsKept
         lastTurn = turn
         let reading = read(thread)
-        if readings.count > Self.readingsKept { readings.removeFirst(readings.count - Self.readingsKept) }
+        if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
         return reading
     }
+
+    /// Reads the thread of a turn that is checked.
+    mutating func check(_ thread: Int32) -> ThreadReading? { read(thread) }
+
+    /// Notes that the thread is still in the place of the last observation.
+    mutating func extend(to reading: ThreadReading) {
+        guard let index = observations.indices.last else { return }
+        observations[index].until = reading.time
+        observations[index].used = observations[index].used.map { ($0.from, reading.used) }
+    }
+
+    /// Observes the thread of a turn without stopping any thread.
+    ///
+    /// - Parameters:
+    ///   - thread: The thread that runs the turn.
+    ///   - stack: The thread's stack.
+    ///   - isOver: Returns whether the turn has ended. Called after the observation, which is discarded if it has.
+    mutating func observe(_ thread: Int32, stack: CapturedStack, isOver: () -> Bool) {
+        guard let reading = read(thread) else { return }
+        let observation = observe(reading, thread: thread, stack: stack, among: unstoppedThreads)
+        if !isOver() { observations.append(observation) }
+    }
+
+    /// Drops the observations: another turn is observed from now on.
+    mutating func forget() { observations.removeAll() }
 
     /// Observes the thread of a late turn and returns the cause so far.
     ///
@@ -68,13 +99,10 @@ struct StallDiagnostician {
     mutating func sample(
         _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, isOver: () -> Bool
     ) -> Cause? {
-        if isFirst {
-            observations.removeAll()
-            faults = nil
-        }
+        if isFirst { faults = nil }
         guard let reading = read(thread) else { return nil }
-        if isFirst { addEarlierObservation(since: start) }
-        let observation = observe(reading, thread: thread, stack: stack)
+        if isFirst, observations.isEmpty { addEarlierObservation(since: start) }
+        let observation = observe(reading, thread: thread, stack: stack, among: threads)
         if !isOver() {
             observations.append(observation)
         } else if let stack, let time = stack.capturedAt, stack.threadState == .running {
@@ -133,15 +161,19 @@ struct StallDiagnostician {
         guard readings.count > 1, let earlier = readings.dropLast().last?.thread, earlier.time >= start else { return }
         observations.append(
             Observation(
-                time: earlier.time, activity: earlier.activity,
+                time: earlier.time, used: (earlier.used, earlier.used), activity: earlier.activity,
                 call: earlier.call.map { DescribedCall($0, memory: memory) }, waitChannel: earlier.waitChannel
             )
         )
     }
 
-    private func observe(_ reading: ThreadReading, thread: Int32, stack: CapturedStack?) -> Observation {
+    private func observe(
+        _ reading: ThreadReading, thread: Int32, stack: CapturedStack?, among threads: ProcessThreads
+    ) -> Observation {
         var observation = Observation(
-            time: reading.time, activity: reading.activity, waitChannel: reading.waitChannel
+            time: reading.time, used: (reading.used, reading.used),
+            place: stack.map { $0.frames.map(\.address).hashValue }, activity: reading.activity,
+            waitChannel: reading.waitChannel
         )
         guard var call = reading.call else {
             if reading.activity == .faulting {

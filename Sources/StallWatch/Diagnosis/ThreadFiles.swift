@@ -41,9 +41,11 @@ final class ThreadFiles {
             counts.skip(pastLinePrefix: "voluntary_ctxt_switches:"), let voluntary = counts.number(),
             counts.skip(pastLinePrefix: "nonvoluntary_ctxt_switches:"), let involuntary = counts.number()
         else { return nil }
+        let slices = times.number() ?? 0
         let channel = channel()
         return ThreadReading(
-            time: time, onCPU: onCPU, runQueue: runQueue, state: stat.state, minorFaults: stat.minorFaults,
+            time: time, onCPU: onCPU, runQueue: runQueue, slices: slices, state: stat.state,
+            minorFaults: stat.minorFaults,
             majorFaults: stat.majorFaults, userTicks: stat.userTicks, systemTicks: stat.systemTicks,
             voluntarySwitches: voluntary, involuntarySwitches: involuntary,
             activity: activity.original(waitChannel: channel).confirmed(by: channel), waitChannel: channel,

@@ -12,6 +12,10 @@ struct ThreadReading: Equatable, Sendable {
     ///
     /// It grows when a wait for a CPU ends, not during the wait.
     var runQueue: UInt64
+    /// The number of times that the thread has got a CPU (the third field of schedstat); 0 if the kernel does not count.
+    ///
+    /// It is counted before the thread runs.
+    var slices: UInt64 = 0
     /// The state letter of proc(5): R, S, D, T, t, Z, X, I.
     var state: UInt8
     /// Page faults without disk access.
@@ -36,6 +40,9 @@ struct ThreadReading: Equatable, Sendable {
     /// The total time that the thread's loop has waited for events, in nanoseconds; 0 if the loop does not report
     /// waits.
     var loopWaited: UInt64 = 0
+
+    /// The time that the thread has used or wanted to use a CPU, in nanoseconds.
+    var used: UInt64 { onCPU &+ runQueue }
 
     /// Whether the thread is on a CPU or waits for one.
     var isRunnable: Bool { state == UInt8(ascii: "R") }

@@ -6,6 +6,7 @@ final class LoopMonitor: Sendable {
     let recorder: TurnRecorder
     let source: any LoopSource
     private let currentThreshold: Atomic<UInt64>
+    private let stoppedEarly = Atomic<Int>(0)
 
     /// Creates a monitor of one loop.
     ///
@@ -23,6 +24,12 @@ final class LoopMonitor: Sendable {
 
     /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64 { currentThreshold.load(ordering: .relaxed) }
+
+    /// The number of turns that were stopped for a sample before the threshold and became no stall.
+    var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
+
+    /// Counts a turn that was stopped for a sample before the threshold and became no stall.
+    func noteEarlyStop() { stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
 
     /// Changes the threshold, in nanoseconds.
     func setThreshold(_ threshold: UInt64) {

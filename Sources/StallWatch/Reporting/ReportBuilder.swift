@@ -36,10 +36,10 @@ struct ReportBuilder {
         of record: StallRecord, symbol: ((CapturedStack.Frame, ImageList) -> String?)? = nil
     ) -> StallReport {
         var tables = ReportTables(inApp: inApp)
-        let samples = record.samples.map { sample in
+        let samples = zip(record.samples, record.samples.weights(duration: record.duration)).map { sample, weight in
             let workers = WorkerGroups.group(sample, &tables, symbol: symbol)
             let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
-            return describe(sample, stack: own ?? workers?.first?.stack, workers: workers)
+            return describe(sample, weight: weight, stack: own ?? workers?.first?.stack, workers: workers)
         }
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
@@ -91,11 +91,14 @@ struct ReportBuilder {
     }
 
     private func describe(
-        _ sample: StallRecord.Sample, stack: Int?, workers: [StallReport.WorkerGroup]?
+        _ sample: StallRecord.Sample, weight: UInt64, stack: Int?, workers: [StallReport.WorkerGroup]?
     ) -> StallReport.Sample {
         let captured = try? sample.stack.get()
         return StallReport.Sample(
             atMilliseconds: milliseconds(sample.age),
+            weightMilliseconds: milliseconds(weight),
+            timesSeen: sample.timesSeen == 1 ? nil : sample.timesSeen,
+            isEarly: sample.isEarly ? true : nil,
             stack: stack,
             reason: sample.stack.reason,
             threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },

@@ -13,6 +13,7 @@ struct CulpritCaller: Decodable {
 
     private struct Sample: Decodable {
         var stack: Int?
+        var weightMilliseconds: Double?
     }
 
     private struct Frame: Decodable {
@@ -21,12 +22,20 @@ struct CulpritCaller: Decodable {
         var isRuntimeFrame: Bool?
     }
 
-    /// The caller in a report's JSON; `nil` if no stack shows one.
+    /// The caller in a report's JSON that samples for most of the time show; `nil` if no stack shows one.
+    ///
+    /// Of equal ones, it is the first.
     static func name(in json: [UInt8]) -> String? {
         guard let report = try? JSONDecoder().decode(CulpritCaller.self, from: Data(json)),
             let culprit = report.culprit?.function
         else { return nil }
-        return report.samples.lazy.compactMap { report.caller(of: culprit, in: $0) }.first
+        var weights: [String: Double] = [:]
+        let callers = report.samples.compactMap { sample in
+            report.caller(of: culprit, in: sample).map { ($0, sample.weightMilliseconds ?? 0) }
+        }
+        for (caller, weight) in callers { weights[caller, default: 0] += weight }
+        let most = weights.values.max()
+        return callers.first { weights[$0.0] == most }?.0
     }
 
     private func caller(of culprit: String, in sample: Sample) -> String? {

@@ -66,6 +66,9 @@ struct ReportRules {
         ])
         checkPositive([("process.pid", Int(report.process.pid)), ("culprit.line", report.culprit?.line)])
         require(report.monitor.captureMethods != nil, "monitor", "captureMethods is missing")
+        if let share = report.culprit?.share {
+            require((0...1).contains(share), "culprit.share", "\(share) is not between 0 and 1")
+        }
         if let cause = report.cause { check(cause) }
         checkCaptures(of: report)
         for (index, frame) in report.frames.enumerated() {
@@ -114,8 +117,10 @@ struct ReportRules {
             checkWords([
                 ("\(place).threadState", sample.threadState?.rawValue), ("\(place).method", sample.method?.rawValue),
             ])
+            checkPositive([("\(place).timesSeen", sample.timesSeen)])
             checkNumbers([
                 ("\(place).atMilliseconds", sample.atMilliseconds),
+                ("\(place).weightMilliseconds", sample.weightMilliseconds),
                 ("\(place).heldMicroseconds", sample.heldMicroseconds),
                 ("\(place).captureMicroseconds", sample.captureMicroseconds),
             ])

@@ -42,7 +42,8 @@ struct ReportView {
     /// The report's summary with durations as elsewhere in this view.
     private var sentence: String {
         let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
-        let place = report.culprit.map { " in \($0.function)" } ?? ""
+        let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
+        let place = report.culprit.map { "\(share) in \($0.function)" } ?? ""
         let callout = report.callout.map { " (\($0.rawValue))" } ?? ""
         return "\(report.loop.label) \(verb) \(report.durationMilliseconds.duration)\(place)\(callout)"
     }

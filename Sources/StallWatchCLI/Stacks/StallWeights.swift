@@ -2,10 +2,11 @@ import StallReports
 
 /// Divides a stall's time among its samples.
 ///
-/// Samples are few and unevenly spaced, so counting them says little. Each moment of a stall, from the start of its turn to
-/// its end, counts for the nearest sample. The shares of a stall add up to its duration, to the microsecond.
+/// Samples are few and unevenly spaced, so counting them says little. Each stands for the time that the report says, or, in
+/// a report that does not, for the moments that it is the nearest sample to. The shares of a stall add up to its duration,
+/// to the microsecond.
 ///
-/// - The first sample is taken at the threshold and also gets the time before it, which has no samples.
+/// - The first sample also gets the time before it, which has no samples.
 /// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) counts only where there is no other.
 /// - A sample of a pool is divided equally among the pool's workers.
 /// - Time without a stack keeps its share: leaving it out would make the other shares larger.
@@ -35,16 +36,18 @@ enum StallWeights {
     /// Shares of less than half a microsecond are left out, so a stall without a duration has none.
     static func shares(of report: StallReport) -> [Share] {
         let duration = microseconds(of: report)
-        let valid = report.samples.filter(\.isValid)
-        let samples = valid.isEmpty ? report.samples : valid
-        guard !samples.isEmpty else { return share(nil, true, duration) }
-        let times = samples.map { min(microseconds($0.atMilliseconds), duration) }
-        // Where a sample's time ends: half-way to the next one, and the last one's with the stall.
-        let ends = zip(times, times.dropFirst()).map { ($0 + $1) / 2 } + [duration]
+        guard !report.samples.isEmpty else { return share(nil, true, duration) }
         var shares: [Share] = []
         var begin = 0
-        for (sample, end) in zip(samples, ends) where end > begin {
-            shares += self.shares(of: sample, end - begin)
+        var sum = 0.0
+        let parts = report.sampleShares
+        let last = parts.lastIndex { $0 > 0 }
+        for index in parts.indices where parts[index] > 0 {
+            // From the running sum, so that rounding errors do not add up.
+            sum += parts[index]
+            let end = index == last ? duration : min(Int((sum * Double(duration)).rounded()), duration)
+            guard end > begin else { continue }
+            shares += self.shares(of: report.samples[index], end - begin)
             begin = end
         }
         return shares

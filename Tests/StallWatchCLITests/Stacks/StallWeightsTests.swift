@@ -21,6 +21,14 @@ import Testing
         #expect(found.map(\.stack) == [0, 1, 2])
     }
 
+    @Test func aSampleCountsForTheTimeThatTheReportSays() throws {
+        var report = try StackFixture.report(1_000, [.init(at: 250, stack: ["a"]), .init(at: 900, stack: ["b"])])
+        for (index, weight) in [800.0, 200].enumerated() { report.samples[index].weightMilliseconds = weight }
+        #expect(StallWeights.shares(of: report).map(\.microseconds) == [800_000, 200_000])
+        for index in 0...1 { report.samples[index].weightMilliseconds = 300 }
+        #expect(StallWeights.shares(of: report).map(\.microseconds) == [500_000, 500_000], "the sum is the duration")
+    }
+
     @Test func anInvalidSampleCountsOnlyAlone() throws {
         let late = StackFixture.Sample(at: 900, stack: ["later"], isValid: false)
         let both = try shares(900, [.init(at: 250, stack: ["work"]), late])

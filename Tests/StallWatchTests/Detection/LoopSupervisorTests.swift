@@ -28,7 +28,7 @@ import Testing
         var threadHasEnded: (() -> Void)?
         let methods = [CapturedStack.Method.read]
 
-        func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
             guard let threadHasEnded else { return .stub([0x1000]) }
             threadHasEnded()
             throw CaptureError(description: "the thread has ended", isThreadGone: true)
@@ -90,9 +90,9 @@ import Testing
     /// If both share a CPU, the sample waits for the stalled thread.
     @Test mutating func theWatchdogLeavesTheLoopsCPUOncePerPoll() throws {
         source.thread.store(try #require(ownThread()), ordering: .relaxed)
-        let next = poll(at: Self.begin + 1)
+        _ = poll(at: Self.begin + 1)
         #expect(capturer.left.count == 1 && capturer.left.allSatisfy { $0 >= 0 })
-        _ = poll(at: next)
+        _ = poll(at: Self.begin + Self.threshold)
         #expect(world.states == [.ongoing])
         #expect(capturer.left.count == 1, "the supervisor does not move during a stall")
         #expect(watch.isInStall, "the watchdog may move again for the next turn")

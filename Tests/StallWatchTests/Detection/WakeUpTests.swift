@@ -35,7 +35,7 @@ import Testing
     }
 
     /// Returns the times at which a watchdog of `loops` wakes up.
-    private func wakeUps(_ loops: [Loop]) -> [UInt64] {
+    private func wakeUps(_ loops: [Loop], checkAge: UInt64? = nil) -> [UInt64] {
         var detectors = loops.map { _ in StallDetector(threshold: Self.threshold) }
         var wakeUps: [UInt64] = []
         var time: UInt64 = 0
@@ -44,10 +44,10 @@ import Testing
             var next = UInt64.max
             for index in loops.indices {
                 let snapshot = loops[index].snapshot(at: time)
-                let decision = detectors[index].decide(snapshot, at: time)
+                let decision = detectors[index].decide(snapshot, at: time, checkAge: checkAge)
                 if !decision.actions.isEmpty { Issue.record("a stall was found, but there is none") }
-                if let began = snapshot.began, decision.nextPoll != began + Self.threshold {
-                    Issue.record("the next poll is not at the current turn's threshold")
+                if let began = snapshot.began, decision.nextPoll != began + (checkAge ?? Self.threshold) {
+                    Issue.record("the next poll is not at the current turn's threshold or check age")
                 }
                 next = min(next, decision.nextPoll ?? .max)
             }
@@ -80,6 +80,18 @@ import Testing
             let loop = Loop(turns: (longest / 2)...longest, waits: 1...(Self.threshold / 10), &generator)
             let times = wakeUps([loop])
             for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > Self.threshold) }
+        }
+    }
+
+    /// The same bound holds for the age from which turns are checked.
+    @Test func oneCheckedLoopIsPolledAtMostTwicePerCheckAge() {
+        var generator = SeededGenerator(seed: 8)
+        let checkAge = Self.threshold / 8
+        for longest in [checkAge / 3, checkAge / 2, checkAge - 1] {
+            let loop = Loop(turns: (longest / 2)...longest, waits: 1...(checkAge / 10), &generator)
+            let times = wakeUps([loop], checkAge: checkAge)
+            #expect(times.count > 100, "the loop turns")
+            for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > checkAge) }
         }
     }
 

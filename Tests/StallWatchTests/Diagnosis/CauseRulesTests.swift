@@ -67,7 +67,7 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(conclusion.kind == .cpu)
         #expect(conclusion.observation?.call?.name == "read")
         #expect(conclusion.observation?.call?.target == "/data/read")
-        let rare = [try running(at: 20, in: "read"), try running(at: 90, in: nil)]
+        let rare = [try running(at: 20, in: "read"), try running(at: 60, in: nil)]
         #expect(CauseRules.judge(evidence(cpu: 100, rare, kernelShare: 0.9)).observation?.call == nil)
     }
 
@@ -106,13 +106,31 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(CauseRules.judge(evidence(blocked: 100, [observation])).kind == .sleep)
     }
 
-    @Test func anObservationWeighsTheTimeSinceThePreviousOne() throws {
+    /// The first one stands for 65 of 100 ms.
+    @Test func anObservationWeighsTheTimeThatItStandsFor() throws {
         let observations = [
             try observe(at: 60, in: "read"), try observe(at: 70, in: "nanosleep"), try observe(at: 80, in: "nanosleep"),
         ]
         let conclusion = CauseRules.judge(evidence(blocked: 100, observations))
         #expect(conclusion.kind == .io)
+        #expect(conclusion.confidence == .likely)
+    }
+
+    /// The thread waited in the same place until shortly before the second observation.
+    @Test func anObservationWeighsTheTimeForWhichNothingChanged() throws {
+        var sleep = try observe(at: 30, in: "nanosleep")
+        sleep.until = 80_000_000
+        let reading = try observe(at: 90, in: "read")
+        let conclusion = CauseRules.judge(evidence(blocked: 100, [sleep, reading]))
+        #expect(conclusion.kind == .sleep)
         #expect(conclusion.confidence == .certain)
+    }
+
+    @Test func thePlaceWithTheMostTimeShowsTheCause() throws {
+        var (first, second) = (try observe(at: 30, in: "nanosleep"), try observe(at: 90, in: "nanosleep"))
+        (first.place, first.until, second.place) = (1, 70_000_000, 2)
+        let conclusion = CauseRules.judge(evidence(blocked: 100, [first, second]))
+        #expect(conclusion.observation?.place == 1)
     }
 
     /// A thread stopped for the first observation may have just been resumed at the second one.

@@ -45,7 +45,7 @@ import Testing
         for duration: UInt64 in 1...1_000 { histogram.record(duration * 1_000_000) }
         let loop = StallMonitor.LoopStatistics(
             label: "main", watchedNanoseconds: 7_200_000_000_000, turns: histogram.snapshot(),
-            stalls: ReportCounts.StallTotals(count: 4, nanoseconds: 9_000_000_000)
+            stalls: ReportCounts.StallTotals(count: 4, nanoseconds: 9_000_000_000), earlyStops: 0
         )
         for (quantile, milliseconds) in [(0.0, 1.0), (0.5, 500), (0.99, 990), (1, 1_000)] {
             let found = try #require(loop.latencyMicroseconds(quantile: quantile)) / 1_000

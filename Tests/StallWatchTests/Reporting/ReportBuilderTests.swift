@@ -152,7 +152,7 @@ import Testing
 
     @Test func theCulpritIsTheInnermostFunctionOfTheApp() {
         let report = builder.report(of: .stub(samples: [sample(locked)]))
-        #expect(report.culprit == StallReport.Culprit(function: "NoteStore.save(_:)", image: "notes"))
+        #expect(report.culprit == StallReport.Culprit(function: "NoteStore.save(_:)", image: "notes", share: 1))
         #expect(report.callout == .timer)
     }
 
@@ -165,16 +165,36 @@ import Testing
         #expect(builder.report(of: .stub(samples: [sample([0x40010, 0x60020])])).culprit == nil)
     }
 
-    @Test func theMostFrequentStackHasTheCulprit() {
+    /// The shortest time has the most samples.
+    @Test func theFunctionWithTheMostTimeIsTheCulprit() {
         let report = builder.report(
-            of: .stub(samples: [sample([0x10200]), sample(locked), sample([0x10300]), sample(locked)])
+            of: .stub(
+                samples: [sample(locked, at: 100)] + [320, 340, 360, 380].map { sample([0x10200], at: $0) }
+            )
         )
         #expect(report.culprit?.function == "NoteStore.save(_:)")
+        #expect(report.culprit?.share == 0.525)
+        #expect(report.samples.map(\.weightMilliseconds) == [210, 120, 20, 20, 30])
+        #expect(report.summary == "main stalled for 400 ms, 53 % of it in NoteStore.save(_:) (timer)")
     }
 
-    @Test func ofEquallyFrequentStacksTheFirstHasTheCulprit() {
-        let report = builder.report(of: .stub(samples: [sample([0x10200]), sample(locked), sample([0x10300])]))
+    /// Both callees belong to the same function of the app, which has more time than the longest stack.
+    @Test func theTimeInAFunctionsCalleesCountsTogether() {
+        let waiting: [UInt64] = [0x40010, 0x10100, 0x60020, 0x10300]
+        let computing: [UInt64] = [0x10100, 0x60020, 0x10300]
+        let report = builder.report(
+            of: .stub(
+                samples: [sample(waiting, at: 60), sample([0x10200], at: 180), sample(computing, at: 300)]
+            )
+        )
+        #expect(report.samples.map(\.weightMilliseconds) == [120, 120, 160])
+        #expect(report.culprit == StallReport.Culprit(function: "NoteStore.save(_:)", image: "notes", share: 0.7))
+    }
+
+    @Test func ofFunctionsWithEqualTimeTheFirstIsTheCulprit() {
+        let report = builder.report(of: .stub(samples: [sample([0x10200], at: 100), sample(locked, at: 300)]))
         #expect(report.culprit?.function == "run()")
+        #expect(report.culprit?.share == 0.5)
     }
 
     @Test func invalidSamplesCountOnlyWithoutValidOnes() {

@@ -98,7 +98,7 @@ import Testing
             "thread": { "id": 4700, "name": "notes" }
           },
           "startUncertaintyMilliseconds": 12.5, "turns": 9, "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
-          "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88 },
+          "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88, "share": 0.71 },
           "missingCulpritReason": "no sample has a stack",
           "cause": {
             "kind": "deadlock", "summary": "Blocked 801 ms.", "confidence": "certain", "onCPUMilliseconds": 9.5,
@@ -120,7 +120,7 @@ import Testing
             "pressure": { "cpuSomeAvg10": 0.5, "ioSomeAvg10": 12, "memorySomeAvg10": 0 }
           },
           "samples": [
-            { "atMilliseconds": 250.5, "stack": 0, "reason": "a part of the stack is not mapped", "threadState": "blocked",
+            { "atMilliseconds": 50.5, "weightMilliseconds": 812.5, "timesSeen": 17, "isEarly": true, "stack": 0, "reason": "a part of the stack is not mapped", "threadState": "blocked",
               "method": "read", "workers": [ { "stack": 0, "threads": [ { "id": 4701 } ] } ], "isValid": true,
               "isComplete": false, "heldMicroseconds": 0, "captureMicroseconds": 182.5 }
           ],

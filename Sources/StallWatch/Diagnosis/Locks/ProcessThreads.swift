@@ -6,12 +6,23 @@ import Glibc
 /// The threads of this process.
 final class ProcessThreads: LockOwnerResolver.Threads {
     private let capturer: any StackCapturing
-    private let functionNames = WaitFunctionNames()
+    private let functionNames: WaitFunctionNames
+    /// Whether owners of locks may be stopped for their stacks.
+    private let mayStop: Bool
 
     /// Reads the names of functions that wait, which takes some milliseconds.
     init(capturer: any StackCapturing) {
         self.capturer = capturer
+        functionNames = WaitFunctionNames()
+        mayStop = true
         functionNames.prepare(for: capturer.images())
+    }
+
+    /// Creates the same threads, of which none is stopped.
+    init(unstopped threads: ProcessThreads) {
+        capturer = threads.capturer
+        functionNames = threads.functionNames
+        mayStop = false
     }
 
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
@@ -24,7 +35,7 @@ final class ProcessThreads: LockOwnerResolver.Threads {
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {
-            return .success(try capturer.capture(thread: thread))
+            return .success(try capturer.capture(thread: thread, mayStop: mayStop))
         } catch {
             return .failure(error)
         }

@@ -1,0 +1,98 @@
+/// Decides from which age the turns of a loop are sampled before the threshold, and which of them may be stopped for it.
+///
+/// A pure value. A turn is sampled early from the age that is unusual for its loop: of an eighth, a quarter and a half
+/// of the threshold, the shortest that at most one in ``turnsPerStop`` of the loop's turns has exceeded. Turns that
+/// became stalls do not count: they are what early samples are for. Samples of a blocked thread cost it nothing. A
+/// running thread has to be stopped, so there is a ration: one turn at the beginning, and one more for each
+/// ``turnsPerStop`` turns. A turn that becomes a stall uses nothing of it.
+struct EarlySampling {
+    /// The least age of an early sample, in nanoseconds: waits for a disk or a network are shorter.
+    static let leastAge: UInt64 = 25_000_000
+    /// The number of turns per turn that may be unusual, and per turn that may be stopped.
+    static let turnsPerStop: UInt64 = 1_000
+    /// The largest number of turns that may be stopped one after another.
+    static let maximumCredits = 4
+
+    /// The number of turns that may still be stopped.
+    private(set) var credits = 1
+    /// The turn that was stopped last.
+    private var stoppedTurn: UInt64?
+    /// The number of turns at which the next credit is due, and the histogram is read again.
+    private var nextReview: UInt64 = EarlySampling.turnsPerStop
+    private var reviewed: (threshold: UInt64, age: UInt64?)?
+
+    /// Returns the ages that early samples may begin at, shortest first: those between ``leastAge`` and three quarters
+    /// of the threshold.
+    static func ages(threshold: UInt64) -> [UInt64] {
+        var ages: [UInt64] = []
+        for part in [8, 4, 2] as [UInt64] {
+            let age = max(threshold / part, leastAge)
+            if age <= threshold / 4 * 3, ages.last != age { ages.append(age) }
+        }
+        return ages
+    }
+
+    /// Returns the shortest of the ages that is unusual for a loop; `nil` if none is.
+    ///
+    /// With fewer than ``turnsPerStop`` turns nothing can be said, and the result is the shortest.
+    ///
+    /// - Parameters:
+    ///   - turns: The loop's turns that are over.
+    ///   - threshold: The loop's threshold, in nanoseconds.
+    /// - Returns: The age in nanoseconds.
+    static func unusualAge(of turns: TurnHistogram.Snapshot, threshold: UInt64) -> UInt64? {
+        let ages = ages(threshold: threshold)
+        let total = turns.counts.reduce(0, &+)
+        guard total >= turnsPerStop else { return ages.first }
+        let stalls = TurnHistogram.bucket(of: threshold)
+        return ages.first { age in
+            let longer = turns.counts[min(TurnHistogram.bucket(of: age), stalls)..<stalls].reduce(0, &+)
+            return longer <= total / turnsPerStop
+        }
+    }
+
+    /// Returns the age from which the loop's turns are sampled, in nanoseconds; `nil` if early samples are not taken.
+    ///
+    /// Adds the credits for the turns since the last call.
+    ///
+    /// - Parameters:
+    ///   - turn: The number of turns so far.
+    ///   - threshold: The loop's threshold, in nanoseconds.
+    ///   - histogram: Reads the loop's turns. Called once per ``turnsPerStop`` turns, or if the threshold has changed.
+    /// - Returns: The age.
+    mutating func age(atTurn turn: UInt64, threshold: UInt64, _ histogram: () -> TurnHistogram.Snapshot) -> UInt64? {
+        let isDue = turn >= nextReview
+        if isDue {
+            let earned = 1 + (turn - nextReview) / Self.turnsPerStop
+            credits = min(credits + Int(min(earned, UInt64(Self.maximumCredits))), Self.maximumCredits)
+            nextReview += earned * Self.turnsPerStop
+        }
+        if !isDue, let reviewed, reviewed.threshold == threshold { return reviewed.age }
+        let age = Self.unusualAge(of: histogram(), threshold: threshold)
+        reviewed = (threshold, age)
+        return age
+    }
+
+    /// Whether a turn may be stopped: it already was, or there is a credit.
+    func mayStop(_ turnBegan: UInt64) -> Bool { stoppedTurn == turnBegan || credits > 0 }
+
+    /// Notes that a turn was stopped before the threshold.
+    mutating func noteStop(of turnBegan: UInt64) {
+        guard stoppedTurn != turnBegan else { return }
+        stoppedTurn = turnBegan
+        credits -= 1
+    }
+
+    /// Notes the result of a turn that is over or has reached its threshold.
+    ///
+    /// - Parameters:
+    ///   - turnBegan: The turn.
+    ///   - isStall: Whether the turn became a stall. If it was stopped, its credit comes back.
+    /// - Returns: Whether the turn was stopped and did not become a stall.
+    mutating func finish(_ turnBegan: UInt64, isStall: Bool) -> Bool {
+        guard stoppedTurn == turnBegan else { return false }
+        stoppedTurn = nil
+        if isStall { credits = min(credits + 1, Self.maximumCredits) }
+        return !isStall
+    }
+}

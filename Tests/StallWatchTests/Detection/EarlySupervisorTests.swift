@@ -1,0 +1,210 @@
+import TestSupport
+import Synchronization
+import Testing
+
+@testable import StallReports
+@testable import StackCapture
+@testable import StallWatch
+
+/// Samples before the threshold, on a loop whose turns the test begins and ends.
+@Suite struct EarlySupervisorTests {
+    private static let threshold: UInt64 = 250_000_000
+    private static let begin: UInt64 = 1_000_000_000
+
+    private final class Source: LoopSource {
+        let kind = LoopKind.runLoop
+
+        // An id that no thread has (proc(5), pid_max).
+        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
+    }
+
+    /// A capturer of a thread that is blocked or running.
+    private final class Capturer: StackCapturing {
+        var isBlocked = false
+        var address: UInt64 = 0x1000
+        private(set) var stops = 0
+        private(set) var reads = 0
+        let methods = [CapturedStack.Method.read, .ptrace]
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+            if isBlocked {
+                reads += 1
+                return .stub([address, 0x2000], method: .read, state: .blocked)
+            }
+            guard mayStop else { throw CaptureError(.notStopped) }
+            stops += 1
+            return .stub([address, 0x2000], method: .ptrace, state: .running)
+        }
+
+        func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
+    }
+
+    private let world = WatchedWorld(at: Self.begin)
+    private let capturer = Capturer()
+    private let services: WatchdogContext
+    private let loop: LoopMonitor
+    private var watch: LoopSupervisor
+
+    init() {
+        services = world.services(capturer)
+        loop = LoopMonitor(
+            label: "early", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: Source()
+        )
+        watch = LoopSupervisor(loop, services)
+    }
+
+    /// Runs a turn, polling whenever the supervisor asks for it; calls `at` before each poll with the turn's age.
+    private mutating func runTurn(from begin: UInt64, for duration: UInt64, _ at: (UInt64) -> Void = { _ in }) {
+        loop.recorder.beginTurn(at: begin)
+        var time = begin
+        while time < begin + duration {
+            at(time - begin)
+            time = watch.poll(at: time, in: world)
+        }
+        loop.recorder.endTurn(at: begin + duration)
+        _ = watch.poll(at: begin + duration, in: world)
+    }
+
+    private var lastRecord: StallRecord? { world.records.withLock { $0.last } }
+
+    @Test mutating func aStallHasSamplesOfTheTimeBeforeItsThreshold() throws {
+        let capturer = capturer
+        runTurn(from: Self.begin, for: 310_000_000) { capturer.address = $0 < 220_000_000 ? 0x1000 : 0x3000 }
+        let record = try #require(lastRecord)
+        #expect(record.state == .ended)
+        #expect(record.samples.count == 2)
+        #expect(record.samples.map(\.isEarly) == [true, true])
+        let weights = record.samples.weights(duration: record.duration)
+        #expect(weights.reduce(0, +) == 310_000_000)
+        #expect((210_000_000...230_000_000).contains(weights[0]))
+    }
+
+    @Test mutating func aHealthyTurnIsDroppedAndCountedIfItWasStopped() {
+        runTurn(from: Self.begin, for: 200_000_000)
+        #expect(world.records.withLock { $0.isEmpty })
+        #expect(capturer.stops > 5, "one turn, stopped several times")
+        #expect(loop.earlyStops == 1)
+    }
+
+    @Test mutating func runningThreadsAreStoppedInOneTurnUntilThereIsAnotherCredit() {
+        for turn in 0..<200 as Range<UInt64> { runTurn(from: Self.begin + turn * 40_000_000, for: 35_000_000) }
+        #expect(loop.earlyStops == 1)
+    }
+
+    @Test mutating func blockedThreadsAreReadWithoutARation() {
+        capturer.isBlocked = true
+        for turn in 0..<10 as Range<UInt64> { runTurn(from: Self.begin + turn * 200_000_000, for: 100_000_000) }
+        #expect(capturer.reads >= 100)
+        #expect(capturer.stops == 0)
+        #expect(loop.earlyStops == 0)
+    }
+
+    @Test mutating func stallsUseNothingOfTheRation() throws {
+        for turn in 0..<20 as Range<UInt64> {
+            world.records.withLock { $0.removeAll() }
+            runTurn(from: Self.begin + turn * 500_000_000, for: 300_000_000)
+            #expect(try #require(lastRecord).samples.contains(where: \.isEarly))
+        }
+        #expect(loop.earlyStops == 0)
+    }
+
+    @Test mutating func samplesFromBeforeAPauseAreDropped() throws {
+        loop.recorder.beginTurn(at: Self.begin)
+        capturer.address = 0x1000
+        for age in [0, 40, 80, 120] as [UInt64] { watch.poll(at: Self.begin + age * 1_000_000, in: world) }
+        #expect(capturer.stops == 3)
+        capturer.address = 0x3000
+        let pauseEnd = Self.begin + 150_000_000
+        for age in stride(from: 160, through: 410, by: 10) as StrideThrough<UInt64> {
+            world.time.store(Self.begin + age * 1_000_000, ordering: .relaxed)
+            _ = watch.poll(at: Self.begin + age * 1_000_000, countingFrom: pauseEnd, suppressed: .paused)
+        }
+        let record = try #require(lastRecord)
+        let addresses = try record.samples.map { try $0.stack.get().frames[0].address }
+        #expect(addresses == [0x3000])
+    }
+
+    @Test mutating func afterAFailedStopTheTurnIsNotStoppedBeforeItsThreshold() {
+        let failing = FailingCapturer()
+        let services = world.services(failing)
+        watch = LoopSupervisor(loop, services)
+        runTurn(from: Self.begin, for: 240_000_000)
+        #expect(failing.stops == 1)
+        withExtendedLifetime(services) {}
+    }
+
+    /// The thread leaves the kernel after 200 ms, and then computes.
+    @Test mutating func aCallBeforeTheThresholdHasTheStackOfItsReturn() throws {
+        let kernel = KernelCapturer()
+        let services = world.services(kernel)
+        watch = LoopSupervisor(loop, services)
+        runTurn(from: Self.begin, for: 310_000_000) { kernel.isInKernel = $0 < 200_000_000 }
+        let record = try #require(lastRecord)
+        let addresses = try record.samples.map { try $0.stack.get().frames[0].address }
+        #expect(addresses == [0x1000, 0x3000])
+        #expect(record.samples.map(\.isEarly) == [true, true])
+        #expect(kernel.requests == 1, "one stop is pending, and no other is asked for")
+        let weights = record.samples.weights(duration: record.duration)
+        #expect((190_000_000...220_000_000).contains(weights[0]), "\(weights)")
+        withExtendedLifetime(services) {}
+    }
+
+    @Test mutating func aPendingStopIsDroppedWithItsHealthyTurn() {
+        let kernel = KernelCapturer()
+        let services = world.services(kernel)
+        watch = LoopSupervisor(loop, services)
+        runTurn(from: Self.begin, for: 200_000_000)
+        #expect(kernel.canceled == 1)
+        #expect(loop.earlyStops == 1)
+        withExtendedLifetime(services) {}
+    }
+
+    /// A capturer of a thread that stays in the kernel for a time.
+    private final class KernelCapturer: StackCapturing {
+        var isInKernel = true
+        private(set) var requests = 0
+        private(set) var canceled = 0
+        let methods = [CapturedStack.Method.read, .ptrace]
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+            throw CaptureError(.notStopped)
+        }
+
+        func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
+            guard isInKernel else { return .stub([0x3000, 0x2000], method: .ptrace, state: .running) }
+            requests += 1
+            throw CaptureError(.pending)
+        }
+
+        func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
+            guard !isInKernel else { return nil }
+            var stack = CapturedStack.stub([0x1000, 0x2000], method: .ptrace, state: .running)
+            stack.capturedAt = EarlySupervisorTests.begin + 200_000_000
+            return .success(stack)
+        }
+
+        func cancelPendingCapture(of thread: Int32) { canceled += 1 }
+
+        func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
+    }
+
+    /// A capturer of a thread that does not leave the kernel.
+    private final class FailingCapturer: StackCapturing {
+        private(set) var stops = 0
+        let methods = [CapturedStack.Method.read, .ptrace]
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+            guard mayStop else { throw CaptureError(.notStopped) }
+            stops += 1
+            throw CaptureError(.timedOut)
+        }
+
+        func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
+    }
+}
