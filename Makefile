@@ -61,8 +61,7 @@ test: ## Build and run all tests
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
-	@scripts/install-dependencies.sh packages
-	timeout --signal=INT --kill-after=10s 20m scripts/check-real-packages.sh release-static
+	$(MAKE) --no-print-directory packages-static
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:
@@ -93,10 +92,17 @@ sanitize-thread sanitize-address: sanitize-%:
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
 
 .PHONY: packages
-packages: ## Stall in calls into published packages, in a debug and a static release build (the tests run only the second)
+packages: packages-debug packages-static ## Stall in calls into published packages, in a debug and a static release build, and check each report
+
+# Continuous integration runs one of them: the static build, which is how servers are deployed.
+.PHONY: packages-debug packages-static
+packages-debug packages-static: packages-%:
 	@scripts/install-dependencies.sh packages
-	scripts/check-real-packages.sh debug
-	scripts/check-real-packages.sh release-static
+	$(BOUNDED) scripts/check-real-packages.sh $(if $(filter static,$*),release-static,debug)
+
+.PHONY: builds
+builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each
+	scripts/check-demo-builds.sh
 
 .PHONY: bench
 bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on an otherwise idle machine

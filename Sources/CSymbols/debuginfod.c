@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "CSymbols.h"
+#include "dynamic_loader.h"
 
 typedef struct debuginfod_client debuginfod_client;
 typedef int progress_function(debuginfod_client *client, long done, long total);
@@ -30,6 +31,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local uint64_t current_deadline;
 
 static void load(void) {
+  if (!has_dynamic_loader()) return;
   void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!handle) return;
   library.begin = (__typeof__(library.begin))dlsym(handle, "debuginfod_begin");

@@ -31,7 +31,8 @@ extension StallReport.CompilerGenerated {
                 "thunk for ", "reabstraction thunk ", "partial apply for ", "partial apply forwarder for ",
                 "protocol witness for ", "dispatch thunk of ", "vtable thunk for ", "@objc ", "keypath_get for ",
                 "keypath_set for ", "key path getter for ", "key path setter for ", "dynamic replacement ",
-                "protocol self-conformance witness for ", "distributed thunk ",
+                "protocol self-conformance witness for ", "distributed thunk ", "curry thunk of ",
+                "back deployment thunk for ",
             ]
         ),
         (.outlined, ["outlined "]),
@@ -44,7 +45,8 @@ extension StallReport.CompilerGenerated {
                 "initializeWithCopy for ", "initializeWithTake for ", "assignWithCopy for ", "assignWithTake for ",
                 "initializeBufferWithCopyOfBuffer for ", "destroy for ", "getEnumTag for ",
                 "destructiveInjectEnumTag for ", "destructiveProjectEnumData for ", "storeEnumTagSinglePayload for ",
-                "getEnumTagSinglePayload for ", "instantiation function for ", "__swift_",
+                "getEnumTagSinglePayload for ", "instantiation function for ", "__swift_", "objectdestroy",
+                "block_copy_helper", "block_destroy_helper",
             ]
         ),
     ]

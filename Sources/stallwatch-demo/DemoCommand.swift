@@ -71,6 +71,15 @@ struct DemoCommand: ParsableCommand {
     )
     var rounds: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "Run nothing: judge the reports of an earlier run again, as they are in --output now. Takes the file that "
+                + "--summary wrote.",
+            valueName: "file"
+        )
+    )
+    var judge: String?
+
     @Flag(help: "Show no progress, only the table.")
     var quiet = false
 
@@ -94,6 +103,10 @@ struct DemoCommand: ParsableCommand {
                 throw ValidationError("The value '\(rounds)' of --rounds is out of range: choose 1 to 10000.")
             }
         }
+        if judge != nil, soak != nil || rounds != nil || !names.isEmpty || summary != nil {
+            throw ValidationError("--judge runs nothing: leave out --scenario, --soak, --rounds and --summary.")
+        }
+        if judge?.isEmpty == true { throw ValidationError("The value '' of --judge is empty: name a file.") }
         if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
         if summary?.isEmpty == true { throw ValidationError("The value '' of --summary is empty: name a file.") }
     }
@@ -102,7 +115,7 @@ struct DemoCommand: ParsableCommand {
         do {
             if list {
                 try StandardOutput.write(Scenario.list(Scenario.all))
-            } else if try !(soak.map(runSoak) ?? rounds.map(runRounds) ?? runScenarios()) {
+            } else if try !(judge.map(judgeAgain) ?? soak.map(runSoak) ?? rounds.map(runRounds) ?? runScenarios()) {
                 throw ExitCode.failure
             }
         } catch let failure as DemoFailure {
@@ -141,6 +154,17 @@ struct DemoCommand: ParsableCommand {
         let table = SummaryTable(outcomes)
         try StandardOutput.write(table.text)
         try file?.write(outcomes)
+        return try hasPassed(table.tally)
+    }
+
+    /// Judges the reports of an earlier run, and shows the table.
+    ///
+    /// - Returns: Whether that run passed.
+    private func judgeAgain(_ summary: String) throws -> Bool {
+        var outcomes: [Outcome] = []
+        for recorded in try RecordedOutcome.read(summary) { outcomes.append(try recorded.outcome(reportsIn: output)) }
+        let table = SummaryTable(outcomes)
+        try StandardOutput.write(table.text)
         return try hasPassed(table.tally)
     }
 

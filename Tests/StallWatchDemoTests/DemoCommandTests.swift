@@ -32,7 +32,7 @@ import Testing
 
     @Test(arguments: [
         ["--scenario", "nonsense"], ["--scenario", ""], ["--threshold", "0ms"], ["--threshold", "-5ms"],
-        ["--threshold", "soon"], ["--output", ""], ["--summary", ""], ["--load-seconds", "0"],
+        ["--threshold", "soon"], ["--output", ""], ["--summary", ""], ["--judge", ""], ["--load-seconds", "0"],
         ["--soak", "soon"], ["--soak", "0s"], ["--rounds", "0"], ["--rounds", "10001"],
     ])
     func aWrongValueIsNamedInAUsageError(arguments: [String]) {
@@ -48,6 +48,14 @@ import Testing
         #expect(command.seed == 42)
         #expect(command.stepClock)
         #expect(try !DemoCommand.parse(["--soak", "8h"]).stepClock)
+    }
+
+    @Test func judgingRunsNothing() throws {
+        let command = try DemoCommand.parse(["--judge", "summary.json", "--output", "there"])
+        #expect(command.judge == "summary.json")
+        for option in [["--scenario", "idle"], ["--soak", "1m"], ["--rounds", "2"], ["--summary", "other.json"]] {
+            #expect(throws: (any Error).self) { try DemoCommand.parse(["--judge", "summary.json"] + option) }
+        }
     }
 
     @Test(arguments: [["--seed", "1"], ["--step-clock"], ["--rounds", "2", "--soak", "1m"]])

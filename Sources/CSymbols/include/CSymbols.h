@@ -30,7 +30,7 @@ extern "C" {
 /// How a call ended.
 typedef enum csymbols_status {
   CSYMBOLS_OK = 0,
-  CSYMBOLS_NO_LIBRARY,   ///< libdw.so.1 is not installed, or lacks a function.
+  CSYMBOLS_NO_LIBRARY,   ///< libdw.so.1 is not installed, lacks a function, or the executable is static.
   CSYMBOLS_UNREADABLE,   ///< The file cannot be read, or ended sooner than its headers say.
   CSYMBOLS_DAMAGED,      ///< The debug information contradicts itself.
   CSYMBOLS_COMPRESSION,  ///< A section is compressed in a way that this libdw does not know.

@@ -69,9 +69,12 @@ struct ELFSymbolTable {
 
     /// How far a function reaches, unless another one begins before.
     ///
-    /// Assembly may leave the size out: then to the end of its section.
+    /// Assembly may leave the size out: then to the end of its section. In `.dynsym` the next function may be a local one,
+    /// so the address alone counts: the package manager gives `main` no size, and most of a stripped executable comes
+    /// after it.
     private func size(of symbol: Elf64_Sym) -> UInt64 {
         guard symbol.st_size == 0 else { return symbol.st_size }
+        guard isComplete else { return 1 }
         guard sections.indices.contains(Int(symbol.st_shndx)) else { return 0 }
         let section = sections[Int(symbol.st_shndx)]
         // Of a symbol that lies before its section, which only damage brings about, this wraps round to a large number.

@@ -117,7 +117,7 @@ extension DebugInformation.UnavailableReason {
     var reason: String {
         switch self {
         case .absent: "no debug information was found"
-        case .noLibrary: "libdw.so.1 is not installed"
+        case .noLibrary: "libdw.so.1 is not installed, or the executable is static and cannot load it"
         case .unreadable: "the debug information cannot be read"
         case .damaged: "the debug information is damaged"
         case .compression: "the debug information is compressed in a way that the installed libdw does not know"

@@ -9,7 +9,9 @@ enum Demangler {
     /// "merged" before it, as in the long form: it may have been another one that was called.
     static func functionName(_ symbol: String) -> String {
         guard let name = demangle(symbol, with: clinux_demangle) else { return symbol }
-        return symbol.hasPrefix("$") && symbol.hasSuffix(mergedOperator) ? "merged " + name : name
+        // The linker's and the code generator's additions come after a period, which no mangled name has.
+        let isMerged = symbol.hasPrefix("$") && symbol.prefix { $0 != "." }.hasSuffix(mergedOperator)
+        return isMerged ? "merged " + name : name
     }
 
     /// How the mangled name of a merged function ends (docs/ABI/Mangling.rst of the Swift compiler).

@@ -90,8 +90,9 @@ final class FunctionClassifier {
     }
 
     /// Whether it is a header of the system, the compiler or the Swift toolchain, wherever that is installed.
-    private static func isOfSystem(_ file: String) -> Bool {
-        file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.containsBytes(of: "/usr/lib/swift/")
+    static func isOfSystem(_ file: String) -> Bool {
+        file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.hasPrefix("/usr/local/include/")
+            || file.containsBytes(of: "/usr/lib/swift/")
             || file.containsBytes(of: "/usr/lib/swift_static/") || file.containsBytes(of: "/usr/lib/clang/")
     }
 }

@@ -35,6 +35,7 @@ extension StallReport {
         }
         let dependencies = stack.filter { $0.isDependency == true }
         if let frame = candidate(in: dependencies.reversed(), images) { return .culprit(Culprit(frame, images)) }
+        if let frame = stack.first(where: { claimsToBeOfToolchain($0, images) }) { reason = nameIsToolchains(frame) }
         return .none(reason)
     }
 
@@ -71,6 +72,23 @@ extension StallReport {
     private static func mayBeApps(_ frame: Frame, _ images: [Image]) -> Bool {
         guard frame.isInApp, frame.function == nil, let image = frame.image.map({ images[$0] }) else { return false }
         return image.reason != nil
+    }
+
+    /// Whether the frame's module has the name of one of the toolchain's, while its source was compiled with the app.
+    ///
+    /// The toolchain's own code has no lines there.
+    private static func claimsToBeOfToolchain(_ frame: Frame, _ images: [Image]) -> Bool {
+        guard !frame.isInApp, frame.isDependency != true, frame.compilerGenerated == nil, frame.line != nil,
+            let file = frame.file, file.hasPrefix("/"), frame.image.map({ images[$0].isInApp == true }) == true,
+            let module = frame.symbol.flatMap(SwiftModule.of)
+        else { return false }
+        return SwiftModule.ofToolchain.contains(module) && !FunctionClassifier.isOfSystem(file)
+    }
+
+    private static func nameIsToolchains(_ frame: Frame) -> String {
+        let module = frame.symbol.flatMap(SwiftModule.of) ?? "?"
+        return "the module of \(frame.function ?? "?") is named \(module), like one of the Swift toolchain's: "
+            + "if it is the app's, name it in InAppSettings.includedModules"
     }
 
     private static func nameIsMissing(_ frame: Frame, _ images: [Image]) -> String {

@@ -101,7 +101,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
 
     /// The function in an executable that Foundation is linked into; empty if its symbol table does not name it.
     ///
-    /// Only the watchdog asks for it: reading all names takes some tens of milliseconds, once.
+    /// Only the watchdog asks for it: reading all names takes some 10 milliseconds, once.
     private static let linkedRunFunction: Range<UInt64> = {
         var base: UInt64 = 0
         // This code is part of the executable then.

@@ -1,3 +1,4 @@
+import Foundation
 import StallWatch
 
 /// The parts of a report that are judged.
@@ -18,6 +19,10 @@ struct ReportedStall: Equatable, Sendable {
     var startUncertainty = 0.0
     /// The culprit.
     var function: String?
+    /// The source file of the culprit.
+    var sourceFile: String?
+    /// The line of the culprit in ``sourceFile``.
+    var line: Int?
     /// The kind of the cause.
     var cause: String?
     /// The name of the thread that holds the awaited lock.
@@ -45,7 +50,8 @@ extension ReportedStall {
             file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
             nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
             milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
-            function: report.culprit?.function, cause: report.cause?.kind.rawValue,
+            function: report.culprit?.function, sourceFile: report.culprit?.file, line: report.culprit?.line,
+            cause: report.cause?.kind.rawValue,
             owner: report.cause?.lock?.owners.first?.thread.name,
             ownerDoes: report.cause?.lock?.owners.first.flatMap { $0.isRunning ? "running" : $0.systemCall?.name },
             lock: report.cause?.lock?.kind,
@@ -53,6 +59,23 @@ extension ReportedStall {
             split: report.cause.map(Split.init),
             distinctStacks: Set(report.samples.compactMap(\.stack)).count
         )
+    }
+}
+
+extension ReportedStall {
+    /// Reads the report `name` in `directory`.
+    static func read(_ name: String, in directory: String) throws(DemoFailure) -> ReportedStall {
+        let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw DemoFailure(
+                .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"
+            )
+        }
+        do throws(StallWatchError) {
+            return ReportedStall(try StallReport(jsonData: [UInt8](data)), file: file)
+        } catch {
+            throw DemoFailure(.inputOutput, "the report \(file) is damaged: \(error)")
+        }
     }
 }
 

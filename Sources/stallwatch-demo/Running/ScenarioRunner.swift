@@ -104,19 +104,7 @@ struct ScenarioRunner: Sendable {
     private func read(_ names: [String]) throws(DemoFailure) -> [ReportedStall] {
         try checkWrites(of: monitor)
         var read: [ReportedStall] = []
-        for name in names {
-            let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
-            guard let data = FileManager.default.contents(atPath: file) else {
-                throw DemoFailure(
-                    .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"
-                )
-            }
-            do throws(StallWatchError) {
-                read.append(ReportedStall(try StallReport(jsonData: [UInt8](data)), file: file))
-            } catch {
-                throw DemoFailure(.inputOutput, "the report \(file) is damaged: \(error)")
-            }
-        }
+        for name in names { read.append(try ReportedStall.read(name, in: directory)) }
         return read
     }
 }

@@ -24,7 +24,8 @@ struct Summary: Encodable {
 
     private enum Key: String, CodingKey {
         case scenario, injectedMilliseconds, expectsReport, expectedFunction
-        case report, reportedMilliseconds, blamedFunction, result, retries, expectedCause, cause, expectedOwner, owner
+        case report, reportedMilliseconds, blamedFunction, result, retries, expectedCause, cause, expectedOwner, owner,
+            run
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -44,6 +45,8 @@ struct Summary: Encodable {
         try container.encode(own?.owner, forKey: .owner)
         try container.encode(outcome.result, forKey: .result)
         try container.encode(outcome.retries, forKey: .retries)
+        // All that is needed to judge the reports again.
+        try container.encode(RecordedOutcome(outcome), forKey: .run)
     }
 
     /// Rounds to the microsecond, as reports do.

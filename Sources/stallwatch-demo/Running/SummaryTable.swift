@@ -16,7 +16,7 @@ struct SummaryTable {
         var tally = ScenarioTally()
         for outcome in outcomes { tally.add(outcome) }
         self.tally = tally
-        text = "\n" + lines.joined() + "\n\(tally.line)\n"
+        text = "\n" + lines.joined() + "\n\(tally.line)\nblamed: \(BlameCounts(outcomes).line)\n"
     }
 
     private static func cells(_ outcome: Outcome) -> [String] {

@@ -55,6 +55,15 @@ import Testing
         #expect(names(table, 0x1000, 0x101f, 0x1020, 0x2fff, 0x3000) == ["_init", "_init", nil, nil, "main"])
     }
 
+    /// In a stripped executable all local functions after `main` would have its name.
+    @Test func anExportedFunctionWithoutASizeReachesNowhere() throws {
+        let symbols = [
+            SmallELF.Symbol(name: "main", address: 0x1000, size: 0), .init(name: "next", address: 0x1100, size: 0x10),
+        ]
+        let table = try table(SmallELF(dynamicSymbols: symbols).bytes)
+        #expect(names(table, 0x1000, 0x1001, 0x10ff, 0x1100, 0x1110) == ["main", nil, nil, "next", nil])
+    }
+
     @Test func aFunctionThatIsNotExportedIsFoundToo() throws {
         let local = SmallELF.Symbol(name: "private", address: 0x1000, binding: UInt8(STB_LOCAL))
         #expect(names(try table(SmallELF(symbols: [local]).bytes), 0x1004) == ["private"])

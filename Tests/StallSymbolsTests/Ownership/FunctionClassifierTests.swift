@@ -23,6 +23,36 @@ import Testing
         #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .app)
     }
 
+    /// The name of a member of an extension begins with the extended type's module.
+    @Test(arguments: [
+        "$sSS5notesE4slugSSvgSSyXEfU_",  // closure #1 in String.slug.getter
+        "$s20FoundationEssentials4DataV5notesE4fillyyFs5Int32VSwXEfU_",
+        "$sSa5notesSiRszlE4slowyyF5localL_yyS2iRszlF",  // a function in Array<Int>.slow()
+        "$sSS5notesE5lateryyYaFTQ0_",  // String.later() after a suspension
+        "$sSa5notesSiRszlE5TokenV4workyyF",  // a type in the extension
+        "$sSS5notesE4makeSaAASiRszlE5TokenVySi_GyFZ",  // a static function with such a result
+        // A specialization for tuples and a closure.
+        "$sST5notesE4eachyyy7ElementQzXEFSaySi_SitG_Tg528$s5notes2goyyFySi_Sit_tXEfU_Tf1cn_n",
+    ])
+    func extensionOfToolchainTypeIsInApp(symbol: String) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .app)
+        #expect(owner(symbol, file: "/src/notes/.build/checkouts/notes/Sources/a.swift") == .dependency)
+    }
+
+    @Test(arguments: [
+        "$sSTsE7forEachyyy7ElementQzKXEKF",  // an extension in the standard library
+        "$sScTss5NeverORs_rlE4name8priority9operationScTyxABGSSSg_ScPSgxyYaYAcntcfC",
+        // A specialization for a closure in an extension.
+        "$s20FoundationEssentials4DataV15_RepresentationO22withUnsafeMutableBytesyxxSwKXEKlFs5Int32V_Tg504$s20a11Essentials4c18V5notesE4fillyyFs5I8VSwXEfU_Tf1cn_n",
+    ])
+    func toolchainFunctionOfAppsTypesIsLibrary(symbol: String) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .library)
+    }
+
+    @Test func moduleWithNameInPunycodeIsInApp() {
+        #expect(owner("$s008mdule_n5a4saveyyF", file: "/src/notes/Sources/a.swift") == .app)
+    }
+
     @Test(arguments: [
         "$sSa6appendyyxnF",  // Array.append
         "$ss15ContiguousArrayV6appendyyxnF", "$s10Foundation4DataV5countSivg", "$sIeg_IegyT_TR",
@@ -68,7 +98,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "/usr/include/stdlib.h", "/usr/lib/gcc/a.h", "/opt/swift/usr/lib/swift/shims/a.h",
+        "/usr/include/stdlib.h", "/usr/local/include/a.hpp", "/usr/lib/gcc/a.h", "/opt/swift/usr/lib/swift/shims/a.h",
         "/opt/swift/usr/lib/swift_static/dispatch/a.h", "/opt/swift/usr/lib/clang/21/include/a.h",
     ])
     func functionInSystemHeaderIsLibrary(file: String) {

@@ -48,6 +48,20 @@ import Testing
                     "reportedMilliseconds" : 500.125,
                     "result" : "ok",
                     "retries" : 0,
+                    "run" : {
+                      "injected" : [
+                        500.0427
+                      ],
+                      "reports" : [
+                        "stalls/a.json"
+                      ],
+                      "retries" : 0,
+                      "runnableMilliseconds" : 0,
+                      "scenario" : "spin",
+                      "suppressedStalls" : 0,
+                      "thresholdMilliseconds" : 250,
+                      "waitedMilliseconds" : 0
+                    },
                     "scenario" : "spin"
                   },
                   {
@@ -63,6 +77,20 @@ import Testing
                     "reportedMilliseconds" : null,
                     "result" : "ok",
                     "retries" : 0,
+                    "run" : {
+                      "injected" : [
+
+                      ],
+                      "reports" : [
+
+                      ],
+                      "retries" : 0,
+                      "runnableMilliseconds" : 0,
+                      "scenario" : "idle",
+                      "suppressedStalls" : 0,
+                      "thresholdMilliseconds" : 250,
+                      "waitedMilliseconds" : 0
+                    },
                     "scenario" : "idle"
                   }
                 ]

@@ -30,6 +30,7 @@ import Testing
                 idle                  -            -  -                -      ok      -
 
                 2 of 3 ok, 1 failed, 0 not available, 0 inconclusive; 0 run again because the CPUs were taken away
+                blamed: 1 of 2 functions, 0 of 2 lines
 
                 """
         )

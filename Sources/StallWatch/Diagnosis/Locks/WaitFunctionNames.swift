@@ -29,7 +29,7 @@ final class WaitFunctionNames {
 
     /// Reads the functions of images that were not read before.
     ///
-    /// Takes a few milliseconds once, and tens of milliseconds for an executable that contains libraries.
+    /// Takes a few milliseconds once, and some 20 for an executable that contains libraries.
     func prepare(for images: ImageList) {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
         for image in images.images where functions[image.path] == nil {

@@ -7,7 +7,10 @@ enum SourceFunction {
     static func lines(of name: String, in path: String) -> ClosedRange<Int>? {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let declarations = ["func \(name)(", "func \(name)<", "var \(name):"]
+        // An initializer, a deinitializer and a subscript have no name of their own.
+        let isNamed = !["init", "deinit", "subscript"].contains(name)
+        let declarations =
+            isNamed ? ["func \(name)(", "func \(name)<", "var \(name):"] : ["    \(name)(", "    \(name) {"]
         // Of several, the last: a protocol declares its requirement before.
         guard
             let first = lines.lastIndex(where: { line in

@@ -21,7 +21,7 @@ configuration.reportsEveryRepeat = true
 
 let all =
     databaseStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
-    + languageStalls
+    + languageStalls + closureStalls + declarationStalls + concurrencyStalls
 let stalls = all.filter { stall in wanted.map { stall.label.contains($0) } ?? true }
 try prepareDatabase()
 prepareFoundation()

@@ -1,0 +1,211 @@
+import TestSupport
+import Testing
+
+@testable import StallReports
+@testable import StallSymbols
+
+/// The blame for stacks that were recorded in release builds with the Swift libraries linked statically.
+@Suite struct RecordedStackTests {
+    /// A frame of the executable: its symbol, and the line of the app's or a dependency's source, if it has one.
+    private struct Recorded {
+        var symbol: String
+        var file: String?
+        var line: Int?
+        var isInlined = false
+
+        init(_ symbol: String, _ file: String? = nil, _ line: Int? = nil, isInlined: Bool = false) {
+            self.symbol = symbol
+            self.file = file.map { "/src/notes/" + $0 }
+            self.line = line
+            self.isInlined = isInlined
+        }
+    }
+
+    /// Answers with the recorded frames.
+    private final class Recording: Symbolicating {
+        let lookups: [UInt64: CodeLookup]
+
+        init(_ lookups: [UInt64: CodeLookup]) { self.lookups = lookups }
+
+        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
+            lookups[offset] ?? .nothing
+        }
+        func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
+        func reason(for image: ImageIdentity) -> String? { nil }
+        func releaseMemory() {}
+    }
+
+    /// The report of a stall with that stack, innermost frame first, after symbolication.
+    private func report(_ stack: [Recorded]) throws -> StallReport {
+        var lookups: [UInt64: CodeLookup] = [:]
+        var frames: [StallReport.Frame] = []
+        var inlined: [CodeLocation] = []
+        for recorded in stack {
+            let location = CodeLocation(
+                symbol: recorded.symbol, file: recorded.file, line: recorded.line,
+                directory: recorded.file == nil ? nil : "/src/notes", isInlined: recorded.isInlined)
+            inlined.append(location)
+            if recorded.isInlined { continue }
+            let offset = UInt64(frames.count + 1)
+            lookups[offset] = CodeLookup(locations: inlined, isOutsideDebugInformation: recorded.file == nil)
+            frames.append(
+                StallReport.Frame(image: 0, offset: "0x" + String(offset, radix: 16), isInApp: true, kind: .code))
+            inlined.removeAll()
+        }
+        var report = try StallReport.literal()
+        report.images = [
+            StallReport.Image(name: "notes", path: "/opt/notes/bin/notes", baseAddress: "0x1", isInApp: true)
+        ]
+        report.frames = frames
+        report.stacks = [Array(frames.indices)]
+        report.samples = Array(report.samples.prefix(1))
+        report.culprit = nil
+        report.callout = nil
+        let symbolication = ReportSymbolication(
+            symbolicator: Recording(lookups), functions: FunctionClassifier(InAppSettings()), ownExecutable: nil,
+            timeLimit: 1_000_000_000, timeout: 1_000_000_000)
+        return symbolication.symbolicate(report) { _ in }
+    }
+
+    private let loop = [
+        Recorded("$sIegh_IeyBh_TR"), Recorded("_dispatch_call_block_and_release"),
+        Recorded("_dispatch_main_queue_callback_4CF"),
+        Recorded("__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__"), Recorded("__CFRunLoopRun"),
+        Recorded("CFRunLoopRunSpecific"), Recorded("$s10Foundation7RunLoopC3runyyF"),
+        Recorded("notes_main", "Sources/main.swift", 70),
+    ]
+
+    private func expectCulprit(
+        _ function: String, line: Int, in stack: [Recorded], sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> StallReport {
+        let report = try report(stack + loop)
+        #expect(report.culprit?.function == function, sourceLocation: sourceLocation)
+        #expect(report.culprit?.line == line, sourceLocation: sourceLocation)
+        #expect(report.culprit?.file?.hasPrefix("/src/notes/Sources/") == true, sourceLocation: sourceLocation)
+        return report
+    }
+
+    private func frame(_ function: String, in report: StallReport) throws -> StallReport.Frame {
+        try #require(report.frames.first { $0.function == function })
+    }
+
+    @Test func queryThroughDependencyIsTheAppsFunction() throws {
+        let checkout = ".build/checkouts/GRDB.swift/GRDB/Core/"
+        let report = try expectCulprit(
+            "countPlayers()", line: 42,
+            in: [
+                Recorded("$s4GRDB9StatementC4stepyxSgxs13OpaquePointerVKXEKlF", checkout + "Statement.swift", 615),
+                Recorded("$s4GRDB14DatabaseCursorPAAE4next7ElementQzSgyKF", checkout + "Statement.swift", 751),
+                Recorded(
+                    "$s4GRDB8DatabaseC11inSavepointyyAC21TransactionCompletionOyKXEKF", checkout + "Database.swift",
+                    1646),
+                Recorded("$s5notes12countPlayersyyF", "Sources/notes/Store.swift", 42),
+            ])
+        #expect(try frame("Statement.step<A>(_:)", in: report).isDependency == true)
+    }
+
+    @Test func syncOntoBusyQueueIsTheCaller() throws {
+        let report = try expectCulprit(
+            "flush()", line: 24,
+            in: [
+                Recorded("_dispatch_futex_wait"), Recorded("_dispatch_thread_event_wait_slow"),
+                Recorded("__DISPATCH_WAIT_FOR_QUEUE__"), Recorded("_dispatch_sync_f_slow"),
+                Recorded("$s8Dispatch0A5QueueC4sync7executeyyyXE_tF"),
+                Recorded("$s5notes5flushyyF", "Sources/notes/Store.swift", 24),
+            ])
+        #expect(try frame("__DISPATCH_WAIT_FOR_QUEUE__", in: report).isInApp == false)
+        #expect(report.callout == .mainQueue)
+    }
+
+    @Test func metadataOfDerivedCodableIsTheDecodingFunction() throws {
+        let report = try expectCulprit(
+            "load()", line: 38,
+            in: [
+                Recorded("_ZL8getCacheRKN5swift27TargetTypeContextDescriptorINS_9InProcessEEE"),
+                Recorded(
+                    "_ZL25_swift_getGenericMetadataN5swift15MetadataRequestEPKPKvPKNS_27TargetTypeContextDescriptorINS_9InProcessEEE"
+                ),
+                Recorded("__swift_instantiateCanonicalPrespecializedGenericMetadata"),
+                // The compiler gives the derived initializer the file of its type, and no line.
+                Recorded("$s5notes4ItemV4fromACs7Decoder_p_tKcfC", "Sources/notes/Item.swift"),
+                Recorded("$s5notes4ItemVSeAASe4fromxs7Decoder_p_tKcfCTW", "<compiler-generated>"),
+                Recorded("$sSe4fromxs7Decoder_p_tKcfCTj"),
+                Recorded("$sSasSeRzlE4fromSayxGs7Decoder_p_tKcfC"),
+                Recorded("$s5notes4loadyyF", "Sources/notes/Store.swift", 38),
+            ])
+        #expect(try frame("Item.init(from:)", in: report).compilerGenerated == .synthesized)
+        #expect(report.frames.first?.isInApp == false)
+    }
+
+    @Test func lazyGlobalIsTheFunctionThatUsesIt() throws {
+        let report = try expectCulprit(
+            "showSettings()", line: 37,
+            in: [
+                Recorded("_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_"),
+                Recorded("$s5notes8SettingsO6sharedSaySiGvau", "Sources/notes/Settings.swift", 11, isInlined: true),
+                Recorded("$s5notes12showSettingsyyF", "Sources/notes/Screen.swift", 37),
+            ])
+        #expect(try frame("Settings.shared.unsafeMutableAddressor", in: report).compilerGenerated == .accessor)
+    }
+
+    /// One body stands for two functions: only the caller tells which of them was meant.
+    @Test func mergedFunctionIsItsCaller() throws {
+        let report = try expectCulprit(
+            "openPreferences()", line: 57,
+            in: [
+                Recorded("$s5notes17readConfigurationySiSSFTm"),
+                Recorded("$s5notes15openPreferencesyyF", "Sources/notes/Preferences.swift", 57),
+            ])
+        let merged = try frame("merged readConfiguration(_:)", in: report)
+        #expect(merged.compilerGenerated == .merged)
+        #expect(merged.line == nil)
+    }
+
+    /// A function that is inlined into a merged body may stand for another function's call, too.
+    @Test func functionInlinedIntoMergedFunctionIsNotBlamed() throws {
+        let report = try expectCulprit(
+            "openPreferences()", line: 57,
+            in: [
+                Recorded("$s5notes4parseyyF", "Sources/notes/Parser.swift", 3, isInlined: true),
+                Recorded("$s5notes17readConfigurationySiSSFTm", "Sources/notes/Configuration.swift", 9),
+                Recorded("$s5notes15openPreferencesyyF", "Sources/notes/Preferences.swift", 57),
+            ])
+        #expect(try frame("parse()", in: report).compilerGenerated == .merged)
+    }
+
+    /// Names are not proof: the file of an image of the app may claim any name.
+    @Test func moduleThatClaimsToBeOfTheToolchainIsNotBlamed() throws {
+        let report = try report([Recorded("$s10Foundation4saveyyF", "Sources/Foundation/Save.swift", 5)] + loop)
+        #expect(report.culprit == nil)
+        #expect(
+            report.missingCulpritReason
+                == "the module of save() is named Foundation, like one of the Swift toolchain's: "
+                + "if it is the app's, name it in InAppSettings.includedModules")
+    }
+
+    @Test func damagedSymbolTableHasNoCulpritAndAReason() throws {
+        var damaged = try report([Recorded("$s5notes4loadyyF", "Sources/notes/Store.swift", 38)] + loop)
+        damaged.culprit = nil
+        damaged.frames = damaged.frames.map { frame in
+            StallReport.Frame(image: frame.image, offset: frame.offset, isInApp: true, kind: frame.kind)
+        }
+        let symbolication = ReportSymbolication(
+            symbolicator: WithoutNames(), functions: FunctionClassifier(InAppSettings()), ownExecutable: nil,
+            timeLimit: 1_000_000_000, timeout: 1_000_000_000)
+        let named = symbolication.symbolicate(damaged) { _ in }
+        #expect(named.culprit == nil)
+        #expect(
+            named.missingCulpritReason
+                == "the function at notes+0x1 is not known: no debug information was found; no symbol table was found")
+    }
+
+    /// An image whose symbol table cannot be read.
+    private final class WithoutNames: Symbolicating {
+        func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup { .nothing }
+        func symbol(at offset: UInt64, in image: ImageIdentity) -> String? { nil }
+        func reason(for image: ImageIdentity) -> String? {
+            "no debug information was found; no symbol table was found"
+        }
+        func releaseMemory() {}
+    }
+}
