@@ -20,7 +20,7 @@ readonly target=aarch64-linux-gnu
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 mkdir -p "${1-.build/aarch64}"
 build=$(cd -- "${1-.build/aarch64}" && pwd)
-mkdir -p "$build"/{objects,packages,root}
+mkdir -p "$build"/{objects,packages,debian}
 
 say() { printf '%s\n' "$@" >&2; }
 
@@ -38,11 +38,11 @@ download() {
     apt apt-get update >/dev/null
     kernel=$(apt apt-cache depends linux-image-arm64 | grep -oE 'linux-image-[0-9][^ ]*-arm64' | head -1)
     (cd "$build/packages" && apt apt-get download "$kernel" libdw1 libelf1 zlib1g liblzma5 libbz2-1.0 >/dev/null)
-    for package in "$build"/packages/*.deb; do dpkg-deb --extract "$package" "$build/root"; done
-    touch "$build/root/complete"
+    for package in "$build"/packages/*.deb; do dpkg-deb --extract "$package" "$build/debian"; done
+    touch "$build/debian/complete"
 }
 
-if [ ! -e "$build/root/complete" ]; then
+if [ ! -e "$build/debian/complete" ]; then
     say 'Downloading a kernel and libraries for arm64 (90 MB).'
     download || { say 'The arm64 packages cannot be downloaded. Try again with the network.' && exit $unavailable; }
 fi
@@ -77,13 +77,13 @@ for name in ld-linux-aarch64.so.1 libc.so.6 libm.so.6 libgcc_s.so.1 libstdc++.so
     cp -L "/usr/$target/lib/$name" "$machine/lib/"
 done
 for name in libdw.so.1 libelf.so.1 libz.so.1 liblzma.so.5 libbz2.so.1.0; do
-    cp -L "$(find "$build/root" -name "$name" | head -1)" "$machine/lib/"
+    cp -L "$(find "$build/debian" -name "$name" | head -1)" "$machine/lib/"
 done
 (cd "$machine" && find . | cpio --create --format newc --quiet | gzip -1) >"$build/machine.gz"
 log=$build/console.log
 rm -f "$log"
 timeout "$seconds" qemu-system-aarch64 -M virt -cpu max -smp 2 -m 1024 -display none -monitor none -nic none -no-reboot \
-    -serial "file:$log" -kernel "$build"/root/boot/vmlinuz-* -initrd "$build/machine.gz" \
+    -serial "file:$log" -kernel "$build"/debian/boot/vmlinuz-* -initrd "$build/machine.gz" \
     -append 'console=ttyAMA0 rdinit=/init panic=-1 quiet' &
 wait $! || say "The machine did not end within $seconds s."
 tr -d '\r' <"$log"
