@@ -37,7 +37,11 @@ static cunwind_status capture_by_policy(cunwind_engine *engine, cunwind_thread *
     status = cunwind_capture_read(engine, thread, &stack, &info);
     if (is_whole(status)) return status;
     bool may_stop = is.state != 'D' && !cunwind_call_is_interrupted_by_stop(is.system_call, is_socket(is.arguments[0]));
-    if (status == CUNWIND_OK && may_stop) return cunwind_capture_stop(engine, thread, &stack, &info);
+    // Until it stops, the thread may have returned from the call: emulated, that takes a millisecond.
+    if (status == CUNWIND_OK && may_stop) {
+      *was_blocked = false;
+      return cunwind_capture_stop(engine, thread, &stack, &info);
+    }
     if (status != CUNWIND_NOT_BLOCKED && status != CUNWIND_MOVED) return status;
   }
   return status;
