@@ -17,7 +17,7 @@ DEMO :=
 
 .PHONY: help
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: install ## Stall real loops in every way and check each report, in stalls/
@@ -57,6 +57,7 @@ test: ## Build and run all tests
 	Tests/ScriptTests/install-dependencies-tests.sh
 	Tests/ScriptTests/install-python-packages-tests.sh
 	Tests/ScriptTests/summarize-failures-tests.sh
+	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
@@ -90,6 +91,11 @@ sanitize-thread sanitize-address: sanitize-%:
 	$(SWIFT) build --build-tests --enable-all-traits --sanitize=$* --scratch-path .build-$*
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --sanitize=$* --scratch-path .build-$* \
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
+
+.PHONY: test-aarch64
+test-aarch64: ## Run the C engine's tests on aarch64, in an emulated machine: about three minutes
+	@scripts/install-dependencies.sh aarch64
+	Tests/aarch64/run.sh
 
 .PHONY: packages
 packages: packages-debug packages-static ## Stall in calls into published packages, in a debug and a static release build, and check each report

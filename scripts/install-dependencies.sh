@@ -4,6 +4,8 @@
 #   scripts/install-dependencies.sh build     what `make demo` and `make bench` need
 #   scripts/install-dependencies.sh test      what `make test` needs
 #   scripts/install-dependencies.sh packages  what `make packages` needs
+#   scripts/install-dependencies.sh aarch64   what `make test-aarch64` needs
+#   scripts/install-dependencies.sh slim      what `make slim` needs
 #   scripts/install-dependencies.sh lint      what `make lint` and `make format` need
 #
 # Exit status (sysexits.h): 0 when everything is there, 64 for a wrong argument, 69 when something is missing and cannot
@@ -26,6 +28,10 @@ declare -rA purpose=(
     [python3-selenium]='Selenium for Python 3: it tells the driver which'
     [zlib1g-dev]='zlib with its headers: one of the libraries that the test package calls'
     [libcurl4-openssl-dev]='libcurl with its headers: Foundation needs it where it is linked statically'
+    [g++-aarch64-linux-gnu]='the C and C++ libraries of aarch64: the tests for that architecture are compiled with them'
+    [qemu-system-arm]='qemu-system-aarch64: it emulates a machine that runs them'
+    [cpio]='cpio: it packs the files of that machine'
+    [debootstrap]='debootstrap: it makes a slim root file system'
     [clang-format]='clang-format 14: it checks and mends the format of the C files'
 )
 case "${1-}" in
@@ -37,9 +43,11 @@ test)
     )
     ;;
 packages) packages=(libdw-dev zlib1g-dev libcurl4-openssl-dev) ;;
+aarch64) packages=(libdw-dev g++-aarch64-linux-gnu qemu-system-arm cpio) ;;
+slim) packages=(libdw-dev libcurl4-openssl-dev debootstrap) ;;
 lint) packages=(clang-format) ;;
 *)
-    echo "usage: $0 build|test|packages|lint" >&2
+    echo "usage: $0 build|test|packages|aarch64|slim|lint" >&2
     exit 64
     ;;
 esac

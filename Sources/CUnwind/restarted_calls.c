@@ -1,21 +1,19 @@
-// Calls that end with EINTR when their thread is stopped and let go (signal(7), "Interruption of system calls and library
-// functions by stop signals"; io_getevents(2), io_uring_enter(2)). The kernel makes no difference between a stop signal
-// and a stop by ptrace: both take the thread through the same way out of the call.
+// Calls that end with EINTR when their thread is stopped and let go (signal(7), "Interruption of system calls and
+// library functions by stop signals"; io_getevents(2), io_uring_enter(2)). The kernel makes no difference between a
+// stop signal and a stop by ptrace: both take the thread through the same way out of the call.
 //
 // A thread that is found blocked in one is only read. But one that is found running may enter such a call in the few
 // microseconds before the stop reaches it. Then the helper does for it what the kernel does for every other call
-// (arch_do_signal_or_restart, for ERESTARTNOHAND): the program counter goes back to the system call instruction, and the
-// call begins again. What it had waited for until then is lost: microseconds, since it was running a moment ago.
+// (arch_do_signal_or_restart, for ERESTARTNOHAND): the program counter goes back to the system call instruction, and
+// the call begins again (restart_x86_64.c, restart_aarch64.c). What it had waited for until then is lost:
+// microseconds, since it was running a moment ago.
 
 #define _GNU_SOURCE
 #include "restarted_calls.h"
 
-#include <elf.h>
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
 
 #include "CUnwind.h"
 #include "raw_system_call.h"
@@ -44,14 +42,16 @@ CUNWIND_BARE static const call *find(long number) {
   return 0;
 }
 
+CUNWIND_BARE bool cunwind_may_be_interrupted(long number) { return find(number) != 0; }
+
 bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
   const call *found = find((long)number);
   return found && (is_on_socket || !found->on_sockets_only);
 }
 
-// Functions of the kernel in which only calls wait that go on after a stop: futex(2), nanosleep(2), poll(2) and select(2),
-// pipes, child processes, files and their locks, mutexes of the kernel's own (Linux 5.4 to 6.14). The names of epoll_wait(2),
-// of sockets and of what is not known are left out.
+// Functions of the kernel in which only calls wait that go on after a stop: futex(2), nanosleep(2), poll(2) and
+// select(2), pipes, child processes, files and their locks, mutexes of the kernel's own (Linux 5.4 to 6.14). The
+// names of epoll_wait(2), of sockets and of what is not known are left out.
 static const char *const restarting_waits[] = {
     "futex_wait_queue_me",
     "futex_wait_queue",
@@ -87,14 +87,10 @@ bool cunwind_wait_restarts_after_stop(const char *name) {
   return false;
 }
 
-#if defined(__x86_64__)
-
-#define SYSCALL_INSTRUCTION_BYTES 2
 /// Pending signals that are checked. With more than these, one of them surely is not blocked.
 #define MAX_PENDING_SIGNALS 32
 
-// Whether a signal of the app waits to be delivered to the thread: then EINTR is that signal's, and stays.
-CUNWIND_BARE static bool has_pending_signal(pid_t tid) {
+CUNWIND_BARE bool cunwind_has_pending_signal(pid_t tid) {
   uint64_t blocked = 0;
   if (cunwind_raw(SYS_ptrace, PTRACE_GETSIGMASK, tid, sizeof blocked, (long)&blocked, 0, 0) != 0) return true;
   for (unsigned shared = 0; shared < 2; shared++) {
@@ -113,25 +109,3 @@ CUNWIND_BARE static bool has_pending_signal(pid_t tid) {
   }
   return false;
 }
-
-CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
-  if ((long)registers->orig_rax < 0 || (long)registers->rax != -EINTR || !find((long)registers->orig_rax)) return;
-  if (has_pending_signal(tid)) return;
-  cunwind_ptrace_registers restarted = *registers;
-  restarted.rax = registers->orig_rax;
-  restarted.rip -= SYSCALL_INSTRUCTION_BYTES;
-  struct iovec argument;
-  argument.iov_base = &restarted;
-  argument.iov_len = sizeof restarted;
-  // A failure leaves the thread as it is: EINTR, as under any other monitor.
-  cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
-}
-
-#else
-
-CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
-  // The result has overwritten x0, the call's first argument, and ptrace does not show the kernel's copy (orig_x0).
-  (void)tid, (void)registers;
-}
-
-#endif

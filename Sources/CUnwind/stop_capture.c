@@ -101,11 +101,13 @@ long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *))
   return pid;
 }
 
-static bool yama_wants_to_know(void) {
+// Whether Yama may refuse because the helper is not named. Where its file cannot be read, as under a /proc that hides it,
+// only naming the helper shows that.
+static bool yama_may_want_to_know(void) {
   static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
   char scope = 0;
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return false;
+  if (file < 0) return !cunwind_call_is_deadly(SYS_prctl, PR_SET_PTRACER);
   cunwind_raw(SYS_read, file, (long)&scope, 1, 0, 0, 0);
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
   return scope == '1';
@@ -218,9 +220,12 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
   // Only a refusal makes us name a tracer, so that an app that named one itself keeps it where it can.
-  if (helper->name_as_tracer || !yama_wants_to_know()) return status;
+  if (helper->name_as_tracer || !yama_may_want_to_know()) return status;
   helper->name_as_tracer = true;
-  return run_once(engine, tid, bounds, may_stay);
+  status = run_once(engine, tid, bounds, may_stay);
+  // Then it was not Yama, and the app's tracer stays named from now on.
+  if (status == CUNWIND_REFUSED) helper->name_as_tracer = false;
+  return status;
 }
 
 static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,

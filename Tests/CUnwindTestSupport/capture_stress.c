@@ -49,11 +49,11 @@ static void restore_output(int output) {
 }
 
 static void capture(cunwind_engine *engine, const cunwind_test_churner *churner, cunwind_stack *stack,
-                    cunwind_test_stress_result *result) {
+                    uint64_t deadline, cunwind_test_stress_result *result) {
   cunwind_capture_info info;
   cunwind_thread *thread = cunwind_thread_open(engine, churner->tid);
   if (!thread) return;
-  for (int count = 0; count < 20; count++) {
+  for (int count = 0; count < 20 && cunwind_test_milliseconds_now() < deadline; count++) {
     cunwind_engine_refresh_images(engine);
     // The policy's order. A read may fail because the thread runs.
     if (cunwind_capture_read(engine, thread, stack, &info) == CUNWIND_OK) result->reads++;
@@ -96,7 +96,7 @@ cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds) {
   }
   uint64_t deadline = cunwind_test_milliseconds_now() + milliseconds;
   for (unsigned turn = 0; cunwind_test_milliseconds_now() < deadline; turn++) {
-    capture(engine, &churners[turn % CUNWIND_TEST_CHURNERS], &stack, &result);
+    capture(engine, &churners[turn % CUNWIND_TEST_CHURNERS], &stack, deadline, &result);
   }
   cunwind_test_churn_stop(churners);
   restore_output(output);

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "bounded.h"
 #include "children.h"
 
-enum { CAPTURES = 2000 };
+enum { CAPTURES = 2000, LONGEST_MILLISECONDS = 5000 };
 
 typedef struct scene {
   pid_t capturer;
@@ -46,7 +47,8 @@ bool cunwind_test_placement(cunwind_test_placement_result *result) {
   if (!thread || sched_getaffinity(0, sizeof before, &before) != 0) return false;
   cunwind_engine_refresh_images(engine);
   if (pthread_create(&looker, NULL, look_at_helpers, &scene) != 0) return false;
-  for (int count = 0; count < CAPTURES; count++) {
+  uint64_t deadline = cunwind_test_milliseconds_now() + LONGEST_MILLISECONDS;
+  for (int count = 0; count < CAPTURES && cunwind_test_milliseconds_now() < deadline; count++) {
     cunwind_capture_info info;
     result->captures += cunwind_capture_stop(engine, thread, &stack, &info) == CUNWIND_OK;
   }

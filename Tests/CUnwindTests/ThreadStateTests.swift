@@ -5,40 +5,26 @@ import Testing
 
 /// The stack of a thread in any state is captured completely, and the thread continues.
 @Suite(.serialized) struct ThreadStateTests {
-    /// A state, the depth in frames, and the methods that give a complete stack.
+    /// A row of the table that the tests on aarch64 use, too.
     struct Case: CustomTestStringConvertible, Sendable {
-        var name: String
-        var posture: cunwind_test_posture
-        var depth: UInt32
-        var ways: [CaptureEngine.Way]
+        var index: Int
 
-        init(_ name: String, _ posture: cunwind_test_posture, depth: UInt32 = 3, by ways: CaptureEngine.Way...) {
-            self.name = name
-            self.posture = posture
-            self.depth = depth
-            self.ways = ways
+        var state: cunwind_test_state { cunwind_test_state_at(index) }
+
+        var ways: [CaptureEngine.Way] {
+            [(state.by_read, CaptureEngine.Way.read), (state.by_stop, .stop), (state.by_signal, .signal)]
+                .filter(\.0).map(\.1)
         }
 
-        var testDescription: String { "\(name), depth \(depth)" }
+        var testDescription: String { "\(String(cString: state.name)), depth \(state.depth)" }
     }
 
-    /// With about 1 KiB per frame, 200 frames exceed the part that is copied of a stack whose end is unknown.
-    static let cases = [
-        Case("on CPU", CUNWIND_TEST_SPINNING, depth: 0, by: .stop, .signal),
-        Case("on CPU", CUNWIND_TEST_SPINNING, depth: 200, by: .stop, .signal),
-        Case("in a signal handler", CUNWIND_TEST_IN_SIGNAL_HANDLER, by: .stop, .signal),
-        Case("on an alternate stack", CUNWIND_TEST_IN_ALTERNATE_STACK, by: .stop, .signal),
-        Case("below a stale return address", CUNWIND_TEST_BELOW_LEFTOVER, by: .stop, .signal),
-        Case("after a call of NULL", CUNWIND_TEST_CALLED_NULL, by: .stop, .signal),
-        Case("blocked under a frame without a fixed size", CUNWIND_TEST_IN_ALLOCA, by: .read, .stop),
-        Case("blocking signals", CUNWIND_TEST_BLOCKING_SIGNALS, by: .stop),
-    ]
-
-    @Test(arguments: cases)
-    func `the stack is whole and the thread runs on`(posture: Case) throws {
-        let thread_state = try #require(cunwind_test_thread_start(posture.posture, posture.depth))
+    @Test(arguments: (0..<cunwind_test_state_count()).map(Case.init))
+    func `the stack is whole and the thread runs on`(row: Case) throws {
+        var state = row.state
+        let thread_state = try #require(cunwind_test_thread_start(state.posture, state.depth))
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
-        for way in posture.ways {
+        for way in row.ways {
             // The polling thread may be between two waits.
             var status = engine.capture(by: way)
             for _ in 0..<10 where status == CUNWIND_NOT_BLOCKED || status == CUNWIND_MOVED {
@@ -48,8 +34,7 @@ import Testing
             #expect(status == CUNWIND_OK, "\(way), errno \(engine.info.error)")
             #expect(engine.isComplete, "\(way): end \(engine.stack.end)")
             let inPosture = engine.addresses.filter(cunwind_test_thread_contains)
-            // The function whose frame has no fixed size does not recurse.
-            let expected = posture.posture == CUNWIND_TEST_IN_ALLOCA ? 1 : Int(posture.depth) + 1
+            let expected = Int(cunwind_test_state_frames(&state))
             #expect(inPosture.count >= expected, "\(way): frames of the function that took the posture")
             #expect(engine.stack.omitted_count == 0)
         }

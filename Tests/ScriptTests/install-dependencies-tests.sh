@@ -95,6 +95,15 @@ for package in debuginfod gdb libglib2.0-dev; do
     grep -qx "$package" "$state/installed" || fail "did not install $package"
 done
 
+machine another-architecture
+echo libdw-dev >"$state/installed"
+run aarch64
+exits_with 0
+calls install
+for package in qemu-system-arm g++-aarch64-linux-gnu cpio; do
+    grep -qx "$package" "$state/installed" || fail "did not install $package"
+done
+
 machine without-lists
 rm "$state/listed"
 run build

@@ -7,6 +7,13 @@
 #error "StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these."
 #endif
 
+// clang-format off
+#include <features.h>
+#if !defined(__GLIBC__)
+#error "StallWatch needs glibc, whose locks it reads: build for Linux with glibc, and link Swift statically with --static-swift-stdlib if need be. The Static Linux SDK (Musl) is not supported."
+#endif
+// clang-format on
+
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>

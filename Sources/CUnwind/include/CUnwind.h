@@ -18,6 +18,13 @@
 #ifndef CUNWIND_H
 #define CUNWIND_H
 
+// clang-format off
+#include <features.h>
+#if !defined(__GLIBC__)
+#error "StallWatch needs glibc, whose locks it reads: build for Linux with glibc, and link Swift statically with --static-swift-stdlib if need be. The Static Linux SDK (Musl) is not supported."
+#endif
+// clang-format on
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -84,6 +84,20 @@ bool cunwind_test_thread_contains(uint64_t address);
 /// Ends and frees the thread. Returns the number of its rounds since its start: 0 means that it was left stopped.
 uint64_t cunwind_test_thread_stop(cunwind_test_thread *_Nonnull thread_state);
 
+/// A state of a thread, and the methods that give a whole stack in it.
+typedef struct cunwind_test_state {
+  const char *_Nonnull name;
+  cunwind_test_posture posture;
+  uint32_t depth;
+  bool by_read, by_stop, by_signal;
+} cunwind_test_state;
+
+size_t cunwind_test_state_count(void);
+/// Returns entry `index` of the table; index < cunwind_test_state_count().
+cunwind_test_state cunwind_test_state_at(size_t index);
+/// Returns the least number of frames of the function in which the thread is in its posture.
+uint32_t cunwind_test_state_frames(const cunwind_test_state *_Nonnull state);
+
 /// Permits any process to trace this one. Yama's scope 1 permits only ancestors, and a debugger that a test runs is a
 /// sibling. Async-signal-safe: yes.
 void cunwind_test_allow_tracing(void);
