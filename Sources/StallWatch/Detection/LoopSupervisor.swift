@@ -69,8 +69,8 @@ struct LoopSupervisor {
         if stallRecord == nil, turn.began != sampled.turnBegan { forgetSamples() }
         for action in decision.actions {
             switch action {
-            case .checkEarly(let turn): checkEarly(turn, poll.target)
-            case .check(let stall): check(stall, poll.target)
+            case .checkEarly(let turn): context.timeCheck { checkEarly(turn, poll.target) }
+            case .check(let stall): context.timeCheck { check(stall, poll.target) }
             case .begin(let stall): begin(stall, poll, at: time)
             case .sample(let stall): sample(stall, poll.target)
             case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
@@ -123,7 +123,8 @@ struct LoopSupervisor {
 extension LoopSupervisor {
     private mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
-        if case .thread(let thread) = target, context.ignoresDebugged, isTraced(thread) {
+        // A pending capture is a tracer, too.
+        if case .thread(let thread) = target, thread != pendingThread, context.ignoresDebugged, isTraced(thread) {
             detector.measureAnew(from: time)
             return suppress(stall.turnBegan, .debugger)
         }
@@ -305,8 +306,7 @@ extension LoopSupervisor {
 extension LoopSupervisor {
     /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for never.
     ///
-    /// Checks of a pool would capture all threads; stops would count as waits of a turn that may wait for its own events;
-    /// between heartbeats no turn can begin.
+    /// Checks of a pool would capture all threads, and stops would count as waits of a turn that may wait unobserved.
     private mutating func checkAge(_ poll: LoopPoll) -> UInt64? {
         guard case .thread = poll.target, poll.turn.began != nil || poll.nextHeartbeat == nil else { return nil }
         if let began = poll.turn.began, began == unobservedRun?.turnBegan || began == uncertainTurn { return nil }
@@ -343,8 +343,8 @@ extension LoopSupervisor {
 
     /// Keeps what a check has seen, if it is a stack of the turn; otherwise the next sample stands for the time.
     private mutating func note(_ look: SampledTurn.Look, of thread: Int32, isEarly: Bool) {
-        let (recorder, turnBegan) = (loop.recorder, sampled.turnBegan ?? 0)
-        let isOver = { recorder.stalledTurnEnd(turnBegan) != nil }
+        let turnBegan = sampled.turnBegan ?? 0
+        let isOver = { [recorder = loop.recorder] in recorder.stalledTurnEnd(turnBegan) != nil }
         if look.sample.isPending { pendingThread = thread }
         guard !look.isUnchanged, isWithinTurn(look.sample, turnBegan) else { return }
         guard let stack = sampled.add(look, isEarly: isEarly) else { return }

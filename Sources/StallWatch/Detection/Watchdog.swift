@@ -78,7 +78,7 @@ final class Watchdog: Sendable {
                 version = state.0
                 follow(state.2, &watches, services)
             }
-            let awake = clocks.read(capturing: capturer.timeTaken)
+            let awake = clocks.read(capturing: capturer.timeTaken + services.timeOfChecks)
             let gap = gaps.wake(
                 at: awake, firstBegin: watches.compactMap(\.turnBegan).min(),
                 stolen: { steal.longest(until: CPUSteal()) }

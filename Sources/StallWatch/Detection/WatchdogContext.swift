@@ -20,6 +20,14 @@ final class WatchdogContext {
     let escalationMultiple: Int?
     /// The monitor's own threads, which no report includes.
     let ownThreads: Set<Int32>
+    /// The time of all checks so far, in nanoseconds.
+    ///
+    /// A check may wait for a disk: it reads the names of functions. The watchdog is late then, but was not stopped.
+    private(set) var timeOfChecks: UInt64 = 0
+    /// The longest time that counts for one check, in nanoseconds.
+    ///
+    /// If a check takes longer, the process was stopped meanwhile.
+    private static let longestCheck: UInt64 = 500_000_000
     /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
     /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
@@ -41,6 +49,13 @@ final class WatchdogContext {
         escalationMultiple = rules.escalationMultiple
         ownThreads = [clinux_gettid()]
         threads = ProcessThreads(capturer: capturer)
+    }
+
+    /// Runs a check, and counts its time.
+    func timeCheck(_ check: () -> Void) {
+        let begun = now()
+        check()
+        timeOfChecks += min(now() &- begun, Self.longestCheck)
     }
 
     /// Takes the stack or stacks that explain the current turn.
