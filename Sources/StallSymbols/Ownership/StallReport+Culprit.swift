@@ -10,10 +10,10 @@ extension StallReport {
 
     /// The function that a developer should look at first.
     ///
-    /// The rule: on the stack that explains most of the time (``dominantStack``), going outwards from the innermost frame as far as the run loop's
-    /// callout, the first frame that is the app's own, has a name and a line, and was not made by the compiler. Inlined
-    /// functions count as if they had been called, and callers that wait in an async function come after everything that
-    /// runs on the thread on its behalf.
+    /// The rule: on the stack that explains most of the time (``dominantStack``), going outwards from the innermost
+    /// frame as far as the run loop's callout, the first frame that is the app's own, has a name and a line, and was
+    /// not made by the compiler. Inlined functions count as if they had been called, and callers that wait in an async
+    /// function come after everything that runs on the thread on its behalf.
     ///
     /// So a thread that waits for a lock is blamed on the app's function that takes it, a slow `sort` on the function that
     /// sorts, and a stall inside a library's callback on the closure that the app gave it. Where none of the app's code is

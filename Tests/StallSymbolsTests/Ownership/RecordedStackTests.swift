@@ -166,7 +166,7 @@ import Testing
         let report = try expectCulprit(
             "openPreferences()", line: 57,
             in: [
-                Recorded("$s5notes4parseyyF", "Sources/notes/Parser.swift", 3, isInlined: true),
+                Recorded("$s5notes5parseyyF", "Sources/notes/Parser.swift", 3, isInlined: true),
                 Recorded("$s5notes17readConfigurationySiSSFTm", "Sources/notes/Configuration.swift", 9),
                 Recorded("$s5notes15openPreferencesyyF", "Sources/notes/Preferences.swift", 57),
             ])
