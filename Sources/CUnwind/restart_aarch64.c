@@ -19,6 +19,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
+#include "guarded_memory.h"
 #include "raw_system_call.h"
 #include "restarted_calls.h"
 
@@ -69,11 +70,27 @@ CUNWIND_BARE static bool has_handlers(pid_t tid) {
   return true;
 }
 
-// ptrace(2) reads a word; no instruction is 0.
-CUNWIND_BARE static uint32_t instruction(pid_t tid, uint64_t address) {
-  uint64_t word = 0;
-  long failed = cunwind_raw(SYS_ptrace, PTRACE_PEEKTEXT, tid, (long)address, (long)&word, 0, 0);
-  return failed ? 0 : (uint32_t)word;
+/// The code around a call.
+typedef struct code_window {
+  uint64_t start;
+  uint64_t count;
+  uint32_t instructions[2 * SEARCHED_INSTRUCTIONS];
+} code_window;
+
+// In one read, so that the thread is held for microseconds more.
+CUNWIND_BARE static void read_code(code_window *window, uint64_t call) {
+  window->start = call - SEARCHED_INSTRUCTIONS * 4;
+  window->count = cunwind_guarded_read(window->start, window->instructions, sizeof window->instructions) / 4;
+  if (window->count > 0) return;
+  // The page before is not code of this image.
+  window->start = call & ~(uint64_t)(CUNWIND_PAGE_BYTES - 1);
+  window->count = cunwind_guarded_read(window->start, window->instructions, sizeof window->instructions) / 4;
+}
+
+// 0: beyond the window. No instruction is 0.
+CUNWIND_BARE static uint32_t instruction(const code_window *window, uint64_t address) {
+  uint64_t index = (address - window->start) / 4;
+  return address >= window->start && index < window->count ? window->instructions[index] : 0;
 }
 
 CUNWIND_BARE static uint64_t target_of(uint64_t address, uint32_t code, unsigned shift, unsigned bits) {
@@ -90,10 +107,9 @@ CUNWIND_BARE static uint64_t jump_target(uint64_t address, uint32_t code) {
   return 0;
 }
 
-CUNWIND_BARE static bool is_jumped_into(pid_t tid, uint64_t low, uint64_t high) {
-  uint64_t first = low - SEARCHED_INSTRUCTIONS * 4, last = high + SEARCHED_INSTRUCTIONS * 4;
-  for (uint64_t address = first; address < last; address += 4) {
-    uint64_t target = jump_target(address, instruction(tid, address));
+CUNWIND_BARE static bool is_jumped_into(const code_window *window, uint64_t low, uint64_t high) {
+  for (uint64_t index = 0; index < window->count; index++) {
+    uint64_t target = jump_target(window->start + index * 4, window->instructions[index]);
     if (target > low && target <= high) return true;
   }
   return false;
@@ -102,16 +118,16 @@ CUNWIND_BARE static bool is_jumped_into(pid_t tid, uint64_t low, uint64_t high) 
 // The register that x0 has been loaded from before the call at `call`: x19...x28, which the code in between does not
 // write. 0: not found. Of the code in between only what loads other arguments and the call's number is known: MOV of
 // a register and MOVZ.
-CUNWIND_BARE static unsigned source_of_first_argument(pid_t tid, uint64_t call) {
+CUNWIND_BARE static unsigned source_of_first_argument(const code_window *window, uint64_t call) {
   for (unsigned count = 1; count <= LOADING_INSTRUCTIONS; count++) {
     uint64_t address = call - count * 4;
-    uint32_t code = instruction(tid, address);
+    uint32_t code = instruction(window, address);
     bool is_move = (code & 0x7fe0ffe0u) == 0x2a0003e0u, is_constant = (code & 0x7f800000u) == 0x52800000u;
     unsigned to = code & 31, from = (code >> 16) & 31;
     if ((!is_move && !is_constant) || to >= 19) return 0;
     if (to != 0) continue;
     bool is_64_bits = (code & 0x80000000u) != 0;
-    return is_move && is_64_bits && from >= 19 && from <= 28 && !is_jumped_into(tid, address, call) ? from : 0;
+    return is_move && is_64_bits && from >= 19 && from <= 28 && !is_jumped_into(window, address, call) ? from : 0;
   }
   return 0;
 }
@@ -120,8 +136,10 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
   enum { SVC = 0xd4000001, SVC_BYTES = 4 };
   uint64_t call = registers->pc - SVC_BYTES;
   if ((long)registers->regs[0] != -EINTR || !cunwind_may_be_interrupted((long)registers->regs[8])) return;
-  if (instruction(tid, call) != SVC || cunwind_has_pending_signal(tid) || has_handlers(tid)) return;
-  unsigned source = source_of_first_argument(tid, call);
+  code_window window;
+  read_code(&window, call);
+  if (instruction(&window, call) != SVC || cunwind_has_pending_signal(tid) || has_handlers(tid)) return;
+  unsigned source = source_of_first_argument(&window, call);
   if (source == 0) return;
   cunwind_ptrace_registers restarted = *registers;
   restarted.regs[0] = registers->regs[source];
