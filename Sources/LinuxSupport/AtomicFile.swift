@@ -10,10 +10,12 @@ package enum AtomicFile {
     ///   - bytes: The file's contents.
     ///   - path: The file's path; must not be a symbolic link.
     ///   - shown: A closure that the function calls after writing and before flushing; returns 0 or an error number.
-    /// - Throws: ``SystemError`` if the file cannot be created, written or flushed, or if `shown` returns an error.
+    /// - Returns: ``FileFlush/done`` or ``FileFlush/unavailable(errno:)``: the file is written in both cases.
+    /// - Throws: ``SystemError`` if the file cannot be created or written, the disk fails, or `shown` returns an error.
+    @discardableResult
     package static func write(
         _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
-    ) throws(SystemError) {
+    ) throws(SystemError) -> FileFlush {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw SystemError(
@@ -23,7 +25,8 @@ package enum AtomicFile {
         }
         var failure = writeAll(bytes, to: descriptor) ?? 0
         if failure == 0 { failure = shown() }
-        if failure == 0, fsync(descriptor) != 0 { failure = errno }
+        let flush = failure == 0 ? FileFlush(descriptor) : .done
+        if case .failed(let error) = flush { failure = error }
         // close(2) may be the first call to report the error of a delayed write.
         if close(descriptor) != 0, failure == 0 { failure = errno }
         guard failure == 0 else {
@@ -33,6 +36,7 @@ package enum AtomicFile {
                 errno: failure
             )
         }
+        return flush
     }
 
     /// Creates a file, or replaces it atomically.

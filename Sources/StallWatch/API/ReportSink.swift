@@ -36,7 +36,8 @@ public struct ReportSink: Sendable {
             }
             let directory = try ReportDirectory(path: path)
             return SinkDescription(
-                name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true
+                name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true,
+                warning: directory.flush.warning(about: path)
             ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
             }
@@ -63,8 +64,10 @@ public struct ReportSink: Sendable {
                 )
             }
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
-            try check.check()
-            return SinkDescription(name: "stallwatch-ndj", interest: .finished, isStore: true) {
+            let warning = try check.check().warning(about: path)
+            return SinkDescription(
+                name: "stallwatch-ndj", interest: .finished, isStore: true, warning: warning
+            ) {
                 NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             }
         }

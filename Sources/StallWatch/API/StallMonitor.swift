@@ -197,6 +197,7 @@ public final class StallMonitor: Sendable {
                 "stall monitor started",
                 ["threshold": "\(configuration.threshold)", "captureMethods": methods.joined(separator: ", ")]
             )
+            reporter.logWarnings()
         }
     }
 

@@ -72,6 +72,11 @@ final class Reporter: Sendable {
         notices.post(.notice(message, metadata()))
     }
 
+    /// Sends what the sinks cannot do here to the log sink.
+    func logWarnings() {
+        for warning in sinks.warnings { logNotice(warning, [:]) }
+    }
+
     /// Whether ``run()`` has delivered everything and is about to return.
     var isFinished: Bool { finished.load(ordering: .acquiring) }
 

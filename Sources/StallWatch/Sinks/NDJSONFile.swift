@@ -19,10 +19,14 @@ final class NDJSONFile: Sink {
 
     /// Creates the file and its directories if they are missing, and checks that the file can be written.
     ///
+    /// - Returns: Whether the file can be flushed to the disk.
     /// - Throws: ``StallWatchError/Code/unwritableReports``.
-    func check() throws(StallWatchError) {
+    @discardableResult
+    func check() throws(StallWatchError) -> FileFlush {
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try makeDirectories(String(path[..<slash])) }
-        close(try openLocked())
+        let descriptor = try openLocked()
+        defer { close(descriptor) }
+        return FileFlush(descriptor)
     }
 
     func take(_ delivery: Delivery) throws(StallWatchError) {
@@ -47,9 +51,9 @@ final class NDJSONFile: Sink {
         var last: UInt8 = UInt8(ascii: "\n")
         if size > 0 { _ = pread(descriptor, &last, 1, off_t(size - 1)) }
         let bytes = last == UInt8(ascii: "\n") ? line : [UInt8(ascii: "\n")] + line
-        let error = writeAll(bytes, to: descriptor)
-        guard error == nil, fsync(descriptor) == 0 else {
-            let reason = error ?? errno
+        var error = writeAll(bytes, to: descriptor)
+        if error == nil, case .failed(let reason) = FileFlush(descriptor) { error = reason }
+        if let reason = error {
             // Remove a partial line: readers would see a damaged report.
             ftruncate(descriptor, off_t(size))
             throw failure(reason)

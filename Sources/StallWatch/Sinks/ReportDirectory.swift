@@ -13,6 +13,8 @@ struct ReportDirectory: Sendable {
     let path: String
     /// The process identity in the names of this process's temporary files.
     let owner: ProcessIdentity
+    /// Whether files in the directory can be flushed to the disk.
+    let flush: FileFlush
 
     /// Creates the directory and its missing parents, and checks that files can be created in it.
     ///
@@ -26,8 +28,8 @@ struct ReportDirectory: Sendable {
         // alone.
         owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         try makeDirectories(path)
-        let probe = temporaryPath(for: "stall-probe")
-        try throwing(.unwritableReports) { () throws(SystemError) in try AtomicFile.write([], to: probe) }
+        let probe = Self.temporaryPath(for: "stall-probe", in: path, of: owner)
+        flush = try throwing(.unwritableReports) { () throws(SystemError) in try AtomicFile.write([], to: probe) }
         unlink(probe)
     }
 
@@ -65,12 +67,12 @@ struct ReportDirectory: Sendable {
 
     private func write(_ bytes: [UInt8], _ name: String) throws(StallWatchError) -> String {
         let file = path + "/" + name
-        let temporary = temporaryPath(for: name)
+        let temporary = Self.temporaryPath(for: name, in: path, of: owner)
         // A busy disk may take long to flush. A file that replaces none is renamed before the flush: it then survives
         // the death of the process, and only a power failure during the flush can leave it empty.
         let isNew = access(file, F_OK) != 0
         try throwing(.unwritableReports) { () throws(SystemError) in
-            try AtomicFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
+            _ = try AtomicFile.write(bytes, to: temporary) { isNew && rename(temporary, file) != 0 ? errno : 0 }
         }
         guard isNew || rename(temporary, file) == 0 else {
             let reason = errno
@@ -79,12 +81,12 @@ struct ReportDirectory: Sendable {
                 .unwritableReports, "\(file) cannot be replaced: make the directory writable", errno: reason
             )
         }
-        flush()
+        flushNames()
         return file
     }
 
-    private func temporaryPath(for name: String) -> String {
-        "\(path)/.\(name)\(Self.ownerMark)\(owner)\(Self.temporarySuffix)"
+    private static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
+        "\(path)/.\(name)\(ownerMark)\(owner)\(temporarySuffix)"
     }
 
     static let ownerMark = "."
@@ -93,7 +95,7 @@ struct ReportDirectory: Sendable {
     /// Flushes the directory itself, so that the new name is on disk too.
     ///
     /// Ignores errors: if the file system cannot flush a directory, the report still survives the process.
-    private func flush() {
+    private func flushNames() {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         fsync(descriptor)

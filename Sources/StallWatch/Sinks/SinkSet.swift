@@ -12,6 +12,8 @@ struct SinkSet: Sendable {
 
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
+    /// What sinks cannot do here, for the log.
+    let warnings: [String]
 
     /// Creates the sinks' workers; starts no thread.
     ///
@@ -19,13 +21,16 @@ struct SinkSet: Sendable {
     init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
+        var warnings: [String] = []
         for sink in sinks {
             let description = try sink(counts) { notices.post(.recovered($0)) }
+            if let warning = description.warning { warnings.append(warning) }
             let worker = SinkWorker(description, counts: counts, notice: notices.post)
             if description.isStore { stores.append(worker) } else { others.append(worker) }
         }
         self.stores = stores
         self.others = others
+        self.warnings = warnings
     }
 
     private var all: [SinkWorker] { stores + others }

@@ -50,7 +50,7 @@ struct OutputFile {
             try body { bytes throws(CommandFailure) in
                 if let error = writeAll(bytes, to: descriptor) { throw CommandFailure(writing: path, errno: error) }
             }
-            guard fsync(descriptor) == 0 else { throw CommandFailure(writing: path, errno: errno) }
+            if case .failed(let error) = FileFlush(descriptor) { throw CommandFailure(writing: path, errno: error) }
             isOpen = false
             // Errors of a delayed write may only show here (close(2)).
             guard close(descriptor) == 0, rename(temporary, target) == 0 else {

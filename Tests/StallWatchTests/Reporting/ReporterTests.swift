@@ -50,6 +50,23 @@ import Testing
         #expect(lines == ["info stall monitor started"])
     }
 
+    @Test func `a file that cannot be flushed is logged once`() throws {
+        let warning = FileFlush.unavailable(errno: EPERM).warning(about: "/reports")
+        let store = ReportSink { _, _ in
+            SinkDescription(name: "store", interest: .finished, warning: warning) { ClosureSink { _ in } }
+        }
+        let reporter = try reporter([store, log])
+        reporter.logWarnings()
+        reporter.submit(.fixture())
+        try run(reporter)
+        let warnings = lines.filter { $0.contains("flushed") }
+        #expect(
+            warnings == [
+                "info /reports cannot be flushed to the disk (fsync: Operation not permitted): "
+                    + "a power failure may lose its newest reports"
+            ])
+    }
+
     @Test func stallsAreReportedInOrder() async throws {
         let reporter = try reporter()
         let stream = reporter.streams.stream()
