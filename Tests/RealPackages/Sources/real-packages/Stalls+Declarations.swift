@@ -204,7 +204,7 @@ let declarationStalls = [
     LabeledStall("deinitializer", culprit: "deinit", .sleeping) { releaseResource() },
     LabeledStall("derived Equatable of an enum", culprit: "compareShapes", .computing) { compareShapes() },
     LabeledStall("outlined copies", culprit: "copyRecords", .computing) { copyRecords() },
-    LabeledStall("indirect enum", culprit: "grow", .computing) { growTree() },
+    LabeledStall("indirect enum", culprit: "growTree", .computing) { growTree() },
     LabeledStall("metadata of generic types", culprit: "nest", orCaller: "instantiateMetadata", .computing) {
         instantiateMetadata()
     },
