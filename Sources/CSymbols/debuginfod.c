@@ -31,7 +31,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local uint64_t current_deadline;
 
 static void load(void) {
-  if (!has_dynamic_loader()) return;
+  if (!csymbols_has_dynamic_loader()) return;
   void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!handle) return;
   library.begin = (__typeof__(library.begin))dlsym(handle, "debuginfod_begin");

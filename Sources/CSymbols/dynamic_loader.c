@@ -14,7 +14,7 @@ static int visit_executable(struct dl_phdr_info *info, size_t size, void *argume
   return 1;
 }
 
-bool has_dynamic_loader(void) {
+bool csymbols_has_dynamic_loader(void) {
   bool has_interpreter = false;
   dl_iterate_phdr(visit_executable, &has_interpreter);
   return has_interpreter;

@@ -15,7 +15,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 // libelf's functions are found as well: dlsym(3) looks through the handle's own dependencies. Never closed, because
 // libdw keeps keys of thread-specific data.
 static void load(void) {
-  if (!has_dynamic_loader()) return;
+  if (!csymbols_has_dynamic_loader()) return;
   void *handle = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!handle) return;
 #define FIND(name)                                               \

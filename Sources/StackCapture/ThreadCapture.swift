@@ -3,8 +3,8 @@ import Glibc
 /// Captures threads with the least intrusive method of the policy that returns a complete stack.
 package final class ThreadCapture: StackCapturing {
     private let engine: any CaptureEngine
-    /// The CPU time in the kernel of threads, in clock ticks, when they were last noted or captured.
-    private var systemTicks: [Int32: UInt64] = [:]
+    /// The threads whose CPU time in the kernel is followed.
+    private var kernelTimes: [Int32: KernelTime] = [:]
     package private(set) var policy: CapturePolicy
 
     /// The limit on attempts in one capture of a thread that keeps changing its state.
@@ -13,6 +13,22 @@ package final class ThreadCapture: StackCapturing {
     static let maximumAttempts = 4
     /// The limit on threads whose time in the kernel is remembered; over it, all are forgotten.
     static let maximumNoted = 256
+
+    /// The captures in a row that may fall into one clock tick: checks of a young turn are some milliseconds apart, and a
+    /// tick is 10 ms.
+    static let capturesPerTick = 5
+    /// The captures of a thread without a perf event after one that gave no sample in time.
+    static let capturesWithoutPerf = 40
+
+    /// What is known of a thread's CPU time in the kernel.
+    private struct KernelTime {
+        /// The time in clock ticks, when the thread was last noted or captured.
+        var ticks: UInt64
+        /// The captures for which the thread counts as in the kernel without another tick.
+        var capturesLeft = 0
+        /// The captures for which no perf event is tried.
+        var withoutPerf = 0
+    }
 
     /// Creates a capturer.
     ///
@@ -45,15 +61,22 @@ package final class ThreadCapture: StackCapturing {
     package func cancelPendingCapture(of thread: Int32) { engine.cancelStop(of: thread) }
 
     package func note(systemTicks ticks: UInt64, of thread: Int32) {
-        if systemTicks.count >= Self.maximumNoted { systemTicks.removeAll() }
-        systemTicks[thread] = ticks
+        if kernelTimes.count >= Self.maximumNoted { kernelTimes.removeAll() }
+        kernelTimes[thread, default: KernelTime(ticks: ticks)].ticks = ticks
     }
 
-    /// Returns whether the thread has spent a clock tick or more in the kernel since it was last noted or captured.
+    /// Returns whether a perf event is the way to capture the thread: it has spent a clock tick in the kernel since it was
+    /// last noted, or did so a few captures ago.
     private func wasInKernel(_ thread: Int32) -> Bool {
-        guard let before = systemTicks[thread], let ticks = engine.systemTicks(of: thread) else { return false }
-        note(systemTicks: ticks, of: thread)
-        return ticks > before
+        guard var time = kernelTimes[thread], let ticks = engine.systemTicks(of: thread) else { return false }
+        defer { kernelTimes[thread] = time }
+        time.capturesLeft = ticks > time.ticks ? Self.capturesPerTick : max(time.capturesLeft - 1, 0)
+        time.ticks = ticks
+        guard time.withoutPerf == 0 else {
+            time.withoutPerf -= 1
+            return false
+        }
+        return time.capturesLeft > 0
     }
 
     private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureError) -> CapturedStack {
@@ -104,7 +127,9 @@ package final class ThreadCapture: StackCapturing {
             case .noSuchThread: throw error
             case .refused: policy.mayUsePerf = false
             case .notInCall: policy.mayUsePerf = true
-            default: break
+            // The kernel does not let the event be opened while munmap(2) or fork(2) holds the memory map. These calls
+            // return as much after a stop as without one.
+            default: kernelTimes[thread]?.withoutPerf = Self.capturesWithoutPerf
             }
             return nil
         }

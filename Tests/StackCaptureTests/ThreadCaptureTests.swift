@@ -171,6 +171,10 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         engine.ticks = 8
         #expect(try capture.capture(thread: 1).method == .perf)
         #expect(capture.methods == [.read, .ptrace, .perf])
+        // The next captures may fall into the same tick.
+        for _ in 1..<ThreadCapture.capturesPerTick {
+            #expect(try capture.capture(thread: 1).method == .perf)
+        }
         #expect(try capture.capture(thread: 1).method == .ptrace)
     }
 
@@ -186,10 +190,28 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             engine.ticks = UInt64(ticks)
             #expect(try capture.capture(thread: 1).method == .ptrace)
         }
-        // A refusal is permanent.
-        let second: [CapturedStack.Method] = failure == .refused(errno: 1) ? [.ptrace] : [.perf, .ptrace]
+        // A refusal is permanent, and so is a failure for some captures.
+        let second: [CapturedStack.Method] = failure == .notInCall ? [.perf, .ptrace] : [.ptrace]
         #expect(engine.asked == [.perf, .ptrace] + second)
         #expect(capture.policy.mayUsePtrace)
+    }
+
+    @Test func `perf is tried again some captures after a failure`() throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [
+                .perf: [.failure(.timedOut), .success(stack(.perf, frames: 5))],
+                .ptrace: [.success(stack(.ptrace, frames: 4))],
+            ]
+        )
+        let capture = ThreadCapture(engine: engine)
+        capture.note(systemTicks: 0, of: 1)
+        for ticks in 1...ThreadCapture.capturesWithoutPerf + 1 {
+            engine.ticks = UInt64(ticks)
+            #expect(try capture.capture(thread: 1).method == .ptrace)
+        }
+        engine.ticks += 1
+        #expect(try capture.capture(thread: 1).method == .perf)
     }
 
     @Test func anEndedThreadIsAnError() {

@@ -88,7 +88,7 @@ extension StallReport {
     private static func nameIsToolchains(_ frame: Frame) -> String {
         let module = frame.symbol.flatMap(SwiftModule.of) ?? "?"
         return "the module of \(frame.function ?? "?") is named \(module), like one of the Swift toolchain's: "
-            + "if it is the app's, name it in InAppSettings.includedModules"
+            + "if it is the app's, add it to InApp.includedModules"
     }
 
     private static func nameIsMissing(_ frame: Frame, _ images: [Image]) -> String {

@@ -180,7 +180,7 @@ import Testing
         #expect(
             report.missingCulpritReason
                 == "the module of save() is named Foundation, like one of the Swift toolchain's: "
-                + "if it is the app's, name it in InAppSettings.includedModules")
+                + "if it is the app's, add it to InApp.includedModules")
     }
 
     @Test func damagedSymbolTableHasNoCulpritAndAReason() throws {
