@@ -2,7 +2,7 @@
 
 #include "image.h"
 
-/// The greatest depth of a function's entry. Damaged debug information may claim any.
+/// The greatest depth of a function's entry. Damaged debug information may have a deeper one.
 #define MAX_DEPTH 64u
 
 static bool may_hold_functions(int tag) {

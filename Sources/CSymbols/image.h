@@ -49,7 +49,7 @@ struct csymbols_image {
   csymbols_status units_failure;  ///< Why there are no units.
 };
 
-/// How much time there is, looked at once in a while.
+/// A time limit, which is checked once in a while.
 typedef struct csymbols_clock {
   uint64_t deadline;
   unsigned entries;

@@ -2,7 +2,7 @@
 
 #include "image.h"
 
-/// Rows of a line table that are looked at for a line, before code that has none.
+/// The largest number of earlier rows that are searched for a line, for code without one.
 #define MAX_ROWS_BACK 64u
 
 typedef struct place {

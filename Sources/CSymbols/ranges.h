@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Ranges looked at for one address. Ranges that overlap are nested functions, rarely three deep; only damaged debug
-/// information has more.
+/// The largest number of ranges to check for one address. Ranges that overlap are nested functions, rarely three deep;
+/// only damaged debug information has more.
 #define CSYMBOLS_MAX_OVERLAPS 1024u
 
 typedef struct csymbols_range {

@@ -1,7 +1,5 @@
 extension StallReport.CompilerGenerated {
-    /// What the compiler made the function for, by its name; `nil` for a function that may have been written.
-    ///
-    /// `function` is the name as it was written.
+    /// Determines by the demangled name why the compiler generated the function; `nil` if it may be in the source.
     package init?(function: String) {
         let name = Self.dropping(["specialized ", "function signature specialization "], from: function)
         for (kind, prefixes) in Self.prefixes where prefixes.contains(where: { name.hasPrefix($0) }) {

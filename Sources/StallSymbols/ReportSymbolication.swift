@@ -1,26 +1,25 @@
 package import StallReports
 import LinuxSupport
 
-/// Names the frames of a report, and says what follows from the names: the callout and the culprit.
+/// Names the frames of a report, and derives the callout and the culprit from the names.
 ///
-/// The same for a report that is being made and for one that is years old: a report goes in and a report comes out. A frame
-/// for which nothing better is found stays as it is.
+/// The report may be new or years old. A frame without a better name stays as it is.
 package struct ReportSymbolication {
     package let symbolicator: any Symbolicating
     let functions: FunctionClassifier
     /// The path of this process's executable, if the report is this process's.
     let ownExecutable: String?
-    /// How long a report may wait for its names and lines, in nanoseconds.
+    /// The time for names and lines until the report is written as it is, in nanoseconds.
     package let timeLimit: UInt64
-    /// How long it may take in all, in nanoseconds.
+    /// The time limit for the whole work, in nanoseconds.
     package let timeout: UInt64
 
-    /// What a monitored process's reports are given once they are on disk: 30 s.
+    /// The time limit for a report of a monitored process: 30 s.
     ///
-    /// More than a gigabyte of debug information takes, less than a stuck disk does.
+    /// A gigabyte of debug information takes less. A stuck disk takes more.
     static let inProcessTimeout: UInt64 = 30_000_000_000
 
-    /// For the reports of this process.
+    /// Creates the symbolication of this process's reports.
     package static func inProcess(_ settings: SymbolicationSettings, inApp: InAppSettings) -> ReportSymbolication {
         ReportSymbolication(
             symbolicator: Symbolicator(settings), functions: FunctionClassifier(inApp),
@@ -29,7 +28,7 @@ package struct ReportSymbolication {
         )
     }
 
-    /// The report with names and lines.
+    /// Returns the report with names and lines.
     ///
     /// - Parameters:
     ///   - report: The report.
@@ -76,7 +75,7 @@ package struct ReportSymbolication {
         ImageIdentity(path: image.path, buildID: image.buildID, isOwnExecutable: image.path == ownExecutable)
     }
 
-    /// One way through a report's frames.
+    /// One pass over a report's frames.
     private struct Pass {
         private let symbolication: ReportSymbolication
         private let report: StallReport
@@ -84,7 +83,7 @@ package struct ReportSymbolication {
         private(set) var frames: [StallReport.Frame] = []
         private(set) var isFinished = true
         private var indices: [StallReport.Frame: Int] = [:]
-        /// What was found for each of the report's frames: a frame is on many stacks, and often on one.
+        /// The frames found for each of the report's frames: a frame may be on many stacks, or several times on one.
         private var found: [Int: [Int]] = [:]
 
         init(_ symbolication: ReportSymbolication, _ report: StallReport, deadline: UInt64) {
@@ -93,14 +92,14 @@ package struct ReportSymbolication {
             self.deadline = deadline
         }
 
-        /// The stack with each frame looked up, as indices into ``frames``.
+        /// Returns the stack with each frame looked up, as indices into ``frames``.
         mutating func stack(_ stack: [Int]) -> [Int] {
             var result: [Int] = []
             var inlined: [StallReport.Frame] = []
             for index in stack {
                 let frame = report.frames[index]
                 if frame.isInlined == true {
-                    // Known from an earlier symbolication; its function's frame, which comes next, is looked up.
+                    // Known from an earlier symbolication. Its function's frame, which follows, is looked up.
                     inlined.append(frame)
                     continue
                 }
@@ -118,7 +117,7 @@ package struct ReportSymbolication {
             return result + inlined.map { keep($0) }
         }
 
-        /// Adds frames of an address that no other frame has.
+        /// Adds the frames of an address that no other frame has.
         private mutating func add(_ locations: [StallReport.Frame]) -> [Int] {
             frames += locations
             return Array(frames.count - locations.count..<frames.count)
@@ -131,7 +130,7 @@ package struct ReportSymbolication {
             return frames.count - 1
         }
 
-        /// The frames at `frame`'s address, innermost first, or `nil` when no more is found than is known.
+        /// Returns the frames at the address of `frame`, innermost first; `nil` if nothing new is found.
         private mutating func lookUp(_ frame: StallReport.Frame) -> [StallReport.Frame]? {
             guard let number = frame.image, report.images.indices.contains(number),
                 let offset = UInt64(frame.offset.dropFirst(2), radix: 16)
@@ -143,10 +142,10 @@ package struct ReportSymbolication {
             if answer.isUnfinished { isFinished = false }
             let hasLine = answer.locations.contains { $0.file != nil }
             let hasName = answer.locations.contains { $0.symbol != nil }
-            // Who has left out the mangled names, has left the functions' names all the same.
+            // A report without mangled names still has the functions' names.
             let isUnknown = frame.symbol == nil && frame.function == nil
             guard hasLine || (hasName && frame.file == nil) || isUnknown else { return nil }
-            // What is inlined into a merged function may stand for another function's call.
+            // A function inlined into a merged function may stand for the call of another one.
             let isMerged =
                 answer.locations.last?.symbol.map { symbolication.functions[$0].compilerGenerated == .merged } == true
             return answer.locations.map { location in
@@ -164,7 +163,7 @@ package struct ReportSymbolication {
                 isAppsImage
                 ? symbolication.functions.owner(
                     of: location, isOutsideDebugInformation: answer.isOutsideDebugInformation) : .library
-            // Code that stands for no line, in a function that was written: the function's own line.
+            // Code without a line, in a function of the source: the line of the function's declaration.
             let place = location.line == nil ? location.declaration : nil
             var generated = isMerged ? .merged : function?.compilerGenerated
             if generated == nil, location.line == nil, place == nil, location.directory != nil, function?.module != nil

@@ -81,10 +81,10 @@ void csymbols_close(csymbols_image *_Nullable image);
 /// Bytes that the image is known to hold now.
 uint64_t csymbols_image_bytes(const csymbols_image *_Nonnull image);
 
-/// What runs at the file's virtual address `address`, innermost first; `locations` has room for
+/// Stores the functions at the file's virtual address `address`, innermost first; `locations` has room for
 /// CSYMBOLS_MAX_LOCATIONS, of which the first `*count` are set, also when the status is not CSYMBOLS_OK.
 ///
-/// `deadline` is in nanoseconds of CLOCK_MONOTONIC. It is looked at between steps, of which parsing one unit's line table
+/// `deadline` is in nanoseconds of CLOCK_MONOTONIC. It is checked between steps, of which parsing one unit's line table
 /// is the longest: 0.16 us a row measured, so about 0.2 s for a table of 4 MB at 3 bytes a row.
 csymbols_status csymbols_locate(csymbols_image *_Nonnull image, uint64_t address, uint64_t deadline,
                                 csymbols_location *_Nonnull locations, size_t *_Nonnull count);
@@ -93,9 +93,9 @@ csymbols_status csymbols_locate(csymbols_image *_Nonnull image, uint64_t address
 
 /// Asks the debuginfod servers that the environment names (DEBUGINFOD_URLS) for the debug file of a build ID.
 ///
-/// Uses the network, through libdebuginfod.so.1, which is loaded for it; nothing else here ever does. What it gets is kept
-/// in the user's debuginfod cache. Gives up up to a second before `deadline` (nanoseconds of CLOCK_MONOTONIC), because that
-/// is how long libdebuginfod may wait before it asks again whether to go on; asks nobody when there is less than that left.
+/// Loads libdebuginfod.so.1 and uses the network; nothing else here does. The library keeps the file in the user's
+/// debuginfod cache. The request ends up to a second before `deadline` (nanoseconds of CLOCK_MONOTONIC), because
+/// libdebuginfod may wait that long between two checks; with less time left, no server is asked.
 /// Returns an open descriptor that the caller closes, or a negative errno: -ENOSYS when the library is not installed or
 /// no server is named, -ETIME when the time is over.
 int csymbols_debuginfod_open(const uint8_t *_Nonnull build_id, size_t build_id_length, uint64_t deadline);

@@ -7,7 +7,7 @@ package final class ELFFile {
     static let symbolTable = UInt32(SHT_SYMTAB)
     static let dynamicSymbolTable = UInt32(SHT_DYNSYM)
     static let symbolBytes = MemoryLayout<Elf64_Sym>.size
-    /// Sections that are looked at; more than this and the file is damaged.
+    /// The largest number of sections; a file with more counts as damaged.
     static let maximumSections = 65_536
 
     /// Open for as long as this object lives.

@@ -1,7 +1,7 @@
 internal import CLinux
 import Glibc
 
-/// Turns symbols into the names that a developer wrote.
+/// Converts symbols to the names in the source.
 enum Demangler {
     /// The short form of a mangled Swift or C++ name; any other name as it is.
     ///
@@ -22,9 +22,9 @@ enum Demangler {
         demangle(symbol, with: clinux_demangle_long)
     }
 
-    /// Longest symbol that is demangled.
+    /// The length of the longest symbol to demangle, in bytes.
     ///
-    /// Longer ones are what runaway generics make, and nobody can read their names.
+    /// Only deeply nested generic types have longer ones, and their names are unreadable.
     static let maximumSymbolBytes = 16_384
 
     private static func demangle(

@@ -1,4 +1,4 @@
-/// The names and lines of one image, from its own file and its debug file, each read when it is first needed.
+/// The names and lines of one image, from its own file and its debug file, which are read when they are first needed.
 final class ImageSymbols {
     private let image: ImageIdentity
     private let files: DebugFiles
@@ -8,7 +8,7 @@ final class ImageSymbols {
     private var names: ELFSymbolTable?
     private var triedNames = false
     private var debugInformation: Result<DebugInformation, DebugInformation.UnavailableReason>?
-    /// Why the image's own file is not used.
+    /// The reason why the image's own file is not used.
     private var missing: String?
 
     init(_ image: ImageIdentity, files: DebugFiles) {
@@ -16,16 +16,16 @@ final class ImageSymbols {
         self.files = files
     }
 
-    /// Bytes that are known to be held now.
+    /// The known memory use in bytes.
     var memoryBytes: Int {
         (names?.memoryBytes ?? 0) + ((try? debugInformation?.get())?.memoryBytes ?? 0)
     }
 
-    /// Why names or lines of this image are missing, as far as they have been asked for; `nil` when none are.
+    /// The reason why requested names or lines of this image are missing; `nil` if none are.
     var reason: String? {
         var reasons: [String] = []
         if case .failure(let unavailable) = debugInformation {
-            // A file that is not there explains the rest.
+            // A missing file explains the rest.
             reasons.append(missing ?? unavailable.reason)
         } else if debugInformation == nil, let missing {
             reasons.append(missing)
@@ -34,20 +34,20 @@ final class ImageSymbols {
         return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
     }
 
-    /// Whether the memory limit kept debug information from being read.
+    /// Whether the debug information exceeds the memory limit.
     var isTooLarge: Bool {
         if case .failure(.tooLarge) = debugInformation { return true }
         return false
     }
 
-    /// Forgets a refusal for want of memory: there may be some now.
+    /// Forgets that the memory limit was exceeded: there may be memory now.
     func retryDebugInformation() {
         if isTooLarge { debugInformation = nil }
     }
 
-    /// What runs at the file's virtual address `address`.
+    /// Finds the functions at the file's virtual address `address`.
     ///
-    /// `maximumBytes`: What the debug information may hold.
+    /// The debug information may use up to `maximumBytes`.
     func lookUp(_ address: UInt64, lines: Bool, deadline: UInt64, maximumBytes: Int) -> CodeLookup {
         guard lines else { return CodeLookup(locations: [CodeLocation(symbol: name(at: address))]) }
         guard case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
@@ -55,8 +55,8 @@ final class ImageSymbols {
         }
         var (locations, unavailable) = information.locations(at: address, deadline: deadline)
         if locations.isEmpty { locations = [CodeLocation()] }
-        // The linker's name for the function that the address is in: it is what others know it by (`read`, where the
-        // debug information has `__libc_read`), and it tells a part that was split off from its function.
+        // Other tools show the linker's name (`read`, not `__libc_read` of the debug information). It also tells a
+        // split-off part from its function.
         if let name = name(at: address) { locations[locations.count - 1].symbol = name }
         return CodeLookup(
             locations: locations, reason: unavailable.map(\.reason),
@@ -81,13 +81,13 @@ final class ImageSymbols {
         return found
     }
 
-    /// The mangled name of the function at the file's virtual address `address`.
+    /// Returns the mangled name of the function at the file's virtual address `address`.
     func name(at address: UInt64) -> String? {
         if !triedNames {
             triedNames = true
             open()
             names = file.flatMap { try? ELFSymbolTable(file: $0) }
-            // A stripped image still has the names that it exports; its debug file has all.
+            // A stripped image still has its exported names; its debug file has all names.
             if names?.isComplete != true, let better = openDebugFile().flatMap({ try? ELFSymbolTable(file: $0) }),
                 better.isComplete || names == nil
             {

@@ -1,22 +1,21 @@
 import LinuxSupport
 import Glibc
 
-/// Gives addresses their names and lines.
+/// Finds the names and lines of addresses.
 ///
-/// Used by one thread, never a monitored one.
+/// Only one thread uses it, never a monitored one.
 package protocol Symbolicating: AnyObject {
-    /// What runs at the virtual address `offset` of `image`'s file.
+    /// Finds the functions at the virtual address `offset` in the file of `image`.
     ///
-    /// `deadline`: In nanoseconds of CLOCK_MONOTONIC. Past it only what is known already is told, and the answer
-    /// says that it is unfinished.
+    /// After `deadline`, in nanoseconds of CLOCK_MONOTONIC, it returns only known results, marked as unfinished.
     func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup
 
-    /// The mangled name of the function at `offset`, for the monitor's own use: told whatever the settings are.
+    /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
     func symbol(at offset: UInt64, in image: ImageIdentity) -> String?
 
-    /// Why names or lines of the image are missing; `nil` when none are, or none have been asked for.
+    /// Returns the reason why names or lines of the image are missing; `nil` if none are, or none were requested.
     func reason(for image: ImageIdentity) -> String?
 
-    /// Gives back the memory of everything that can be read again.
+    /// Frees everything that can be read again.
     func releaseMemory()
 }

@@ -10,12 +10,11 @@
 ///
 /// libdw reads the program's debug information inside the program, and a fault of libdw's would end the program as one of
 /// any library would. What is done about that: libdw sees no file, but copies of sections that were checked against
-/// their file, each with zeros behind it; line tables are walked to their end by this library before libdw may read
-/// them, and refused when they are damaged; time and memory are bounded; and damaged ELF and DWARF input is part of the
+/// their file, each with zeros behind it; a line table is parsed only if the most memory that a table of its size can
+/// take is within the limit; time and memory are bounded; and damaged ELF and DWARF input is part of the
 /// tests (200,000 mutations of debug sections passed under AddressSanitizer). Should it happen all the same, it is not
 /// silent: the report is on disk before libdw is called, without the names, and the next start marks it as abandoned.
-/// Who wants no such code in the process sets ``names``, which never calls libdw, and takes the lines from the report
-/// elsewhere.
+/// To keep libdw out of the process, set ``names``, and add the lines to the report elsewhere.
 public struct SymbolicationSettings: Sendable, Equatable {
     /// How much is looked up.
     public enum Detail: String, Sendable {

@@ -3,14 +3,14 @@ import Glibc
 
 /// Names and lines from the images' own files and their debug files.
 ///
-/// What an image's files hold is read when it is first needed, kept while a report is made, and given back after it. The
-/// answers themselves are kept, so that the next stall at the same place costs nothing.
+/// It reads an image's files when they are first needed, keeps their contents while a report is made, and frees them
+/// afterwards. It keeps the answers, so that the next stall at the same place costs nothing.
 final class Symbolicator: Symbolicating {
-    /// Answers that are kept.
+    /// The largest number of answers to keep.
     ///
-    /// Each has the names and paths of the functions inlined at one address, which are a few as a rule.
+    /// An answer has the names and paths of the functions inlined at one address, which are usually few.
     static let maximumAnswers = 4096
-    /// Images whose files may be open at a time.
+    /// The largest number of images with open files.
     static let maximumOpenImages = 64
 
     private struct Place: Hashable {

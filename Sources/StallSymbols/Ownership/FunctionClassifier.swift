@@ -1,25 +1,25 @@
 import StallReports
 
-/// What follows from functions' mangled names.
+/// Derives names and owners from functions' mangled names.
 ///
-/// It is the same each time and takes longer to find out than all else that a report's frame needs, so it is kept: stacks
-/// are made of the same few functions. Used by one thread, never a monitored one.
+/// This takes longer than everything else that a report's frame needs, and stacks consist of the same few functions, so
+/// the results are kept. Only one thread uses it, never a monitored one.
 final class FunctionClassifier {
-    /// Functions that are kept.
+    /// The largest number of functions to keep, and of source files.
     ///
-    /// Some 300 bytes each.
+    /// A function takes some 300 bytes.
     static let maximumFunctions = 4096
 
     struct Function {
-        /// As it was written, or the symbol where that is not mangled.
+        /// The demangled name, or the symbol if it is not mangled.
         var name: String
-        /// Whether it only passes a call on.
+        /// Whether the function only passes a call on.
         var isRuntimeFrame: Bool
-        /// What the compiler made it for; `nil` for a function that may have been written.
+        /// The reason why the compiler generated it; `nil` for a function that may be in the source.
         var compilerGenerated: StallReport.CompilerGenerated?
-        /// The Swift module that it was written in; `nil` for a function of another language.
+        /// The Swift module that contains it; `nil` for a function of another language.
         var module: String?
-        /// The library that its name belongs to; `nil` for a Swift function.
+        /// The library that has functions with such names; `nil` for a Swift function.
         var library: RuntimeLibrary?
     }
 
@@ -55,7 +55,7 @@ final class FunctionClassifier {
         return function
     }
 
-    /// Whose code it is, of an image that is the app's or has the app linked into it.
+    /// Determines the owner of code in an image that belongs to the app or contains it.
     ///
     /// - Parameters:
     ///   - location: The function and where it was compiled.
@@ -69,7 +69,7 @@ final class FunctionClassifier {
             if includedModules.contains(module) { return .app }
             if SwiftModule.ofLibraries.contains(module) { return .library }
             if let source { return source }
-            // Nothing says where it was compiled.
+            // The place where it was compiled is unknown.
             return includedModules.isEmpty || location.directory != nil ? .app : .dependency
         }
         if let source { return source }
@@ -77,7 +77,7 @@ final class FunctionClassifier {
         return isOutsideDebugInformation ? .dependency : .app
     }
 
-    /// Whose source file it is; `nil` where none is known.
+    /// Returns the owner of the source file; `nil` if the file is unknown.
     private func source(of location: CodeLocation) -> CodeOwner? {
         guard let file = location.declaration?.file ?? location.file else { return nil }
         let source = SourceFile(path: file, directory: location.directory)
@@ -89,7 +89,7 @@ final class FunctionClassifier {
         return owner
     }
 
-    /// Whether it is a header of the system, the compiler or the Swift toolchain, wherever that is installed.
+    /// Returns whether the file is a header of the system, the compiler or the Swift toolchain.
     static func isOfSystem(_ file: String) -> Bool {
         file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.hasPrefix("/usr/local/include/")
             || file.containsBytes(of: "/usr/lib/swift/")

@@ -4,13 +4,13 @@ import StallReports
 ///
 /// They are kept, and readers may fold them.
 enum RuntimeFrame {
-    /// What runs run loops, queues, jobs and threads, by how the symbols begin.
+    /// The prefixes of the symbols that run run loops, queues, jobs and threads.
     private static let systemsOwn = [
         "__CFRUNLOOP_IS_", "__CFRunLoop", "_CFRunLoop", "CFRunLoopRun", "__CFMachPort", "_dispatch_",
         "__libc_start", "swift_job_run", "swift_task_run", "_ZN5swift34runJobInEstablishedExecutorContext",
         "_ZL23swift_job_runImpl", "$s10Foundation7RunLoopC3run", "$s10Foundation7RunLoopC13CurrentMode",
     ]
-    /// The same, by their whole name.
+    /// The same symbols by their whole names.
     private static let systemsOwnExactly: Set<String> = [
         "_start", "start_thread", "clone", "clone3", "__clone", "__clone3", "async_MainTQ0_", "async_Main",
     ]

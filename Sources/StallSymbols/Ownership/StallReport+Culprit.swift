@@ -1,7 +1,7 @@
 package import StallReports
 
 extension StallReport {
-    /// Who is to blame for a stall, or why nothing can be blamed.
+    /// The function to blame for a stall, or the reason why there is none.
     package enum Blame: Equatable {
         case culprit(Culprit)
         /// A reason in words.

@@ -51,7 +51,7 @@ struct StarvationCause {
             confidence: largest.count == workers.count ? .likely : .possible,
             onCPUMilliseconds: report.durationMilliseconds * running, runQueueMilliseconds: 0,
             blockedMilliseconds: report.durationMilliseconds * (1 - running),
-            // The workers are looked at once a sample, so the split between them is an estimate.
+            // The workers are captured once per sample, so the split between them is an estimate.
             uncertaintyMilliseconds: report.durationMilliseconds,
             minorFaults: 0, majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0
         )
