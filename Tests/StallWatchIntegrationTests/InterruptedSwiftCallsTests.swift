@@ -17,6 +17,10 @@ import Testing
 /// result.
 @Suite(.serialized) struct InterruptedSwiftCallsTests {
     static let captures = 200
+    /// The waits that the captures are spread over, at least.
+    static let rounds = 20
+    /// The longest time that the captures may take, in nanoseconds: a busy machine may need seconds to start a process.
+    static let timeLimit: UInt64 = 60_000_000_000
 
     @Test(arguments: SwiftWait.allCases)
     func aCaptureInterruptsNoWait(wait: SwiftWait) throws {
@@ -26,9 +30,11 @@ import Testing
         var generator = SystemRandomNumberGenerator()
         var incomplete: [String] = []
         var withoutFunction: [[String]] = []
-        var taken = 0
+        var taken = 0, attempts = 0
+        let began = monotonicNow()
         var methods: [CapturedStack.Method: Int] = [:]
-        for _ in 0..<Self.captures {
+        while attempts < Self.captures || waiter.rounds <= Self.rounds, monotonicNow() - began < Self.timeLimit {
+            attempts += 1
             usleep(.random(in: 0..<6000, using: &generator))
             guard let stack = try? capture.capture(thread: waiter.thread) else { continue }
             taken += 1
@@ -54,11 +60,11 @@ import Testing
         }
         let result = waiter.stop()
         print("\(wait): \(result.rounds) waits, \(taken) captures \(methods)")
-        #expect(result.rounds > 20)
+        #expect(result.rounds > Self.rounds)
         #expect(result.early == 0, "\(wait): \(result.early) of \(result.rounds) waits ended early")
         #expect(result.failed == 0, "\(wait): \(result.failed) of \(result.rounds) waits failed")
         // A thread that moves on during every attempt to read it has no stack; that is rare.
-        #expect(taken >= Self.captures * 9 / 10)
+        #expect(taken >= attempts * 9 / 10)
         #expect(incomplete.isEmpty, "\(wait): \(incomplete.count) incomplete stacks: \(Set(incomplete))")
         #expect(withoutFunction.isEmpty, "\(wait): \(withoutFunction.count) such as \(withoutFunction.first ?? [])")
     }
@@ -127,11 +133,14 @@ private final class Waiter: Sendable {
     }
 
     let thread: Int32
+    /// The number of waits that have ended.
+    var rounds: Int { shared.rounds.load(ordering: .relaxed) }
     private let shared: Shared
 
     private final class Shared: Sendable {
         let thread = Atomic<Int32>(0)
         let isStopping = Atomic<Bool>(false)
+        let rounds = Atomic<Int>(0)
         let result = Mutex(Result())
         let started = DispatchSemaphore(value: 0)
         let ended = DispatchSemaphore(value: 0)
@@ -168,6 +177,7 @@ private final class Waiter: Sendable {
             if !wait() { result.failed += 1 }
             if monotonicNow() - began < UInt64(SwiftWait.milliseconds) * 1_000_000 { result.early += 1 }
             result.rounds += 1
+            shared.rounds.store(result.rounds, ordering: .relaxed)
         }
         shared.result.withLock { $0 = result }
         shared.ended.signal()

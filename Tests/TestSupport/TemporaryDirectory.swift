@@ -6,8 +6,15 @@ package final class TemporaryDirectory: Sendable {
     package let path: String
 
     /// Creates an empty directory.
-    package init() throws {
-        path = FileManager.default.temporaryDirectory.path + "/stallwatch-tests-\(UUID().uuidString)"
+    ///
+    /// - Parameter isInMemory: Whether the directory is in memory where the system has such a file system, for tests
+    ///   that must not wait for a disk.
+    /// - Throws: The file manager's error if the directory cannot be created.
+    package init(isInMemory: Bool = false) throws {
+        let memory = "/dev/shm"
+        let isInMemory = isInMemory && FileManager.default.isWritableFile(atPath: memory)
+        let parent = isInMemory ? memory : FileManager.default.temporaryDirectory.path
+        path = parent + "/stallwatch-tests-\(UUID().uuidString)"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
 
