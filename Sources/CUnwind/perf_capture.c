@@ -23,8 +23,8 @@
 
 /// The first interrupt comes after so long on a CPU (10 us, the least: kernel/events/core.c, perf_swevent_start_hrtimer).
 #define PERIOD_NANOSECONDS 10000u
-/// How often the caller looks whether the event is open (2 ms).
-#define OPEN_POLL_NANOSECONDS 2000000ull
+/// How often the caller reads the helper's progress (2 ms).
+#define POLL_NANOSECONDS 2000000ull
 /// A record's size has 16 bits, and the registers and lengths need room beside the stack.
 #define STACK_BYTES (65536u - 1024u)
 /// The ring behind its first, control page: more than one record, and a power of two of pages of 4 to 64 KiB.
@@ -73,12 +73,13 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
       cunwind_raw(SYS_perf_event_open, (long)sample->event_attributes, request->tid, -1, -1, PERF_FLAG_FD_CLOEXEC, 0);
   long ring = -1;
   sample->event = event;
-  __atomic_store_n(&sample->is_open, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_MAPS, __ATOMIC_RELEASE);
   if (!is_error(event)) {
     ring = cunwind_raw(SYS_mmap, 0, (long)sample->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
     sample->ring = ring;
   }
   if (!is_error(event) && !is_error(ring)) {
+    __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_WAITS, __ATOMIC_RELEASE);
     // One interrupt: the event is then disabled, and the wait ends.
     long failed = cunwind_raw(SYS_ioctl, event, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
     struct timespec bound;
@@ -149,15 +150,21 @@ static void release_sample(cunwind_sample_request *sample) {
   sample->ring_bytes = 0;
 }
 
-// Waits for the helper: first for the event, and then for its sample. True: the helper is gone.
+// Waits for the helper: for the event, its ring and its sample. True: the helper is gone.
 static bool wait_for_sampler(cunwind_stop_request *request) {
-  uint64_t deadline = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS;
-  do {
-    bool is_open = __atomic_load_n(&request->sample.is_open, __ATOMIC_ACQUIRE);
-    if (cunwind_wait_until_gone(&request->alive, is_open ? CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS : OPEN_POLL_NANOSECONDS))
-      return true;
-    if (is_open) return false;
-  } while (cunwind_now() < deadline);
+  uint32_t progress = CUNWIND_SAMPLER_OPENS;
+  uint64_t now = cunwind_now(), deadline = now + CUNWIND_OPEN_TIMEOUT_NANOSECONDS;
+  while (now < deadline) {
+    uint64_t left = deadline - now;
+    if (cunwind_wait_until_gone(&request->alive, left < POLL_NANOSECONDS ? left : POLL_NANOSECONDS)) return true;
+    now = cunwind_now();
+    uint32_t latest = __atomic_load_n(&request->sample.progress, __ATOMIC_ACQUIRE);
+    if (latest == progress) continue;
+    progress = latest;
+    deadline = now + CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS;
+    // The helper waits for the sample as long, and then ends by itself.
+    if (progress == CUNWIND_SAMPLER_WAITS) deadline += CUNWIND_HELPER_GRACE_NANOSECONDS;
+  }
   return false;
 }
 
@@ -216,8 +223,9 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
   describe_event(&engine->sampled_event);
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   if (!run_sampler(engine, thread->tid, &engine->sampled_event, page + RING_BYTES)) {
+    uint32_t progress = __atomic_load_n(&engine->sampler.request->sample.progress, __ATOMIC_ACQUIRE);
     if (engine->sampler.unreaped == 0) release_sample(&engine->sampler.request->sample);
-    return CUNWIND_TIMED_OUT;
+    return progress == CUNWIND_SAMPLER_MAPS ? CUNWIND_TIMED_OUT : CUNWIND_NOT_SAMPLED;
   }
   cunwind_sample_request *answer = &engine->sampler.request->sample;
   if (is_error(answer->event)) {
@@ -229,7 +237,7 @@ static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *threa
     info->error = (int)-answer->ring;
   } else {
     const sample *found = find_sample((const uint8_t *)answer->ring, page);
-    status = found ? take_sample(found, engine->copy, registers, info) : CUNWIND_TIMED_OUT;
+    status = found ? take_sample(found, engine->copy, registers, info) : CUNWIND_NOT_SAMPLED;
   }
   release_sample(answer);
   *copy = engine->copy;

@@ -20,11 +20,18 @@ enum {
   CUNWIND_HELPER_IS_LEFT,  ///< The parent has given up: when the thread stops, the helper only releases it.
 };
 
+/// How far the helper of a perf event has come.
+enum {
+  CUNWIND_SAMPLER_OPENS,  ///< It opens the event.
+  CUNWIND_SAMPLER_MAPS,   ///< It maps the event's ring, or the event was refused.
+  CUNWIND_SAMPLER_WAITS,  ///< It waits for the sample.
+};
+
 /// A perf event that a helper opens, because mmap(2) waits for calls such as munmap(2) of other threads.
 typedef struct cunwind_sample_request {
   const struct perf_event_attr *event_attributes;
   uint64_t ring_bytes;
-  uint32_t is_open;  ///< Atomic: the event is open, or was refused.
+  uint32_t progress;  ///< Atomic.
   // The answer: negative errnos, or the event and its ring, which then belong to the parent.
   long event;
   long ring;

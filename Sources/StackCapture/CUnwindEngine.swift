@@ -155,6 +155,7 @@ package final class CUnwindEngine: CaptureEngine {
         case CUNWIND_NOT_SHOWN: throw .unknownSystemCall
         case CUNWIND_SIGNAL_BLOCKED: throw .signalBlocked
         case CUNWIND_NOT_IN_CALL: throw .notInCall
+        case CUNWIND_NOT_SAMPLED: throw .notSampled
         case CUNWIND_PENDING: throw .pending
         case CUNWIND_NOT_PENDING: throw .notPending
         default: throw .failed(errno: info.error)

@@ -46,6 +46,8 @@ package enum CaptureFailure: Error, Equatable {
     case signalBlocked
     /// The thread runs, but not in a system call.
     case notInCall
+    /// The kernel took no sample of the thread in time: the thread was not on a CPU, or the event was not open yet.
+    case notSampled
     /// The thread has been asked to stop, and has not left the kernel yet.
     case pending
     /// No stop of the thread is pending.

@@ -19,6 +19,10 @@ package final class ThreadCapture: StackCapturing {
     static let capturesPerTick = 5
     /// The captures of a thread without a perf event after one that gave no sample in time.
     static let capturesWithoutPerf = 40
+    /// The attempts in a row without a sample after which the thread is stopped all the same.
+    ///
+    /// A copying thread waits for its disk now and then, and the machine's first event in a second may take 30 ms.
+    static let maximumMissed = 12
 
     /// What is known of a thread's CPU time in the kernel.
     private struct KernelTime {
@@ -28,6 +32,8 @@ package final class ThreadCapture: StackCapturing {
         var capturesLeft = 0
         /// The captures for which no perf event is tried.
         var withoutPerf = 0
+        /// The attempts in a row that the kernel took no sample for.
+        var missed = 0
     }
 
     /// Creates a capturer.
@@ -99,7 +105,7 @@ package final class ThreadCapture: StackCapturing {
             } catch {
                 failure = error
                 switch error {
-                case .notBlocked, .moved: continue
+                case .notBlocked, .moved, .notSampled: continue
                 case .refused where policy.mayUsePtrace: policy.mayUsePtrace = false
                 default: break
                 }
@@ -121,15 +127,21 @@ package final class ThreadCapture: StackCapturing {
         do throws(CaptureFailure) {
             let stack = try engine.capture(thread, by: .perf)
             policy.mayUsePerf = true
+            kernelTimes[thread]?.missed = 0
             return stack
         } catch {
             switch error {
             case .noSuchThread: throw error
+            case .notSampled where (kernelTimes[thread]?.missed ?? Self.maximumMissed) < Self.maximumMissed:
+                kernelTimes[thread]?.missed += 1
+                throw error
             case .refused: policy.mayUsePerf = false
             case .notInCall: policy.mayUsePerf = true
             // The kernel does not let the event be opened while munmap(2) or fork(2) holds the memory map. These calls
             // return as much after a stop as without one.
-            default: kernelTimes[thread]?.withoutPerf = Self.capturesWithoutPerf
+            default:
+                kernelTimes[thread]?.withoutPerf = Self.capturesWithoutPerf
+                kernelTimes[thread]?.missed = 0
             }
             return nil
         }
@@ -152,6 +164,7 @@ extension CaptureError {
         case .notStopped: self.init(description: "the thread would have to be stopped")
         case .timedOut: self.init(description: "the thread did not answer in time")
         case .notInCall: self.init(description: "the thread is not in a system call")
+        case .notSampled: self.init(description: "the kernel took no sample of the thread in time")
         case .pending:
             self.init(description: "the thread has been in the kernel since it was asked to stop", isPending: true)
         case .notPending: self.init(description: "no capture of the thread is pending")

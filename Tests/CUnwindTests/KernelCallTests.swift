@@ -149,7 +149,7 @@ import Testing
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(spinning))
         let status = engine.capture(by: .perf)
         // A machine under load may give the thread no CPU for so long.
-        #expect(status == CUNWIND_NOT_IN_CALL || status == CUNWIND_TIMED_OUT)
+        #expect(status == CUNWIND_NOT_IN_CALL || status == CUNWIND_NOT_SAMPLED)
         #expect(cunwind_test_thread_stop(spinning) > 0)
     }
 }

@@ -196,6 +196,22 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(capture.policy.mayUsePtrace)
     }
 
+    /// A stop would cut a copy short, and a missed sample does not show that the thread is not in one.
+    @Test func `a thread without a sample is stopped only after several captures`() throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.perf: [.failure(.notSampled)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
+        )
+        let capture = ThreadCapture(engine: engine)
+        capture.note(systemTicks: 0, of: 1)
+        for ticks in 1...ThreadCapture.maximumMissed / ThreadCapture.maximumAttempts {
+            engine.ticks = UInt64(ticks)
+            #expect(throws: CaptureError(.notSampled)) { try capture.capture(thread: 1) }
+        }
+        engine.ticks += 1
+        #expect(try capture.capture(thread: 1).method == .ptrace)
+    }
+
     @Test func `perf is tried again some captures after a failure`() throws {
         let engine = ScriptedEngine(
             statuses: [running],

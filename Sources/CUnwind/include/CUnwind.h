@@ -80,6 +80,7 @@ typedef enum cunwind_status {
   CUNWIND_NOT_SHOWN,       ///< Read: /proc has not the files here that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
   CUNWIND_NOT_IN_CALL,     ///< Perf: the thread was not inside a system call.
+  CUNWIND_NOT_SAMPLED,     ///< Perf: the event was not open in time, or the thread was not on a CPU while it was.
   CUNWIND_NOT_PENDING,     ///< No stop of the thread is pending.
   CUNWIND_PENDING,         ///< Stop: the thread has not stopped yet, and is captured when it does.
   CUNWIND_FAILED           ///< Anything else; `error` is the errno.
@@ -319,8 +320,9 @@ void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
 /// Perf: the interrupt of a clock event of perf_event_open(2) copies the user registers and up to 63 KiB of the user stack
 /// of a running thread, also inside a system call, which goes on undisturbed. Only a sample inside a system call is used.
 /// The first event of the machine takes the kernel 5 to 15 ms to prepare (measured), on the caller's time.
-/// CUNWIND_OK, CUNWIND_NOT_IN_CALL, CUNWIND_TIMED_OUT, CUNWIND_REFUSED (kernel.perf_event_paranoid over 1 without
-/// CAP_PERFMON; a seccomp filter), CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED. Async-signal-safe: no.
+/// CUNWIND_OK, CUNWIND_NOT_IN_CALL, CUNWIND_NOT_SAMPLED, CUNWIND_TIMED_OUT (a call of the process holds the memory map),
+/// CUNWIND_REFUSED (kernel.perf_event_paranoid over 1 without CAP_PERFMON; a seccomp filter), CUNWIND_NO_SUCH_THREAD,
+/// CUNWIND_FAILED. Async-signal-safe: no.
 cunwind_status cunwind_capture_perf(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
