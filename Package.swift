@@ -62,11 +62,13 @@ let package = Package(
         ),
         // The header for loops in C and C++. What it declares is in StallWatch.
         .target(name: "CStallWatch"),
+        // Text for terminals: tables, columns, colors.
+        .target(name: "TextOutput", swiftSettings: settings),
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(
             name: "StallWatchCLI",
             dependencies: [
-                "LinuxSupport", "StallReports", "StallSymbols",
+                "LinuxSupport", "StallReports", "StallSymbols", "TextOutput",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             resources: [.embedInCode("HTML/Page")],
@@ -77,7 +79,7 @@ let package = Package(
         .executableTarget(
             name: "stallwatch-demo",
             dependencies: [
-                "CDemo", "CStallWatch", "LinuxSupport", "StallWatch",
+                "CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
             ],
@@ -142,10 +144,11 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .testTarget(name: "TextOutputTests", dependencies: ["TextOutput"], swiftSettings: settings),
         .testTarget(
             name: "StallWatchCLITests",
             dependencies: [
-                "LinuxSupport", "StallReports", "StallSymbols", "StallWatchCLI", "TestSupport",
+                "LinuxSupport", "StallReports", "StallSymbols", "StallWatchCLI", "TestSupport", "TextOutput",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Texts"],

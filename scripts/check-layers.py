@@ -35,8 +35,9 @@ MODULES = {
     "StallSymbols": {"CLinux", "CSymbols", "LinuxSupport", "StallReports"},
     "StackCapture": {"CUnwind", "LinuxSupport"},
     "StallWatch": {"CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"},
-    "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols"},
-    "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch"},
+    "TextOutput": set(),
+    "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
+    "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput"},
 }
 # Modules that one file at most imports.
 IMPORTED_ONCE = {"CUnwind"}

@@ -377,7 +377,7 @@ extension LoopSupervisor {
         case .begin(let saturation):
             var record = StallRecord(
                 saturation, of: loop, poll, threshold: context.saturationThreshold ?? 0, at: time)
-            var sample = context.sample(poll.target, age: time &- saturation.since)
+            var sample = context.sample(poll.target, age: time &- saturation.since, mayWait: false)
             sample.isValid = true
             record.samples.append(sample)
             record.captureMethods = context.capturer.methods

@@ -66,16 +66,19 @@ final class WatchdogContext {
     ///   - target: The threads to sample.
     ///   - age: The age of the turn, in nanoseconds.
     ///   - mayStop: Whether a thread may be stopped for its stack.
+    ///   - mayWait: Whether the stop of a thread in the kernel may stay pending; the caller then collects it.
     /// - Returns: The sample.
-    func sample(_ target: CaptureTarget, age: UInt64, mayStop: Bool = true) -> StallRecord.Sample {
+    func sample(
+        _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
+    ) -> StallRecord.Sample {
         var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
         switch target {
         case .thread(let thread):
             do throws(CaptureError) {
                 sample.stack = .success(
-                    mayStop
+                    mayStop && mayWait
                         ? try capturer.captureOrWait(thread: thread)
-                        : try capturer.capture(thread: thread, mayStop: false))
+                        : try capturer.capture(thread: thread, mayStop: mayStop))
             } catch {
                 sample.stack = .failure(error)
             }

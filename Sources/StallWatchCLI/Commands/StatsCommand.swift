@@ -1,4 +1,5 @@
 import ArgumentParser
+import TextOutput
 
 /// Sums up statistics files.
 struct StatsCommand: ParsableCommand {

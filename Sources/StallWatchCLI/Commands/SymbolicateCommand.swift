@@ -3,6 +3,7 @@ import StallReports
 import LinuxSupport
 import ArgumentParser
 import Glibc
+import TextOutput
 
 /// Adds names and lines to reports.
 struct SymbolicateCommand: ParsableCommand {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TextOutput
 
 /// Merges all stacks into a tree.
 struct TreeCommand: ParsableCommand {

@@ -1,3 +1,5 @@
+import TextOutput
+
 /// The output of `validate --json`.
 struct ValidationResult: Encodable {
     private(set) var valid = 0

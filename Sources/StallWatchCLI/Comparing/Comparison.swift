@@ -1,3 +1,5 @@
+import TextOutput
+
 /// Two sets of reports, compared group by group.
 struct Comparison {
     let base: ReportSet

@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// The table that `top` prints.
 struct TopTable {

@@ -1,3 +1,5 @@
+import TextOutput
+
 /// The destination of a result: a file or standard output.
 enum Destination {
     case file(OutputFile)

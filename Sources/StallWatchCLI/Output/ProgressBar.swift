@@ -1,4 +1,5 @@
 import Glibc
+import TextOutput
 
 /// A progress bar on standard error, for work over a second on a terminal.
 final class ProgressBar {

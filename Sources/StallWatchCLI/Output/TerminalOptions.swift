@@ -1,4 +1,5 @@
 import ArgumentParser
+import TextOutput
 
 /// Options for text output.
 struct TerminalOptions: ParsableArguments {

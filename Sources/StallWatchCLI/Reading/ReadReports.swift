@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// The reports that a command line selects, read in batches.
 ///

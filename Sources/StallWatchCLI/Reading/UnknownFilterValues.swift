@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// Finds misspelled values of filters: those that are not known and that no report has.
 struct UnknownFilterValues {

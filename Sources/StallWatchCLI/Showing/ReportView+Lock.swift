@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 extension ReportView {
     /// The awaited lock, its owner, and the lock that the owner awaits in turn.

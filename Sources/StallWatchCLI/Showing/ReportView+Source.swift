@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 extension ReportView {
     /// Lines shown before and after the culprit's.

@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 extension ReportView {
     /// The samples' stacks: one stack as a list, several merged into a tree weighted by time.

@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// A report as text.
 struct ReportView {

@@ -1,3 +1,5 @@
+import TextOutput
+
 /// A call tree as lines of text.
 ///
 /// A function with one caller stands right below it, so the indentation shows branches and not depth: stacks of thirty

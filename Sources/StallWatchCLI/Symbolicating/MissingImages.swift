@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// The images with frames that lack names, or lines in the app's own code.
 struct MissingImages: Encodable {

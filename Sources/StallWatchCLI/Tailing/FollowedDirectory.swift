@@ -1,5 +1,6 @@
 import StallReports
 import LinuxSupport
+import TextOutput
 
 /// A report directory and the state of its stalls.
 struct FollowedDirectory {

@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// Prints a line per event and, on a terminal, a status line that is updated in place.
 final class TailPrinter {

@@ -1,4 +1,5 @@
 import Glibc
+import TextOutput
 
 /// Shows the demo's progress: a line per scenario, which changes in place on a terminal.
 struct Progress: Sendable {

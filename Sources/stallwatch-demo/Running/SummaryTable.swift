@@ -1,3 +1,5 @@
+import TextOutput
+
 /// The results as a table.
 struct SummaryTable {
     /// The table, with the counts below it.
@@ -5,18 +7,17 @@ struct SummaryTable {
     let tally: ScenarioTally
 
     init(_ outcomes: [Outcome]) {
-        let header = ["scenario", "injected ms", "reported ms", "blamed function", "cause", "result", "file"]
-        let alignments: [Alignment] = [.left, .right, .right, .left, .left, .left, .left]
-        let rows = [header] + outcomes.map(Self.cells)
-        let widths = header.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        let lines = rows.map { row in
-            let cells = row.indices.map { row[$0].padded(to: widths[$0], alignments[$0]) }
-            return cells.joined(separator: "  ").trimmingTrailingSpaces + "\n"
-        }
+        var table = TextTable([
+            .init("scenario"), .init("injected ms", .right), .init("reported ms", .right), .init("blamed function"),
+            .init("cause"), .init("result"), .init("file"),
+        ])
         var tally = ScenarioTally()
-        for outcome in outcomes { tally.add(outcome) }
+        for outcome in outcomes {
+            table.add(Self.cells(outcome))
+            tally.add(outcome)
+        }
         self.tally = tally
-        text = "\n" + lines.joined() + "\n\(tally.line)\nblamed: \(BlameCounts(outcomes).line)\n"
+        text = "\n" + table.text(for: Terminal()) + "\n\(tally.line)\nblamed: \(BlameCounts(outcomes).line)\n"
     }
 
     private static func cells(_ outcome: Outcome) -> [String] {
@@ -26,18 +27,6 @@ struct SummaryTable {
             own.map { $0.function ?? "?" } ?? "-", own.map { $0.cause ?? "?" } ?? "-", outcome.result.rawValue,
             own?.file ?? "-",
         ]
-    }
-}
-
-extension String {
-    /// Returns the text, padded with spaces to `width` characters.
-    func padded(to width: Int, _ alignment: Alignment = .left) -> String {
-        let spaces = String(repeating: " ", count: Swift.max(width - count, 0))
-        return alignment == .left ? self + spaces : spaces + self
-    }
-
-    fileprivate var trimmingTrailingSpaces: Substring {
-        self[..<(lastIndex { $0 != " " }.map(index(after:)) ?? startIndex)]
     }
 }
 

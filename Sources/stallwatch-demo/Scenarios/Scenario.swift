@@ -1,4 +1,5 @@
 import StallWatch
+import TextOutput
 
 /// Something that happens to a loop, and the report that it must give.
 struct Scenario: Sendable {

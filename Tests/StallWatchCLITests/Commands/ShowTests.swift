@@ -2,6 +2,7 @@ import Foundation
 import StallReports
 import TestSupport
 import Testing
+import TextOutput
 
 @testable import StallWatchCLI
 

@@ -3,6 +3,7 @@ import Glibc
 import StallReports
 import TestSupport
 import Testing
+import TextOutput
 
 @testable import StallWatchCLI
 

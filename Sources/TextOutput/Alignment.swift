@@ -1,6 +1,6 @@
 import Glibc
 
 /// The side of a column that text is aligned to.
-enum Alignment {
+package enum Alignment {
     case left, right
 }

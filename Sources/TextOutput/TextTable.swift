@@ -1,7 +1,7 @@
 /// A text table that fits the terminal.
-struct TextTable {
+package struct TextTable {
     /// A column.
-    struct Column {
+    package struct Column {
         var title: String
         var alignment = Alignment.left
         /// Whether it is cut when the line is too short: the widest flexible column is cut first.
@@ -13,7 +13,7 @@ struct TextTable {
         /// The style of its cells.
         var style: Terminal.Style?
 
-        init(
+        package init(
             _ title: String, _ alignment: Alignment = .left, isFlexible: Bool = false, minimumWidth: Int = 8,
             dropped: Int? = nil,
             style: Terminal.Style? = nil
@@ -29,22 +29,22 @@ struct TextTable {
 
     private static let gap = "  "
 
-    let columns: [Column]
-    private(set) var rows: [[String]] = []
+    package let columns: [Column]
+    package private(set) var rows: [[String]] = []
     /// The style of each row's first cell.
     private var styles: [Terminal.Style?] = []
 
-    init(_ columns: [Column]) { self.columns = columns }
+    package init(_ columns: [Column]) { self.columns = columns }
 
     /// Adds a row with a cell for each column; `style` is for its first cell.
-    mutating func add(_ cells: [String], style: Terminal.Style? = nil) {
+    package mutating func add(_ cells: [String], style: Terminal.Style? = nil) {
         precondition(cells.count == columns.count, "a row has a cell for each column")
         rows.append(cells.map(\.printable))
         styles.append(style)
     }
 
     /// The lines, each with a line feed.
-    func text(for terminal: Terminal) -> String {
+    package func text(for terminal: Terminal) -> String {
         let places = layout(in: terminal.width)
         let header = line(columns.map(\.title), places) { cell, _ in terminal.style(cell, .bold) }
         let lines = zip(rows, styles).map { row, style in

@@ -5,7 +5,7 @@ extension String {
     ///   - width: `nil` for no limit.
     ///   - indentation: The beginning of each line after the first.
     /// - Returns: The lines, joined by line feeds.
-    func wrapped(to width: Int?, indentation: String = "") -> String {
+    package func wrapped(to width: Int?, indentation: String = "") -> String {
         guard let width, columns > width else { return self }
         // Room for text remains even on a very narrow terminal.
         let room = Swift.max(width, indentation.columns + 10)

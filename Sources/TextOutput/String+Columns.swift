@@ -1,0 +1,56 @@
+extension String {
+    /// The text without control characters, which a terminal would obey: reports may come from anywhere.
+    package var printable: String {
+        guard unicodeScalars.contains(where: \.isControl) else { return self }
+        return String(String.UnicodeScalarView(unicodeScalars.map { $0.isControl ? "\u{fffd}" : $0 }))
+    }
+
+    /// The number of terminal columns it takes.
+    package var columns: Int {
+        utf8.allSatisfy { $0 < 0x80 } ? utf8.count : reduce(0) { $0 + $1.columns }
+    }
+
+    /// The text in at most `width` columns, with an ellipsis if it is cut.
+    package func truncated(to width: Int) -> String {
+        guard columns > width else { return self }
+        guard width > 0 else { return "" }
+        var text = ""
+        var used = 1
+        for character in self {
+            used += character.columns
+            if used > width { break }
+            text.append(character)
+        }
+        return text + "…"
+    }
+
+    /// The text with spaces up to `width` columns.
+    package func padded(to width: Int, _ alignment: Alignment = .left) -> String {
+        let spaces = String(repeating: " ", count: Swift.max(width - columns, 0))
+        return alignment == .left ? self + spaces : spaces + self
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it is a control of ISO 6429 or changes the text direction.
+    fileprivate var isControl: Bool {
+        switch value {
+        case 0..<0x20, 0x7f..<0xa0, 0x202a...0x202e, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}
+
+extension Character {
+    /// 2 for the wide characters of East Asia and for emoji (Unicode Standard Annex 11), else 1.
+    fileprivate var columns: Int {
+        guard let first = unicodeScalars.first else { return 0 }
+        switch first.value {
+        case 0x1100...0x115f, 0x2e80...0x303e, 0x3041...0xa4cf, 0xac00...0xd7a3, 0xf900...0xfaff, 0xfe30...0xfe6f,
+            0xff00...0xff60, 0xffe0...0xffe6, 0x1f300...0x1faff, 0x20000...0x3fffd:
+            return 2
+        default:
+            return 1
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import Glibc
+
+/// The abilities of standard output.
+package struct Terminal: Sendable {
+    /// Whether it is a terminal.
+    package var isTerminal = false
+    /// Columns per line; `nil` for no limit.
+    package var width: Int?
+    /// Whether to use color.
+    package var hasColor = false
+
+    /// Standard output.
+    package static let standardOutput = Terminal(descriptor: STDOUT_FILENO)
+
+    package init(isTerminal: Bool = false, width: Int? = nil, hasColor: Bool = false) {
+        self.isTerminal = isTerminal
+        self.width = width
+        self.hasColor = hasColor
+    }
+
+    private init(descriptor: Int32) {
+        guard isatty(descriptor) == 1 else {
+            self.init()
+            return
+        }
+        let type = getenv("TERM").map { String(cString: $0) } ?? "dumb"
+        // https://no-color.org: present and not empty.
+        let refusesColor = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
+        var size = winsize()
+        // A terminal that does not know its size (0 columns) has at least 80.
+        let isKnown = ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
+        self.init(
+            isTerminal: true, width: isKnown ? Int(size.ws_col) : 80,
+            hasColor: type != "dumb" && type != "" && !refusesColor
+        )
+    }
+
+    /// A text style (ECMA-48, SGR).
+    package enum Style: String, Sendable {
+        case bold = "1"
+        case faint = "2"
+        case red = "31"
+        case green = "32"
+        case yellow = "33"
+        case blue = "34"
+        case magenta = "35"
+        case cyan = "36"
+    }
+
+    /// The text in these styles, if color is on.
+    package func style(_ text: String, _ styles: Style...) -> String {
+        guard hasColor, !styles.isEmpty, !text.isEmpty else { return text }
+        return "\u{1b}[\(styles.map(\.rawValue).joined(separator: ";"))m\(text)\u{1b}[0m"
+    }
+}
