@@ -2,15 +2,17 @@
 ///
 /// 1. A cycle of lock owners that did not move is a `deadlock`.
 /// 2. `paging`, if waiting for pages and handling their faults in the kernel take half of the time or more together.
-/// 3. Otherwise the largest of the three parts of the time decides. CPU time wins if it is within ``tieMargin`` of the
+/// 3. `io`, if waiting in one call for input or output and the kernel's work for the same call take half of the time or
+///    more together, and a quarter of that is waiting.
+/// 4. Otherwise the largest of the three parts of the time decides. CPU time wins if it is within ``tieMargin`` of the
 ///    largest part, because the app can act on it at once.
-/// 4. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each explain half of the time; else `cpu`.
-/// 5. Run queue: `throttled`, if the cgroup's quota accounts for half of that time or more; else `cpuContention`.
-/// 6. Blocked: the kind with the largest weight among the observations of a wait. An observation's weight is the time
+/// 5. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each explain half of the time; else `cpu`.
+/// 6. Run queue: `throttled`, if the cgroup's quota accounts for half of that time or more; else `cpuContention`.
+/// 7. Blocked: the kind with the largest weight among the observations of a wait. An observation's weight is the time
 ///    that it stands for (``SampleWeights``). The observation of the place with the largest weight shows the cause. A wait
 ///    for a page is `paging`; a system call is `lock`, `sleep`, `io` or `syscall`, by
 ///    its purpose. An unknown call that was restarted after a signal counts only if there is no other wait.
-/// 7. Blocked without an observed wait: `paging`, if the major page faults explain the time; else the kind with the
+/// 8. Blocked without an observed wait: `paging`, if the major page faults explain the time; else the kind with the
 ///    largest weight among observations in a libc function that waits for data; else `unknown`.
 enum CauseRules {
     /// The share of the duration below which two parts count as equal.
@@ -38,6 +40,7 @@ enum CauseRules {
                 kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, observation: deadlock)
         }
         if let paging = paging(evidence) { return paging }
+        if let transfer = transfer(evidence) { return transfer }
         let split = evidence.split
         let duration = Double(max(split.duration, 1))
         let largest = max(split.onCPU, split.runQueue, split.blocked)
@@ -74,6 +77,21 @@ enum CauseRules {
         guard share >= 0.5, pages > split.onCPU - handling else { return nil }
         return CauseConclusion(
             kind: .paging, confidence: confidence(ofShare: share), observation: isForPages ? winner?.observation : nil)
+    }
+
+    /// Input or output, if waiting in one call and the kernel's work for the same call are together the largest part.
+    private static func transfer(_ evidence: Evidence) -> CauseConclusion? {
+        let (winner, part) = mostSeen(in: evidence, kind(of:))
+        guard let winner, winner.kind == .io, let call = winner.observation.call?.name,
+            kernelCall(in: evidence)?.call?.name == call
+        else { return nil }
+        let split = evidence.split
+        let waiting = UInt64(Double(split.blocked) * part)
+        let working = UInt64(Double(split.onCPU) * (evidence.kernelShare ?? 0))
+        let share = Double(waiting + working) / Double(max(split.duration, 1))
+        // A call that copies from memory and hardly waits is work for the CPU.
+        guard share >= 0.5, waiting >= working / 3 else { return nil }
+        return CauseConclusion(kind: .io, confidence: confidence(ofShare: share), observation: winner.observation)
     }
 
     private static func onCPU(_ evidence: Evidence, share: Double) -> CauseConclusion {

@@ -28,6 +28,17 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
     )
 }
 
+/// Creates an observation of a running thread, inside the system call of that name if there is one.
+private func running(at time: UInt64, in name: String?) throws -> Observation {
+    var observation = Observation(time: time * 1_000_000, activity: .running)
+    guard let name else { return observation }
+    let number: Int = try #require(SystemCallNames.current.number(of: name))
+    let call = CapturedStack.Call(
+        number: number, arguments: [0, 0, 0, 0, 0, 0], target: "/data/\(name)", hasReturned: true)
+    observation.call = DescribedCall(call, function: nil, memory: GuardedMemory())
+    return observation
+}
+
 @Suite struct CauseRulesTests {
     @Test func theLargestPartDecides() {
         #expect(CauseRules.judge(evidence(cpu: 90, blocked: 10)).kind == .cpu)
@@ -50,18 +61,6 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
     }
 
     @Test func `the call with most of the time in the kernel is named`() throws {
-        func running(at time: UInt64, in name: String?) throws -> Observation {
-            var observation = Observation(time: time * 1_000_000, activity: .running)
-            if let name {
-                let number: Int = try #require(SystemCallNames.current.number(of: name))
-                let call = CapturedStack.Call(
-                    number: number,
-                    arguments: [0, 0, 0, 0, 0, 0], target: "/data/\(name)", hasReturned: true
-                )
-                observation.call = DescribedCall(call, function: nil, memory: GuardedMemory())
-            }
-            return observation
-        }
         let mixed = [try running(at: 50, in: "read"), try running(at: 70, in: "write"), try running(at: 90, in: nil)]
         let conclusion = CauseRules.judge(evidence(cpu: 100, mixed, kernelShare: 0.9))
         #expect(conclusion.kind == .cpu)
@@ -69,6 +68,21 @@ private func observe(at time: UInt64, in name: String, _ arguments: [UInt64] = [
         #expect(conclusion.observation?.call?.target == "/data/read")
         let rare = [try running(at: 20, in: "read"), try running(at: 60, in: nil)]
         #expect(CauseRules.judge(evidence(cpu: 100, rare, kernelShare: 0.9)).observation?.call == nil)
+    }
+
+    /// Measured: fsync(2) of a file on a disk in memory waits for half of the time and works in the kernel for the rest.
+    @Test func `waiting and working in the same call are input and output together`() throws {
+        var waiting = try observe(at: 90, in: "fsync")
+        waiting.call = try running(at: 0, in: "fsync").call
+        let observations = [try running(at: 30, in: "fsync"), waiting]
+        let flushing = evidence(cpu: 237, queue: 50, blocked: 217, observations, kernelShare: 0.889)
+        #expect(CauseRules.judge(flushing).kind == .io)
+        #expect(CauseRules.judge(flushing).confidence == .certain)
+        // Nearly all of it copies from memory.
+        #expect(CauseRules.judge(evidence(cpu: 237, blocked: 60, observations, kernelShare: 0.9)).kind == .cpu)
+        // The time in the kernel is another call's.
+        let other = [try running(at: 30, in: "getrandom"), waiting]
+        #expect(CauseRules.judge(evidence(cpu: 237, blocked: 217, other, kernelShare: 0.889)).kind == .cpu)
     }
 
     @Test func `a returned call's arguments are not followed`() throws {
