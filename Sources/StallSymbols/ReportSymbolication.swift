@@ -52,6 +52,7 @@ package struct ReportSymbolication {
         var result = report
         result.stacks = stacks
         result.frames = pass.frames
+        result.sortWorkers()
         for index in result.images.indices {
             result.images[index].reason = symbolicator.reason(for: identity(of: result.images[index]))
         }

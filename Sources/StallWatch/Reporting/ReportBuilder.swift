@@ -52,7 +52,7 @@ struct ReportBuilder {
                 heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000
             )
         }
-        return StallReport(
+        var report = StallReport(
             schemaVersion: StallReport.currentSchemaVersion,
             id: record.id,
             kind: .init(rawValue: record.kind.rawValue),
@@ -83,6 +83,8 @@ struct ReportBuilder {
                 suppressed: record.suppressed
             )
         )
+        report.sortWorkers()
+        return report
     }
 
     /// Whether a pool's sample has a complete stack of every worker.

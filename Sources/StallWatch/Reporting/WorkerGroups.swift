@@ -4,43 +4,38 @@ import StallReports
 
 /// Finds the workers of a pool among a process's threads and groups those with equal stacks.
 enum WorkerGroups {
-    /// The functions in the stack of every libdispatch worker, including the workers of Swift's cooperative pool.
-    static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
-
     /// Groups the workers of a sample; `nil` if the sample's loop has its own thread.
     ///
-    /// Groups with in-app frames come first, larger groups before smaller ones. Idle workers and those of libdispatch
-    /// itself are often more, but they delay no work. `symbol` returns a frame's mangled name; without names every thread
-    /// counts as a worker.
+    /// - Parameters:
+    ///   - sample: The sample, with all threads of the process.
+    ///   - tables: Receives the stacks.
+    ///   - symbol: Returns a frame's mangled name. Without names every thread counts as a worker; so does a thread with
+    ///     unnamed functions, as in a stripped executable, if no thread is known to be one.
+    /// - Returns: The groups.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables,
         symbol: ((CapturedStack.Frame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
+        let threads = sample.workers.compactMap { worker -> (thread: StallRecord.OtherThread, symbols: [String?])? in
+            guard let stack = try? worker.stack.get() else { return nil }
+            return (worker, symbol.map { symbol in stack.frames.map { symbol($0, sample.images) } } ?? [nil])
+        }
+        let workers = threads.filter { thread in
+            thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
+        }
+        let possible = workers.isEmpty ? threads.filter { $0.symbols.contains(nil) } : workers
         var groups: [StallReport.WorkerGroup] = []
-        // Stacks with in-app frames.
-        var busy: Set<Int?> = []
-        for worker in sample.workers {
+        for (worker, _) in possible {
             guard let captured = try? worker.stack.get() else { continue }
-            let symbols = symbol.map { symbol in captured.frames.map { symbol($0, sample.images) } }
-            if let symbols, !symbols.contains(where: { $0.map(workerFunctions.contains) ?? false }) { continue }
             let stack = tables.stack(captured, in: sample.images)
-            let isBusy = tables.stacks[stack].indices.contains { index in
-                // A library may be linked into the executable.
-                tables.frames[tables.stacks[stack][index]].isInApp
-                    && symbols?[index].map(RuntimeLibrary.contains) != true
-            }
-            if isBusy { busy.insert(stack) }
             if let known = groups.firstIndex(where: { $0.stack == stack }) {
                 groups[known].threads.append(.init(worker.thread))
             } else {
                 groups.append(StallReport.WorkerGroup(stack: stack, threads: [.init(worker.thread)]))
             }
         }
-        return groups.sorted { first, second in
-            let (isFirstBusy, isSecondBusy) = (busy.contains(first.stack), busy.contains(second.stack))
-            return isFirstBusy == isSecondBusy ? first.threads.count > second.threads.count : isFirstBusy
-        }
+        return groups
     }
 
     /// The mangled name of a frame's function.
