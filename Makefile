@@ -97,6 +97,11 @@ test-aarch64: ## Run the C engine's tests on aarch64, in an emulated machine: ab
 	@scripts/install-dependencies.sh aarch64
 	Tests/aarch64/run.sh
 
+.PHONY: slim
+slim: ## Run the static release demo in a slim root file system, without and with libdw (needs root)
+	@scripts/install-dependencies.sh slim
+	scripts/check-slim-root.sh $(DEMO)
+
 .PHONY: packages
 packages: packages-debug packages-static ## Stall in calls into published packages, in a debug and a static release build, and check each report
 

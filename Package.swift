@@ -95,7 +95,7 @@ let package = Package(
         ),
         // A small app whose stalls tests can kill, starve of disk or abort.
         .executableTarget(
-            name: "stallwatch-test-host", dependencies: ["StallWatch"], path: "Tests/Support/TestHost",
+            name: "stallwatch-test-host", dependencies: ["CDemo", "StallWatch"], path: "Tests/Support/TestHost",
             swiftSettings: settings
         ),
         // Holds still in deep stacks for gdb. Part of the tests.

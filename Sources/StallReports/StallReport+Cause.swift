@@ -26,9 +26,9 @@ extension StallReport {
         public var minorFaults: UInt64
         /// The number of page faults that waited for a disk.
         public var majorFaults: UInt64
-        /// The number of times that the thread blocked.
+        /// The number of times that the thread blocked; 0 if the system does not show it.
         public var voluntarySwitches: UInt64
-        /// The number of times that the scheduler preempted the thread.
+        /// The number of times that the scheduler preempted the thread; 0 if the system does not show it.
         public var involuntarySwitches: UInt64
         /// The time for which a CPU quota throttled the thread's cgroup, in milliseconds; `nil` if none did.
         public var throttledMilliseconds: Double?

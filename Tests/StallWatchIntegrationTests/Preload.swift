@@ -6,6 +6,8 @@ import Testing
 enum Preload: String {
     /// See Tests/Support/Preload/forbid.c.
     case forbid
+    /// See Tests/Support/Preload/hide.c.
+    case hide
     /// See Tests/Support/Preload/allocations.c.
     case allocations
     /// See Tests/Support/Preload/exception_owner.c.

@@ -71,4 +71,15 @@ struct AddressIndex {
         }
         return []
     }
+
+    /// Returns the number of an entry at the lowest address past `address`; `nil` if there is none.
+    func firstBegun(after address: UInt64) -> UInt32? {
+        guard !entries.isEmpty else { return nil }
+        let wanted = address < lowest ? 0 : Int(min((address - lowest) / width, UInt64(starts.count - 2)))
+        for bucket in wanted..<starts.count - 1 {
+            let later = entries[Int(starts[bucket])..<Int(starts[bucket + 1])].filter { $0.address > address }
+            if let first = later.min(by: { $0.address < $1.address }) { return first.number }
+        }
+        return nil
+    }
 }

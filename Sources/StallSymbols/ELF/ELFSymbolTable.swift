@@ -67,6 +67,20 @@ struct ELFSymbolTable {
         return Symbol(name: name, address: symbol.st_value)
     }
 
+    /// Returns whether a nameless address lies between two functions of the system's or the toolchain's libraries.
+    ///
+    /// Then its function is of such a library, too, because a linker keeps the functions of one object file together:
+    /// functions that the compiler has merged have no symbol. Needs `.symtab`: of functions that are not exported,
+    /// `.dynsym` shows nothing.
+    func isAmongLibraries(_ address: UInt64) -> Bool {
+        guard isComplete, let before = index.lastBegun(before: address).first,
+            let after = index.firstBegun(after: address)
+        else { return false }
+        return [before, after].allSatisfy { number in
+            name(at: UInt64(ELFFile.symbol(Int(number), in: table).st_name)).map(RuntimeLibrary.contains) ?? false
+        }
+    }
+
     /// How far a function reaches, unless another one begins before.
     ///
     /// Assembly may leave the size out: then to the end of its section. In `.dynsym` the next function may be a local one,

@@ -49,9 +49,12 @@ final class ImageSymbols {
     ///
     /// The debug information may use up to `maximumBytes`.
     func lookUp(_ address: UInt64, lines: Bool, deadline: UInt64, maximumBytes: Int) -> CodeLookup {
-        guard lines else { return CodeLookup(locations: [CodeLocation(symbol: name(at: address))]) }
-        guard case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
-            return CodeLookup(locations: [CodeLocation(symbol: name(at: address))])
+        guard lines, case .success(let information) = openDebugInformation(maximumBytes: maximumBytes) else {
+            let name = name(at: address)
+            return CodeLookup(
+                locations: [CodeLocation(symbol: name)],
+                isOutsideDebugInformation: name == nil && names?.isAmongLibraries(address) == true
+            )
         }
         var (locations, unavailable) = information.locations(at: address, deadline: deadline)
         if locations.isEmpty { locations = [CodeLocation()] }

@@ -14,6 +14,9 @@
 ///    its purpose. An unknown call that was restarted after a signal counts only if there is no other wait.
 /// 8. Blocked without an observed wait: `paging`, if the major page faults explain the time; else the kind with the
 ///    largest weight among observations in a libc function that waits for data; else `unknown`.
+///
+/// Where the system does not show the call of a wait, the kernel function stands for it, and where it does not count the
+/// time without a CPU, a wait may be such time: then a blocked thread's cause is at most `likely`.
 enum CauseRules {
     /// The share of the duration below which two parts count as equal.
     static let tieMargin = 0.05
@@ -135,6 +138,7 @@ enum CauseRules {
             certainty = min(certainty, .likely)
         }
         if case .unknown? = winner.observation.lock?.site.ownership { certainty = min(certainty, .likely) }
+        if winner.observation.activity == .blocked || !evidence.countsRunQueue { certainty = min(certainty, .likely) }
         return CauseConclusion(kind: winner.kind, confidence: certainty, observation: winner.observation)
     }
 
@@ -169,6 +173,7 @@ enum CauseRules {
 
     private static func kind(of observation: Observation) -> Cause.Kind? {
         if case .running = observation.activity { return nil }
+        if case .blocked = observation.activity { return Cause.Kind(waitChannel: observation.waitChannel) }
         if case .waiting(let call) = observation.activity, let purpose = observation.call?.purpose {
             return call.isRestarted ? nil : Cause.Kind(purpose)
         }
@@ -202,9 +207,17 @@ enum CauseRules {
 }
 
 extension Cause.Kind {
-    /// The kind of stall that a thread's activity is the cause of; `nil` for a call that only goes on after a signal.
+    /// The kind of stall that waiting in a kernel function is the cause of; `nil` if that does not show it.
+    init?(waitChannel: String?) {
+        guard let purpose = waitChannel.flatMap(WaitChannel.purpose(ofFunction:)) else { return nil }
+        self = Cause.Kind(purpose)
+    }
+
+    /// The kind of stall that a thread's activity is the cause of; `nil` for a call that only goes on after a signal, or
+    /// one that the system does not show.
     init?(of activity: ThreadActivity) {
         switch activity {
+        case .blocked: return nil
         case .running: self = .cpu
         case .faulting: self = .paging
         case .waiting(let call):

@@ -1,6 +1,8 @@
 /// The input of ``CauseRules``.
 struct Evidence: Sendable {
     var split: TimeSplit
+    /// Whether the kernel counted the time without a CPU; if not, some of the blocked time may be such time.
+    var countsRunQueue = true
     /// The observations within the turn, ascending by time.
     var observations: [Observation] = []
     /// The turn's start, in monotonic nanoseconds.

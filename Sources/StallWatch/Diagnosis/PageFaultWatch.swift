@@ -25,10 +25,10 @@ final class PageFaultWatch {
         self.watch = watch
     }
 
-    /// Returns whether a text of /proc/<pid>/status (proc(5)) shows a seccomp mode other than 0.
+    /// Returns whether a text of /proc/<pid>/status (proc(5)) shows a seccomp mode other than 0, or nothing at all.
     static func hasFilter(_ status: String) -> Bool {
         var fields = ByteCursor(status)
-        return fields.skip(pastLinePrefix: "Seccomp:") && fields.number() != 0
+        return fields.skip(pastLinePrefix: "Seccomp:") ? fields.number() != 0 : status.isEmpty
     }
 
     deinit { clinux_unwatch_faults(&watch) }

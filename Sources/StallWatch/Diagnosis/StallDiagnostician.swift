@@ -162,7 +162,7 @@ struct StallDiagnostician {
         observations.append(
             Observation(
                 time: earlier.time, used: (earlier.used, earlier.used), activity: earlier.activity,
-                call: earlier.call.map { DescribedCall($0, memory: memory) }, waitChannel: earlier.waitChannel
+                call: earlier.activity.call.map { DescribedCall($0, memory: memory) }, waitChannel: earlier.waitChannel
             )
         )
     }
@@ -175,7 +175,10 @@ struct StallDiagnostician {
             place: stack.map { $0.frames.map(\.address).hashValue }, activity: reading.activity,
             waitChannel: reading.waitChannel
         )
-        guard var call = reading.call else {
+        if !reading.showsSystemCall, let call = stack.flatMap(SystemCall.init(ofStopped:)) {
+            observation.activity = .waiting(call.original(waitChannel: reading.waitChannel))
+        }
+        guard var call = observation.activity.call else {
             if reading.activity == .faulting {
                 observation.kernelStack = files?.kernelStack()
             } else if let stack {
@@ -217,11 +220,11 @@ struct StallDiagnostician {
             let last = readings.last
         else { return nil }
         let evidence = Evidence(
-            split: split, observations: observations, start: start,
+            split: split, countsRunQueue: last.thread.showsRunQueue, observations: observations, start: start,
             minorFaults: last.thread.minorFaults - first.thread.minorFaults,
             majorFaults: last.thread.majorFaults - first.thread.majorFaults,
-            voluntarySwitches: last.thread.voluntarySwitches - first.thread.voluntarySwitches,
-            involuntarySwitches: last.thread.involuntarySwitches - first.thread.involuntarySwitches,
+            voluntarySwitches: Self.growth(\.voluntarySwitches, from: first.thread, to: last.thread),
+            involuntarySwitches: Self.growth(\.involuntarySwitches, from: first.thread, to: last.thread),
             kernelShare: Self.kernelShare(from: first.thread, to: last.thread),
             throttled: last.throttled - min(first.throttled, last.throttled),
             pagedFile: faults?.file
@@ -231,6 +234,14 @@ struct StallDiagnostician {
             kind: verdict.kind, confidence: verdict.confidence, evidence: evidence, observation: verdict.observation,
             pressure: Pressure.current()
         )
+    }
+
+    /// Returns how much a count has grown; 0 if the system does not show it.
+    private static func growth(
+        _ count: KeyPath<ThreadReading, UInt64?>, from first: ThreadReading, to last: ThreadReading
+    ) -> UInt64 {
+        guard let before = first[keyPath: count], let now = last[keyPath: count] else { return 0 }
+        return now - min(before, now)
     }
 
     /// Returns the kernel's share of the CPU time, 0 to 1; `nil` for fewer than five ticks.
@@ -244,10 +255,10 @@ struct StallDiagnostician {
     }
 }
 
-extension ThreadReading {
+extension ThreadActivity {
     /// The system call that the thread waits in.
     fileprivate var call: SystemCall? {
-        if case .waiting(let call) = activity { return call }
+        if case .waiting(let call) = self { return call }
         return nil
     }
 }

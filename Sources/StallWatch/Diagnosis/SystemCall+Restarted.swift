@@ -56,11 +56,3 @@ extension SystemCall {
         return waitChannel.contains("poll") ? "poll" : nil
     }
 }
-
-extension ThreadActivity {
-    /// Returns this activity with the original call, if the kernel reports restart_syscall(2).
-    func original(waitChannel: String?) -> ThreadActivity {
-        guard case .waiting(let call) = self else { return self }
-        return .waiting(call.original(waitChannel: waitChannel))
-    }
-}

@@ -1,6 +1,6 @@
 import LinuxSupport
 
-/// A thread's activity according to /proc/<pid>/syscall.
+/// A thread's activity according to /proc/<pid>/syscall, or without that file to its state.
 enum ThreadActivity: Equatable, Sendable {
     /// On a CPU or waiting for one.
     case running
@@ -8,6 +8,8 @@ enum ThreadActivity: Equatable, Sendable {
     case faulting
     /// Waiting in a system call.
     case waiting(SystemCall)
+    /// Waiting for something that the system does not show.
+    case blocked
 }
 
 extension ThreadActivity {
@@ -39,12 +41,31 @@ extension ThreadActivity {
 }
 
 extension ThreadActivity {
-    /// Returns `.running` instead of `.faulting` if the kernel's wait function contradicts a wait for a page.
+    /// Concludes the activity from all that the system shows.
     ///
-    /// A thread outside of system calls may also be stopped by a tracer, such as another monitor's capture; it
-    /// continues at once. A thread that has left the wait a moment later has not waited long.
-    func confirmed(by waitChannel: String?) -> ThreadActivity {
-        guard self == .faulting, waitChannel == nil || waitChannel == "ptrace_stop" else { return self }
-        return .running
+    /// - Parameters:
+    ///   - shown: The activity according to /proc/<pid>/syscall; `nil` if the system does not show it.
+    ///   - state: The state letter of proc(5).
+    ///   - waitChannel: The kernel function that the thread waits in.
+    init(shown: ThreadActivity?, state: UInt8, waitChannel: WaitChannel) {
+        switch shown {
+        case .running, .blocked: self = .running
+        case .faulting: self = Self.isFaulting(state, waitChannel) ? .faulting : .running
+        case .waiting(let call): self = .waiting(call.original(waitChannel: waitChannel.function))
+        // S and D are waits. A tracer, such as another monitor's capture, has stopped a thread in the states t and T; it
+        // continues at once.
+        case nil: self = state == UInt8(ascii: "S") || state == UInt8(ascii: "D") ? .blocked : .running
+        }
+    }
+
+    /// Returns whether a thread that is blocked outside of system calls waits for a page.
+    ///
+    /// It may also be stopped by a tracer. A thread that has left the wait a moment later has not waited long.
+    private static func isFaulting(_ state: UInt8, _ waitChannel: WaitChannel) -> Bool {
+        switch waitChannel {
+        case .function(let name): name != "ptrace_stop"
+        case .none: false
+        case .hidden: state == UInt8(ascii: "D")
+        }
     }
 }

@@ -12,11 +12,13 @@ struct ThreadReading: Equatable, Sendable {
     ///
     /// It grows when a wait for a CPU ends, not during the wait.
     var runQueue: UInt64
+    /// Whether the kernel shows ``runQueue``; if not, it is 0.
+    var showsRunQueue = true
     /// The number of times that the thread has got a CPU (the third field of schedstat); 0 if the kernel does not count.
     ///
     /// It is counted before the thread runs.
     var slices: UInt64 = 0
-    /// The state letter of proc(5): R, S, D, T, t, Z, X, I.
+    /// The state letter of proc(5): R, S, D, T, t, Z, X, I; 0 if the system does not show it.
     var state: UInt8
     /// Page faults without disk access.
     var minorFaults: UInt64
@@ -26,12 +28,14 @@ struct ThreadReading: Equatable, Sendable {
     var userTicks: UInt64
     /// CPU time in the kernel, in clock ticks (10 ms).
     var systemTicks: UInt64
-    /// The number of times that the thread gave up its CPU to wait.
-    var voluntarySwitches: UInt64
-    /// The number of times that the scheduler took the CPU from the thread.
-    var involuntarySwitches: UInt64
+    /// The number of times that the thread gave up its CPU to wait; `nil` if the system does not show it.
+    var voluntarySwitches: UInt64?
+    /// The number of times that the scheduler took the CPU from the thread; `nil` if the system does not show it.
+    var involuntarySwitches: UInt64?
     /// The thread's activity.
     var activity: ThreadActivity
+    /// Whether the system shows the call that the thread waits in; if not, ``activity`` is `.blocked` or `.running`.
+    var showsSystemCall = true
     /// The kernel function that the thread waits in; `nil` if the thread does not wait or the kernel does not report
     /// it.
     var waitChannel: String?
@@ -46,6 +50,9 @@ struct ThreadReading: Equatable, Sendable {
 
     /// Whether the thread is on a CPU or waits for one.
     var isRunnable: Bool { state == UInt8(ascii: "R") }
+
+    /// A number that grows whenever the thread runs and waits again.
+    var runs: UInt64 { voluntarySwitches ?? onCPU }
 }
 
 extension ThreadReading {

@@ -53,30 +53,34 @@ extension TimeSplit {
             if let last = inside.last { sum.add(Amount(value, last, after, inside: end - last.time, rateOutside: 0)) }
             return sum
         }
-        let (cpu, queue) = Self.known(inside)
+        let (cpu, queue, unseen) = Self.known(inside)
         let onCPU = amount(\.onCPU, known: cpu)
         let runQueue = amount(\.runQueue, known: queue)
         self.onCPU = min(onCPU.estimate, duration)
         self.runQueue = min(runQueue.estimate, duration - self.onCPU)
         blocked = duration - self.onCPU - self.runQueue
-        uncertainty = min(onCPU.uncertainty, duration)
+        uncertainty = min(onCPU.uncertainty + unseen, duration)
     }
 
-    /// Returns the CPU and run-queue time between the first and the last reading within a turn.
-    private static func known(_ readings: [ThreadReading]) -> (onCPU: UInt64, runQueue: UInt64) {
-        var sum: (onCPU: UInt64, runQueue: UInt64) = (0, 0)
+    /// Returns the CPU and run-queue time between the first and the last reading within a turn, and how much of the rest may
+    /// be run-queue time that the kernel does not count.
+    private static func known(_ readings: [ThreadReading]) -> (onCPU: UInt64, runQueue: UInt64, unseen: UInt64) {
+        var sum: (onCPU: UInt64, runQueue: UInt64, unseen: UInt64) = (0, 0, 0)
         // Run-queue time that is counted here before schedstat shows it.
         var ahead: UInt64 = 0
         for (from, to) in zip(readings, readings.dropFirst()) {
             let span = to.time - from.time
             let onCPU = min(to.onCPU - min(from.onCPU, to.onCPU), span)
             let told = to.runQueue - min(from.runQueue, to.runQueue)
-            let isReady = from.isRunnable && to.isRunnable && from.voluntarySwitches == to.voluntarySwitches
+            let hasNotWaited = from.voluntarySwitches != nil && from.voluntarySwitches == to.voluntarySwitches
+            let isReady = from.isRunnable && to.isRunnable && hasNotWaited
+            let isBlocked = !from.isRunnable && !to.isRunnable && hasNotWaited
             // A thread that was runnable throughout spent the rest without a CPU. schedstat shows such a wait only when
             // it ends, and never shows one that is caused by CPU steal.
             let runQueue = isReady ? span - onCPU : min(told - min(ahead, told), span - onCPU)
             ahead = isReady ? runQueue - min(told, runQueue) : 0
-            sum = (sum.onCPU + onCPU, sum.runQueue + runQueue)
+            let unseen = to.showsRunQueue || isReady || isBlocked ? 0 : span - onCPU
+            sum = (sum.onCPU + onCPU, sum.runQueue + runQueue, sum.unseen + unseen)
         }
         return sum
     }

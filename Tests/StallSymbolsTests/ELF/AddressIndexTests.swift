@@ -19,6 +19,8 @@ struct AddressIndexTests {
                     let last = entries.filter { $0.address <= wanted }.map(\.address).max()
                     let expected = last.map { last in entries.filter { $0.address == last }.map(\.number) } ?? []
                     #expect(index.lastBegun(before: wanted).sorted() == expected.sorted())
+                    let next = entries.filter { $0.address > wanted }.map(\.address).min()
+                    #expect(index.firstBegun(after: wanted).map { entries[Int($0)].address } == next)
                 }
             }
         }
@@ -27,6 +29,7 @@ struct AddressIndexTests {
     @Test("an empty index finds nothing")
     func empty() {
         #expect(AddressIndex(addresses: []).lastBegun(before: .max).isEmpty)
+        #expect(AddressIndex(addresses: []).firstBegun(after: 0) == nil)
     }
 
     @Test("takes the whole address space")

@@ -44,6 +44,21 @@ import Testing
         #expect(names(table, 0x10ff, 0x1100, 0x1110) == ["assembly", "next", nil])
     }
 
+    /// As `NSLock.lock()` in a static executable, where functions that the compiler has merged have no symbol.
+    @Test func `nameless code between two functions of a library is the library's`() throws {
+        let symbols: [SmallELF.Symbol] = [
+            .init(name: "$s3app4workyyF", address: 0x1000),
+            .init(name: "$s10Foundation6NSLockC4lockyyF", address: 0x2000),
+            .init(name: "pthread_mutex_lock", address: 0x3000), .init(name: "app_work", address: 0x4000),
+        ]
+        let table = try table(SmallELF(symbols: symbols).bytes)
+        let addresses: [UInt64] = [0x800, 0x1800, 0x2800, 0x3800, 0x4800]
+        #expect(addresses.map(table.isAmongLibraries) == [false, false, true, false, false])
+        // Between exported functions there may be others.
+        let exported = try self.table(SmallELF(dynamicSymbols: symbols).bytes)
+        #expect(!exported.isAmongLibraries(0x2800))
+    }
+
     /// Code after the section, such as the PLT behind `.init`, does not belong to the function.
     @Test func aFunctionWithoutASizeEndsWithItsSection() throws {
         let table = try table(

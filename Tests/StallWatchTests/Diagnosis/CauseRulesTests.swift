@@ -1,4 +1,5 @@
 import LinuxSupport
+import TestSupport
 import Testing
 
 @testable import StackCapture
@@ -113,6 +114,46 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         let conclusion = CauseRules.judge(evidence(blocked: 100, [try observe(at: 50, in: name)]))
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence == .certain)
+    }
+
+    /// Where /proc hides the call, the kernel function that waits stands for it.
+    @Test(arguments: [
+        ("futex_do_wait", Cause.Kind.lock), ("hrtimer_nanosleep", .sleep), ("anon_pipe_read", .io), ("ep_poll", .io),
+        ("do_wait.constprop.0", .syscall), ("flock_lock_inode_wait", .lock),
+        // It waits for a time or for data, for a call or for a page fault.
+        ("poll_schedule_timeout", .unknown), ("folio_wait_bit_common", .unknown),
+    ])
+    func `the wait channel determines the cause of a hidden call`(channel: String, kind: Cause.Kind) {
+        let observation = Observation(time: 50_000_000, activity: .blocked, waitChannel: channel)
+        let conclusion = CauseRules.judge(evidence(blocked: 100, [observation]))
+        #expect(conclusion.kind == kind)
+        #expect(conclusion.confidence < .certain)
+        let nothing = Observation(time: 50_000_000, activity: .blocked)
+        #expect(CauseRules.judge(evidence(blocked: 100, [nothing])).kind == .unknown)
+    }
+
+    @Test func `a wait is not certain where the time without a CPU is not counted`() throws {
+        var facts = evidence(blocked: 100, [try observe(at: 50, in: "nanosleep")])
+        facts.countsRunQueue = false
+        #expect(CauseRules.judge(facts).kind == .sleep)
+        #expect(CauseRules.judge(facts).confidence == .likely)
+        var computing = evidence(cpu: 100)
+        computing.countsRunQueue = false
+        #expect(CauseRules.judge(computing).confidence == .certain)
+    }
+
+    @Test func `a stopped thread shows the call that it was blocked in`() throws {
+        let number = try #require(SystemCallNames.current.number(of: "futex"))
+        var stack = CapturedStack.stub([0x10, 0x20], method: .ptrace)
+        #expect(SystemCall(ofStopped: stack) == nil)
+        stack.call = CapturedStack.Call(number: number, arguments: [7, 128, 2, 0, 0, 0], hasReturned: true)
+        let call = try #require(SystemCall(ofStopped: stack))
+        #expect(call.name == "futex")
+        #expect(call.argument(0) == 7)
+        #expect(call.programCounter == 0x10)
+        // A running thread has left its call.
+        stack.threadState = .running
+        #expect(SystemCall(ofStopped: stack) == nil)
     }
 
     @Test func pollingNothingIsSleeping() throws {

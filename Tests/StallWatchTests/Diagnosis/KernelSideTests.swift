@@ -51,7 +51,7 @@ import Testing
                 let files = try #require(ThreadFiles(thread: thread))
                 #expect(
                     eventually {
-                        if case .waiting(let call)? = files.activity() { call.name == "read" } else { false }
+                        if case .waiting(let call)? = files.read()?.activity { call.name == "read" } else { false }
                     }
                 )
                 return try use(files)
@@ -80,15 +80,45 @@ import Testing
     @Test func aRunningThreadHasNoWaitChannel() throws {
         try withThread({ subject in while !subject.isOver.load(ordering: .relaxed) {} }) { thread in
             let files = try #require(ThreadFiles(thread: thread))
-            #expect(eventually { files.activity() == .running })
+            #expect(eventually { files.read()?.activity == .running })
             #expect(eventually { files.read().map { $0.waitChannel == nil && $0.isRunnable } ?? false })
+        }
+    }
+
+    @Test(arguments: ["schedstat", "stat", "status", "syscall", "wchan", "stack"], [true, false])
+    func `a missing or empty file costs only what no other file shows`(name: String, isEmpty: Bool) throws {
+        try whileReadingAPipe { files in
+            let whole = try #require(files.read())
+            let process = try TemporaryDirectory()
+            let directory = process.path("task/\(files.thread)")
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            for file in ["schedstat", "stat", "status", "syscall", "wchan", "stack"] where file != name || isEmpty {
+                try FileManager.default.createSymbolicLink(
+                    atPath: "\(directory)/\(file)",
+                    withDestinationPath: file == name ? "/dev/null" : "/proc/self/task/\(files.thread)/\(file)"
+                )
+            }
+            let others = try #require(ThreadFiles(thread: files.thread, process: process.path))
+            var reading = try #require(others.read())
+            var expected = whole
+            switch name {
+            case "schedstat": (expected.runQueue, expected.slices, expected.showsRunQueue) = (0, 0, false)
+            case "stat":
+                (expected.minorFaults, expected.majorFaults, expected.processor) = (0, 0, nil)
+                (expected.userTicks, expected.systemTicks) = (0, 0)
+            case "status": (expected.voluntarySwitches, expected.involuntarySwitches) = (nil, nil)
+            case "syscall": (expected.activity, expected.showsSystemCall) = (.blocked, false)
+            case "wchan": expected.waitChannel = nil
+            default: #expect(others.kernelStack() == nil)
+            }
+            reading.time = whole.time
+            #expect(reading == expected)
         }
     }
 
     @Test func anEndedThreadHasNoReading() throws {
         let files = try whileReadingAPipe { $0 }
         #expect(eventually { files.read() == nil })
-        #expect(files.activity() == nil)
         #expect(files.kernelStack() == nil)
     }
 }

@@ -37,6 +37,7 @@ import Testing
         #expect(PageFaultWatch.hasFilter("Seccomp:\t1\n"))
         #expect(!PageFaultWatch.hasFilter("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"))
         #expect(!PageFaultWatch.hasFilter("Name:\tapp\n"))
+        #expect(PageFaultWatch.hasFilter(""), "the file is hidden, and so may be a filter")
     }
 
     @Test func aMissingThreadIsNotWatched() throws {

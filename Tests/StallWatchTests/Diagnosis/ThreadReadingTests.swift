@@ -6,10 +6,28 @@ import Testing
 @Suite struct ThreadReadingTests {
     /// A thread that another monitor's capture has stopped outside of a call does not wait for a page.
     @Test func theWaitChannelConfirmsAPageFault() {
-        #expect(ThreadActivity.faulting.confirmed(by: "folio_wait_bit_common") == .faulting)
-        #expect(ThreadActivity.faulting.confirmed(by: "ptrace_stop") == .running)
-        #expect(ThreadActivity.faulting.confirmed(by: nil) == .running)
-        #expect(ThreadActivity.running.confirmed(by: nil) == .running)
+        #expect(activity(.faulting, "D", .function("folio_wait_bit_common")) == .faulting)
+        #expect(activity(.faulting, "t", .function("ptrace_stop")) == .running)
+        #expect(activity(.faulting, "D", .none) == .running)
+        #expect(activity(.running, "R", .none) == .running)
+    }
+
+    private func activity(_ shown: ThreadActivity?, _ state: Character, _ channel: WaitChannel) -> ThreadActivity {
+        ThreadActivity(shown: shown, state: state.asciiValue ?? 0, waitChannel: channel)
+    }
+
+    @Test func `without the wait channel the state confirms a page fault`() {
+        #expect(activity(.faulting, "D", .hidden) == .faulting)
+        #expect(activity(.faulting, "t", .hidden) == .running)
+        #expect(activity(.faulting, "R", .hidden) == .running)
+    }
+
+    @Test func `without the call a waiting thread is blocked`() {
+        for state in ["S", "D"] as [Character] {
+            #expect(activity(nil, state, .function("futex_wait_queue")) == .blocked)
+            #expect(activity(nil, state, .hidden) == .blocked)
+        }
+        for state in ["R", "t", "Z"] as [Character] { #expect(activity(nil, state, .hidden) == .running) }
     }
 
     @Test func aRunningThreadIsInNoCall() {

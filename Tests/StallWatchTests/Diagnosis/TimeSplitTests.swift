@@ -29,6 +29,29 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.uncertainty == 0)
     }
 
+    @Test func `without schedstat the rest is uncertain unless the thread waited or was ready throughout`() throws {
+        func split(_ first: Character, _ last: Character, switches: UInt64?) throws -> TimeSplit {
+            var readings = [
+                reading(at: 0, cpu: 0, state: first, switches: 3), reading(at: 100, cpu: 20, state: last, switches: 3),
+            ]
+            for index in readings.indices { readings[index].showsRunQueue = false }
+            readings[1].voluntarySwitches = switches
+            return try #require(timeSplit(readings, from: 0, to: 100))
+        }
+        #expect(try split("S", "S", switches: 3).uncertainty == 0)
+        #expect(try split("S", "S", switches: 4).uncertainty == 80_000_000)
+        #expect(try split("S", "S", switches: nil).uncertainty == 80_000_000)
+        #expect(try split("R", "R", switches: 3).runQueue == 80_000_000)
+        #expect(try split("R", "R", switches: 3).uncertainty == 0)
+        #expect(try split("R", "S", switches: 4).uncertainty == 80_000_000)
+    }
+
+    @Test func `without a count of switches a ready thread may have waited`() throws {
+        var readings = [reading(at: 0, cpu: 0, state: "R"), reading(at: 100, cpu: 20, queue: 5, state: "R")]
+        for index in readings.indices { readings[index].voluntarySwitches = nil }
+        #expect(try #require(timeSplit(readings, from: 0, to: 100)).runQueue == 5_000_000)
+    }
+
     @Test func aRunnableThreadsRestIsRunQueueTime() throws {
         // schedstat shows a wait for a CPU only when it ends.
         let split = try #require(

@@ -1,6 +1,8 @@
 // Preloaded into a program, forbids system calls before its first thread starts (seccomp(2)). FORBID_PTRACE: ptrace(2)
 // fails with EPERM, as in many containers. FORBID_SIGNALS: a system call that sends a signal kills the process with
-// SIGSYS, so a normal exit proves that none was sent. FORBID_FLUSHING: fsync(2) fails with that error number. The filter also applies to all threads and children.
+// SIGSYS, so a normal exit proves that none was sent. FORBID_FLUSHING: fsync(2) fails with that error number.
+// FORBID_CALLS: calls that fail with an error number each, such as "ptrace:1,perf_event_open:38". The filter also applies
+// to all threads and children.
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -8,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,12 +31,38 @@ static void forbid(const int *calls, size_t count, unsigned action) {
   }
 }
 
+static const struct {
+  const char *name;
+  int number;
+} known_calls[] = {
+    {"ptrace", SYS_ptrace},
+    {"process_vm_readv", SYS_process_vm_readv},
+    {"perf_event_open", SYS_perf_event_open},
+};
+
+static void forbid_listed(const char *list) {
+  for (const char *at = list; *at;) {
+    size_t length = strcspn(at, ":"), known = 0;
+    while (known < sizeof known_calls / sizeof known_calls[0] &&
+           (strlen(known_calls[known].name) != length || strncmp(known_calls[known].name, at, length) != 0))
+      known++;
+    if (known == sizeof known_calls / sizeof known_calls[0] || at[length] == 0) {
+      fprintf(stderr, "FORBID_CALLS: %s is not known\n", at);
+      _exit(125);
+    }
+    forbid(&known_calls[known].number, 1, SECCOMP_RET_ERRNO | (unsigned)atoi(at + length + 1));
+    at += strcspn(at, ",");
+    at += *at == ',';
+  }
+}
+
 __attribute__((constructor)) static void forbid_what_is_asked(void) {
   static const int tracing[] = {SYS_ptrace};
   static const int signalling[] = {
       SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal,
   };
   if (getenv("FORBID_PTRACE")) forbid(tracing, 1, SECCOMP_RET_ERRNO | EPERM);
+  if (getenv("FORBID_CALLS")) forbid_listed(getenv("FORBID_CALLS"));
   if (getenv("FORBID_FLUSHING")) {
     static const int flushing[] = {SYS_fsync, SYS_fdatasync};
     forbid(flushing, 2, SECCOMP_RET_ERRNO | (unsigned)atoi(getenv("FORBID_FLUSHING")));

@@ -33,7 +33,7 @@ enum Deadlock {
         }
     }
 
-    private static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+    static func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) {
         Thread.detachNewThread {
             // Takes effect at once, unlike Foundation's thread name.
             if let file = fopen("/proc/thread-self/comm", "w") {

@@ -9,7 +9,7 @@ import Glibc
 struct LockOwnerResolver {
     /// The threads of a process; a protocol, so that tests need no threads.
     protocol Threads {
-        /// Returns the thread's current activity and its number of voluntary switches; `nil` if it has ended.
+        /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
         func state(of thread: Int32) -> ThreadState?
         /// Captures the thread's stack.
         func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError>
@@ -26,7 +26,8 @@ struct LockOwnerResolver {
     /// Two equal states mean that it has not run in between.
     struct ThreadState: Equatable {
         var activity: ThreadActivity
-        var voluntarySwitches: UInt64
+        /// A number that grows whenever the thread runs.
+        var runs: UInt64
     }
 
     /// The largest number of owners to follow.
@@ -39,6 +40,7 @@ struct LockOwnerResolver {
     private struct Link {
         var thread: Int32
         var state: ThreadState
+        var call: SystemCall
         var frames: [NamedFrame]
         var site: AwaitedLock
     }
@@ -85,9 +87,13 @@ struct LockOwnerResolver {
         let after = threads.state(of: thread)
         var owner = LockOwnership.Owner(
             thread: threads.describe(thread), stack: captured, systemCall: nil, waitsFor: nil,
-            isRunning: after?.activity == .running
+            // A thread that was stopped in a call may not have come back to it yet.
+            isRunning: after?.activity == .running && (try? captured.get()).flatMap(SystemCall.init(ofStopped:)) == nil
         )
-        guard let after, before == after, case .waiting(let call) = after.activity else { return (owner, nil) }
+        guard let after, let call = call(of: after, try? captured.get()), before == after || after.activity == .blocked
+        else {
+            return (owner, nil)
+        }
         owner.systemCall = DescribedCall(call, memory: memory)
         let link = link(thread, after, try? captured.get())
         owner.waitsFor = link?.site
@@ -95,19 +101,29 @@ struct LockOwnerResolver {
     }
 
     private func link(_ thread: Int32, _ state: ThreadState, _ stack: CapturedStack?) -> Link? {
-        guard case .waiting(let call) = state.activity else { return nil }
+        guard let call = call(of: state, stack) else { return nil }
         // A stack that was captured in another wait does not describe this one.
         let isOfThisWait = stack?.frames.first?.address == call.programCounter
         let frames = isOfThisWait ? stack.map(threads.names) ?? [] : []
         guard let site = identifier.identify(call, of: thread, in: frames) else { return nil }
-        return Link(thread: thread, state: state, frames: frames, site: site)
+        return Link(thread: thread, state: state, call: call, frames: frames, site: site)
+    }
+
+    /// Returns the call that a thread waits in: as the system shows it or, where it does not, as a stop has met it.
+    ///
+    /// The stop itself makes the thread run, and then the thread waits in the same call again.
+    private func call(of state: ThreadState, _ stack: CapturedStack?) -> SystemCall? {
+        switch state.activity {
+        case .waiting(let call): call
+        case .blocked:
+            stack.flatMap { stack in SystemCall(ofStopped: stack)?.original(frames: threads.names(of: stack)) }
+        case .running, .faulting: nil
+        }
     }
 
     /// Returns whether the thread still waits for the same lock of the same owner, and has not run in between.
     private func isUnchanged(_ link: Link) -> Bool {
-        guard case .waiting(let call) = link.state.activity,
-            identifier.identify(call, of: link.thread, in: link.frames) == link.site
-        else { return false }
-        return threads.state(of: link.thread) == link.state
+        identifier.identify(link.call, of: link.thread, in: link.frames) == link.site
+            && threads.state(of: link.thread) == link.state
     }
 }

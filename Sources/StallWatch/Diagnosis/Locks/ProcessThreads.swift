@@ -27,11 +27,15 @@ final class ProcessThreads: LockOwnerResolver.Threads {
 
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
         guard let reading = ThreadFiles(thread: thread)?.read(), reading.isAlive else { return nil }
-        return LockOwnerResolver.ThreadState(activity: reading.activity, voluntarySwitches: reading.voluntarySwitches)
+        return LockOwnerResolver.ThreadState(activity: reading.activity, runs: reading.runs)
     }
 
-    /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended.
-    func activity(of thread: Int32) -> Cause.Kind? { state(of: thread).flatMap { Cause.Kind(of: $0.activity) } }
+    /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended or the system does not
+    /// show what it waits for.
+    func activity(of thread: Int32) -> Cause.Kind? {
+        guard let reading = ThreadFiles(thread: thread)?.read(), reading.isAlive else { return nil }
+        return Cause.Kind(of: reading.activity) ?? Cause.Kind(waitChannel: reading.waitChannel)
+    }
 
     func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {

@@ -1,0 +1,189 @@
+import Foundation
+import StallReports
+import TestSupport
+
+/// One run of the test host's stalls in a posture, and the judgement of each.
+struct PostureRun: Sendable {
+    /// A stall of the test host, and what its report has to say.
+    struct Expected: Sendable {
+        var name: String
+        var function: String
+        var cause: StallReport.CauseKind
+        var lock: StallReport.LockKind?
+        var owner: String?
+    }
+
+    /// The judgement of one stall.
+    enum Cell: Equatable, Sendable {
+        case right
+        /// The report lacks what the posture may cost.
+        case weaker(String)
+        /// The stall did not happen as intended, so nothing was judged.
+        case notJudged(String)
+        case wrong(String)
+    }
+
+    static let expected: [Expected] = [
+        Expected(name: "cpu", function: "compute(for:)", cause: .cpu),
+        Expected(name: "sleep", function: "sleepInNanosleep(for:)", cause: .sleep),
+        Expected(
+            name: "lock", function: "waitForTheMutex(_:)", cause: .lock, lock: .pthreadMutex, owner: "lock-holder"),
+        Expected(
+            name: "semaphore", function: "waitForTheDispatchSemaphore(for:)", cause: .lock, lock: .dispatchSemaphore),
+        Expected(name: "pipe", function: "readTheSilentPipe(_:)", cause: .io),
+        Expected(name: "child", function: "waitForTheChildProcess(for:)", cause: .syscall),
+        Expected(name: "epoll", function: "wait_in_epoll_wait", cause: .io),
+        Expected(name: "paging", function: "touchPages(ofFile:for:)", cause: .paging),
+    ]
+
+    /// The monitor's threshold and the duration of each stall, in milliseconds.
+    private static let times = ["50", "200"]
+    /// The time after which a run is killed, in seconds.
+    private static let timeout: TimeInterval = 60
+    /// How far the begin of a report may be from that of its stall, in microseconds.
+    private static let startTolerance = 100_000
+    /// The page faults that make a stall one of paging: fewer come from a file that the system keeps in memory.
+    private static let leastFaults = 50
+    /// The share of a stall without a CPU from which contention is a right cause of a stall on CPU.
+    private static let contention = 0.4
+
+    let posture: Posture
+    /// Whether the program ran to its end.
+    let hasEnded: Bool
+    let output: String
+    /// The number of calls that returned EINTR or early.
+    private(set) var interrupted = 0
+    /// The judgement of each stall, in the order of ``expected``.
+    private(set) var cells: [Cell] = []
+    private(set) var reports: [StallReport] = []
+
+    /// - Parameters:
+    ///   - posture: The posture.
+    ///   - libraries: The preloaded libraries `forbid` and `hide`.
+    ///   - file: A large file that no other program uses.
+    /// - Throws: An error if the program cannot be started, or a report cannot be read.
+    init(_ posture: Posture, libraries: [String], file: String) throws {
+        self.posture = posture
+        let directory = try TemporaryDirectory()
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: directory.path)
+        let host = [try Command.product("stallwatch-test-host"), "main-stalls", directory.path] + Self.times + [file]
+        let words = posture.command(in: directory.path, preloading: libraries) + host
+        let result = try Command(
+            program: "/usr/bin/env", arguments: words, environment: ["SWIFT_BACKTRACE": "enable=no"],
+            timeout: Self.timeout
+        ).run()
+        output = result.text
+        hasEnded = result.reason == .exit && result.status == 0
+        reports = try directory.reports()
+        let stalls = result.output.split(separator: "\n").compactMap(Stall.init)
+        interrupted = stalls.count { $0.isInterrupted }
+        cells = Self.expected.map { expected in
+            guard let stall = stalls.first(where: { $0.name == expected.name }) else { return .wrong("not run") }
+            return judge(stall, expected)
+        }
+    }
+
+    /// One line of the test host.
+    private struct Stall {
+        var name: String
+        /// Microseconds since 1970.
+        var began: Int
+        var microseconds: Int
+        var cpuMicroseconds: Int
+        var faults: Int
+        var isInterrupted: Bool
+
+        init?(_ line: Substring) {
+            let words = line.split(separator: " ")
+            let numbers = words.compactMap { Int($0) }
+            guard words.count == 7, words[0] == "K", numbers.count == 4 else { return nil }
+            name = String(words[1])
+            (began, microseconds, cpuMicroseconds, faults) = (numbers[0], numbers[1], numbers[2], numbers[3])
+            isInterrupted = words[6] == "true"
+        }
+    }
+
+    private func judge(_ stall: Stall, _ expected: Expected) -> Cell {
+        if expected.cause == .paging, stall.faults < Self.leastFaults {
+            return .notJudged("\(stall.faults) page faults went to a disk")
+        }
+        let distances = reports.map { abs(Int($0.startedAt.microsecondsSince1970) - stall.began) }
+        guard let nearest = distances.indices.min(by: { distances[$0] < distances[$1] }),
+            distances[nearest] < Self.startTolerance
+        else { return .wrong("no report") }
+        let report = reports[nearest]
+        var lacks: [String] = []
+        let mayLack = posture.mayLack[expected.name] ?? []
+        if let function = report.culprit?.function {
+            if function != expected.function { return .wrong("blames \(function)") }
+        } else if mayLack.contains(.function), report.samples.allSatisfy({ $0.reason?.isEmpty == false }) {
+            lacks.append("no function")
+        } else {
+            return .wrong("blames no function: \(report.samples.compactMap(\.reason))")
+        }
+        guard let cause = report.cause else { return .wrong("no cause") }
+        if cause.kind == .cpuContention, [.cpu, .paging].contains(expected.cause) {
+            return wasShortOfCPU(stall, expected, cause) ? .notJudged("short of CPU") : .wrong("cause cpuContention")
+        }
+        if cause.kind == .unknown, mayLack.contains(.cause) {
+            lacks.append("no cause")
+        } else if cause.kind != expected.cause {
+            return .wrong("cause \(cause.kind.rawValue)")
+        }
+        let owner = cause.lock?.owners.first?.thread.name
+        if cause.lock?.kind != expected.lock || owner != expected.owner {
+            guard cause.lock == nil, mayLack.contains(.lock) else {
+                return .wrong("lock \(cause.lock?.kind.rawValue ?? "none") of \(owner ?? "none")")
+            }
+            lacks.append("no lock")
+        }
+        return lacks.isEmpty ? .right : .weaker(lacks.joined(separator: ", "))
+    }
+
+    /// Whether other programs kept the thread from running, by the thread's own clock where that shows it.
+    private func wasShortOfCPU(_ stall: Stall, _ expected: Expected, _ cause: StallReport.Cause) -> Bool {
+        let waited =
+            expected.cause == .cpu
+            ? Double(stall.microseconds - stall.cpuMicroseconds) / 1_000 : cause.runQueueMilliseconds
+        return waited >= Double(stall.microseconds) / 1_000 * Self.contention
+    }
+}
+
+extension PostureRun {
+    /// The column of postures, in characters.
+    private static let nameWidth = 42
+    private static let cellWidth = 11
+
+    /// The first line of the matrix.
+    static var header: String {
+        row("posture", expected.map(\.name) + ["EINTR", "methods"])
+    }
+
+    /// This posture's line of the matrix, with a line for each stall that is not right.
+    var line: String {
+        let words = cells.map { cell in
+            switch cell {
+            case .right: "right"
+            case .weaker: "weaker"
+            case .notJudged: "-"
+            case .wrong: "WRONG"
+            }
+        }
+        let methods = reports.last?.monitor.captureMethods?.map(\.rawValue).joined(separator: " ") ?? "?"
+        let notes = zip(Self.expected, cells).compactMap { expected, cell in
+            switch cell {
+            case .right: nil as String?
+            case .weaker(let what), .notJudged(let what), .wrong(let what): "\n    \(expected.name): \(what)"
+            }
+        }
+        return Self.row(posture.name, words + ["\(interrupted)", methods]) + notes.joined()
+    }
+
+    private static func row(_ name: String, _ cells: [String]) -> String {
+        ([pad(name, nameWidth)] + cells.map { pad($0, cellWidth) }).joined()
+    }
+
+    private static func pad(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(width - text.count, 1))
+    }
+}

@@ -1,0 +1,197 @@
+import CDemo
+import CoreFoundation
+import Dispatch
+import Foundation
+import Glibc
+import StallWatch
+
+/// One stall of the main run loop for each main cause, one after another.
+///
+/// Prints a line for each: its name, its begin in microseconds since 1970, its duration and its thread's CPU time in
+/// microseconds, its page faults that went to a disk, and whether its call returned EINTR or early.
+struct MainStalls {
+    private let monitor: StallMonitor
+    /// The duration of each stall, in milliseconds.
+    private let duration: Int
+    /// A large file that no other program uses.
+    private let file: String
+
+    /// - Parameter arguments: The directory of the reports, the threshold and the duration in milliseconds, and the file.
+    /// - Throws: `StallWatchError` if the monitor cannot be made.
+    init(_ arguments: ArraySlice<String>) throws {
+        let words = Array(arguments)
+        guard words.count == 4, let threshold = Int(words[1]), let duration = Int(words[2]) else { exit(64) }
+        self.duration = duration
+        file = words[3]
+        monitor = try StallMonitor(.init(threshold: .milliseconds(threshold), reports: .directory(words[0])))
+    }
+
+    func run() throws {
+        let (duration, file) = (duration, file)
+        let kinds = 0..<DEMO_INTERRUPTIBLE_CALLS
+        guard let epoll = kinds.first(where: { String(cString: demo_interruptible_call_name($0)) == "epoll_wait" })
+        else { exit(70) }
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        stall("cpu") { compute(for: duration) }
+        stall("sleep") { sleepInNanosleep(for: duration) }
+        let lock = HeldMutex(for: duration)
+        stall("lock") { waitForTheMutex(lock) }
+        stall("semaphore") { waitForTheDispatchSemaphore(for: duration) }
+        let pipe = SilentPipe(for: duration)
+        stall("pipe") { readTheSilentPipe(pipe) }
+        stall("child") { waitForTheChildProcess(for: duration) }
+        // A signal or a stop ends this call with EINTR, whatever a handler's flags are.
+        stall("epoll") { demo_wait_interruptibly(epoll, UInt32(duration)) != 0 }
+        stall("paging") { touchPages(ofFile: file, for: duration) }
+        monitor.stop()
+        tell("S \(monitor.statistics.stalls)")
+    }
+
+    /// Stalls in `work`, which returns whether its call was interrupted.
+    private func stall(_ name: String, _ work: @escaping @Sendable () -> Bool) {
+        stallOnce {
+            var time = timespec()
+            clock_gettime(CLOCK_REALTIME, &time)
+            let (began, before) = (now(), Usage())
+            let isInterrupted = work()
+            let after = Usage()
+            tell(
+                "K \(name) \(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000) \((now() - began) / 1_000) "
+                    + "\(after.microseconds - before.microseconds) \(after.faults - before.faults) \(isInterrupted)"
+            )
+        }
+    }
+
+    /// The calling thread's CPU time, and the process's major page faults.
+    private struct Usage {
+        let microseconds: Int
+        let faults: Int
+
+        init() {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            microseconds = time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+            var usage = rusage()
+            getrusage(RUSAGE_SELF.rawValue, &usage)
+            faults = usage.ru_majflt
+        }
+    }
+}
+
+/// A mutex that another thread holds for a while.
+///
+/// The mutex is shared by the two threads and outlives both.
+private final class HeldMutex: @unchecked Sendable {
+    let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+    init(for milliseconds: Int) {
+        pthread_mutex_init(mutex, nil)
+        let isHeld = DispatchSemaphore(value: 0)
+        Deadlock.startThread("lock-holder") { [self] in
+            pthread_mutex_lock(mutex)
+            isHeld.signal()
+            usleep(UInt32(milliseconds) * 1_000)
+            pthread_mutex_unlock(mutex)
+        }
+        isHeld.wait()
+    }
+}
+
+/// A pipe into which a byte is written after a while.
+private final class SilentPipe: Sendable {
+    let readEnd: Int32
+
+    init(for milliseconds: Int) {
+        var ends: [Int32] = [-1, -1]
+        pipe(&ends)
+        readEnd = ends[0]
+        let writeEnd = ends[1]
+        Deadlock.startThread("pipe-writer") {
+            usleep(UInt32(milliseconds) * 1_000)
+            var byte: UInt8 = 0
+            write(writeEnd, &byte, 1)
+        }
+    }
+}
+
+// The functions that stall. Each makes the blocking call itself, so that it is the innermost function of the app, and returns
+// whether the call was interrupted.
+
+/// Computes until the thread has used that much CPU time.
+@inline(never)
+private func compute(for milliseconds: Int) -> Bool {
+    var start = timespec()
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start)
+    repeat {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    } while (time.tv_sec &- start.tv_sec) &* 1_000_000_000 &+ time.tv_nsec &- start.tv_nsec < milliseconds &* 1_000_000
+    return false
+}
+
+@inline(never)
+private func sleepInNanosleep(for milliseconds: Int) -> Bool {
+    var time = timespec(tv_sec: 0, tv_nsec: milliseconds * 1_000_000)
+    let result = nanosleep(&time, nil)
+    return result != 0
+}
+
+@inline(never)
+private func waitForTheMutex(_ lock: HeldMutex) -> Bool {
+    let result = pthread_mutex_lock(lock.mutex)
+    pthread_mutex_unlock(lock.mutex)
+    return result != 0
+}
+
+@inline(never)
+private func waitForTheDispatchSemaphore(for milliseconds: Int) -> Bool {
+    let semaphore = DispatchSemaphore(value: 0)
+    let began = now()
+    let result = semaphore.wait(timeout: .now() + .milliseconds(milliseconds))
+    return result == .success || now() - began < UInt64(milliseconds) * 1_000_000
+}
+
+@inline(never)
+private func readTheSilentPipe(_ pipe: SilentPipe) -> Bool {
+    var byte: UInt8 = 0
+    let count = read(pipe.readEnd, &byte, 1)
+    return count != 1
+}
+
+@inline(never)
+private func waitForTheChildProcess(for milliseconds: Int) -> Bool {
+    var child: pid_t = 0
+    var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("\(Double(milliseconds) / 1_000)"), nil]
+    var status: Int32 = 0
+    guard posix_spawnp(&child, "sleep", nil, nil, &arguments, environ) == 0 else { return true }
+    let ended = waitpid(child, &status, 0)
+    for argument in arguments { free(argument) }
+    return ended != child
+}
+
+/// Reads a mapped file page by page, in an order that defeats read-ahead.
+@inline(never)
+private func touchPages(ofFile path: String, for milliseconds: Int) -> Bool {
+    let descriptor = open(path, O_RDONLY)
+    let size = Int(lseek(descriptor, 0, Int32(SEEK_END)))
+    let end = now() + UInt64(milliseconds) * 1_000_000
+    var sum: UInt8 = 0
+    while size > 0, now() < end {
+        // The kernel drops only clean pages without a mapping.
+        posix_fadvise(descriptor, 0, size, Int32(POSIX_FADV_DONTNEED))
+        guard let pages = mmap(nil, size, PROT_READ, MAP_SHARED, descriptor, 0), pages != MAP_FAILED else { break }
+        madvise(pages, size, Int32(MADV_RANDOM))
+        var page = 1
+        var left = size / 4096
+        while left > 0, now() < end {
+            page = (page &* 1_664_525 &+ 1_013_904_223) % (size / 4096)
+            sum &+= pages.load(fromByteOffset: page * 4096, as: UInt8.self)
+            left &-= 1
+        }
+        munmap(pages, size)
+    }
+    close(descriptor)
+    errno = Int32(sum)
+    return false
+}

@@ -1,0 +1,204 @@
+import Foundation
+import Glibc
+
+/// The restrictions under which a system runs a program, such as a container's.
+///
+/// They are set up with a preloaded library, with namespaces and with another user.
+package struct Posture: Sendable {
+    /// A part of a report that a posture may cost.
+    package enum Part: String, Sendable {
+        /// The culprit, because the thread can be neither read nor stopped.
+        case function
+        /// The cause: it may be `unknown`.
+        case cause
+        /// The lock's kind and owner.
+        case lock
+    }
+
+    /// What the program sees of the machine.
+    package enum Machine: Sendable {
+        case whole
+        /// No file system can be written, except for the working directory.
+        case readOnly
+        /// /proc is mounted with `hidepid=2`.
+        case hiddenProcesses
+    }
+
+    /// The name in the matrix.
+    package var name: String
+    /// System calls that fail, with the error number.
+    package var refusedCalls: [String: Int32] = [:]
+    /// Files of a thread under /proc that are missing.
+    package var missingFiles: [String] = []
+    /// Files of a thread under /proc that are empty.
+    package var emptyFiles: [String] = []
+    /// Whether the process is dumpable (prctl(2)).
+    package var isDumpable = true
+    /// Whether the program runs as another user than root.
+    package var isUnprivileged = false
+    package var machine = Machine.whole
+    /// The scope of Yama; `nil` for the machine's.
+    package var yamaScope: Int?
+    /// What reports may lack, by the name of the stall.
+    package var mayLack: [String: Set<Part>] = [:]
+
+    package init(_ name: String) { self.name = name }
+}
+
+extension Posture {
+    /// Both ways in which a container's filter refuses calls.
+    package static let refusals = [("EPERM", EPERM), ("ENOSYS", ENOSYS)]
+
+    /// Postures with system calls that a filter refuses.
+    package static let filtered: [Posture] = [
+        ["process_vm_readv"], ["ptrace"], ["process_vm_readv", "ptrace"], ["perf_event_open"],
+    ].flatMap { calls in
+        refusals.map { name, error in
+            var posture = Posture("no \(calls.joined(separator: ", ")): \(name)")
+            for call in calls { posture.refusedCalls[call] = error }
+            return posture
+        }
+    }
+
+    /// Postures in which a file of each thread is missing or empty.
+    package static let withoutFile: [Posture] = ["syscall", "wchan", "schedstat", "stack", "status"].flatMap { file in
+        var missing = Posture("\(file) missing")
+        missing.missingFiles = [file]
+        var empty = Posture("\(file) empty")
+        empty.emptyFiles = [file]
+        // A thread in epoll_wait(2) may not be stopped, and cannot be read without the file.
+        if file == "syscall" { (missing.mayLack, empty.mayLack) = (["epoll": [.function]], ["epoll": [.function]]) }
+        return [missing, empty]
+    }
+
+    /// The files that gVisor lacks.
+    ///
+    /// Nothing says which call a blocked thread is in, so it can be neither read nor stopped.
+    package static let sandboxed: Posture = {
+        var posture = Posture("gVisor's files")
+        posture.missingFiles = ["syscall", "wchan", "schedstat", "stack"]
+        for stall in ["sleep", "pipe", "child", "epoll"] { posture.mayLack[stall] = [.function, .cause] }
+        for stall in ["lock", "semaphore"] { posture.mayLack[stall] = [.function, .cause, .lock] }
+        return posture
+    }()
+
+    package static let unprivileged: Posture = {
+        var posture = Posture("unprivileged user")
+        posture.isUnprivileged = true
+        return posture
+    }()
+
+    package static let hiddenProcesses: Posture = {
+        var posture = Posture("unprivileged user, hidepid=2")
+        (posture.isUnprivileged, posture.machine) = (true, .hiddenProcesses)
+        return posture
+    }()
+
+    /// A process that is not dumpable cannot be stopped by ptrace, and its threads' `syscall` is root's: a blocked thread
+    /// has no stack.
+    package static let undumpable: Posture = {
+        var posture = Posture("unprivileged user, not dumpable")
+        (posture.isUnprivileged, posture.isDumpable) = (true, false)
+        for stall in ["sleep", "pipe", "child", "epoll"] { posture.mayLack[stall] = [.function] }
+        for stall in ["lock", "semaphore"] { posture.mayLack[stall] = [.function, .lock] }
+        return posture
+    }()
+
+    package static let readOnly: Posture = {
+        var posture = Posture("read-only root")
+        posture.machine = .readOnly
+        return posture
+    }()
+
+    /// A posture under a scope of Yama, as a user whom it concerns.
+    package static func yama(_ scope: Int) -> Posture {
+        var posture = Posture("unprivileged user, Yama \(scope)")
+        (posture.isUnprivileged, posture.yamaScope) = (true, scope)
+        return posture
+    }
+}
+
+extension Posture {
+    /// Returns the command, with its arguments, that runs a program in this posture; the program's own words follow.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory that stays writable.
+    ///   - libraries: The preloaded libraries Tests/Support/Preload/forbid.c and hide.c.
+    /// - Returns: The command's words.
+    package func command(in directory: String, preloading libraries: [String]) -> [String] {
+        var words: [String] = []
+        switch machine {
+        case .whole: break
+        case .readOnly:
+            words +=
+                Self.ownMounts + [
+                    "sh", "-c",
+                    "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro / && cd \"$0\" && exec \"$@\"", directory,
+                ]
+        case .hiddenProcesses:
+            words += Self.ownMounts + ["--pid", "--fork", "--kill-child"]
+            words += ["sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"]
+        }
+        if isUnprivileged, geteuid() == 0 {
+            words += ["setpriv", "--reuid=\(Self.otherUser)", "--regid=\(Self.otherUser)", "--clear-groups"]
+        }
+        words += ["env", "LD_PRELOAD=\(libraries.joined(separator: ":"))"]
+        let calls = refusedCalls.sorted { $0.key < $1.key }.map { "\($0):\($1)" }
+        if !calls.isEmpty { words.append("FORBID_CALLS=\(calls.joined(separator: ","))") }
+        if !missingFiles.isEmpty { words.append("MISSING_FILES=\(missingFiles.joined(separator: ","))") }
+        if !emptyFiles.isEmpty { words.append("EMPTY_FILES=\(emptyFiles.joined(separator: ","))") }
+        if !isDumpable { words.append("NOT_DUMPABLE=1") }
+        return words
+    }
+
+    /// The user `nobody`.
+    private static let otherUser = 65_534
+    private static let ownMounts =
+        geteuid() == 0 ? ["unshare", "--mount"] : ["unshare", "--mount", "--map-root-user"]
+
+    /// Whether this machine can set up the posture, found by trying it.
+    package var isAvailable: Bool {
+        if let yamaScope { return YamaScope.canBecome(yamaScope) && Self.unprivileged.isAvailable }
+        guard let scratch = try? TemporaryDirectory() else { return false }
+        // With namespaces of another user one is root inside, and nothing is hidden from root.
+        if machine == .hiddenProcesses, geteuid() != 0 { return false }
+        let output = try? Command(
+            program: "/usr/bin/env", arguments: command(in: scratch.path, preloading: []) + ["true"], timeout: 20
+        ).run()
+        return output?.reason == .exit && output?.status == 0
+    }
+}
+
+/// The machine's setting kernel.yama.ptrace_scope.
+package enum YamaScope {
+    private static let path = "/proc/sys/kernel/yama/ptrace_scope"
+
+    private static var current: Int? {
+        FileManager.default.contents(atPath: path).flatMap {
+            Int(String(decoding: $0, as: UTF8.self).filter(\.isNumber))
+        }
+    }
+
+    /// Returns whether the scope can be set, and set back.
+    ///
+    /// Scope 3 cannot be left.
+    package static func canBecome(_ scope: Int) -> Bool {
+        guard let current, current < 3, scope < 3 else { return false }
+        return FileManager.default.isWritableFile(atPath: path)
+    }
+
+    /// Runs `body` under a scope, and sets the machine's own one again.
+    package static func with<Result>(_ scope: Int, _ body: () throws -> Result) throws -> Result {
+        let before = current
+        try set(scope)
+        defer { if let before { try? set(before) } }
+        return try body()
+    }
+
+    private static func set(_ scope: Int) throws {
+        // Not atomically: the file cannot be replaced.
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try file.write(contentsOf: Data("\(scope)\n".utf8))
+        try file.close()
+    }
+}
