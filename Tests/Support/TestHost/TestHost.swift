@@ -13,6 +13,7 @@ import StallWatch
 ///     stallwatch-test-host replace bare|monitored SCRIPT
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
+///     stallwatch-test-host capabilities DIRECTORY
 @main struct TestHost {
     static func main() throws {
         let arguments = CommandLine.arguments
@@ -26,6 +27,7 @@ import StallWatch
         case "replace": try replace(arguments)
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
+        case "capabilities": try Claims.run(directory: arguments[2])
         default: exit(64)
         }
     }
