@@ -58,6 +58,16 @@ import Testing
         #expect(capabilities.summary != nil || !isEssential)
     }
 
+    /// The kernel ends a process that sends a signal, and ptrace is refused: the monitor does not try signals.
+    @Test func `a filter that kills does not end a program at its start`() throws {
+        let directory = try TemporaryDirectory()
+        let posture = Posture(
+            testDescription: "no ptrace, deadly signals", environment: ["FORBID_PTRACE": "1", "FORBID_SIGNALS": "1"],
+            missing: [.ptrace, .signal])
+        let arguments = ["stalls", directory.path("reports"), "20000", "1", "500", "500"]
+        #expect(try start(arguments, posture, directory).finish().last == "S 0")
+    }
+
     /// The reference: the comparison finds a wrong claim.
     @Test func `a wrong claim is contradicted`() throws {
         let directory = try TemporaryDirectory()

@@ -45,19 +45,23 @@ package struct SymbolProbe {
             let outcome = Capabilities.Outcome.missing("\(executable) cannot be read")
             return [.symbols: outcome, .debugInformation: outcome]
         }
-        let image = ImageIdentity(
-            path: readLink(executable) ?? executable, buildID: (try? file.buildID()).flatMap { $0 }
-        )
-        let debugFile = DebugFiles(directories: settings.debugDirectories).debugFile(of: image, file: file)
         func outcome(_ isThere: (ELFFile) -> Bool) -> Capabilities.Outcome {
             if isThere(file) { return .works() }
-            return debugFile.map { isThere($0) ? .works($0.path) : .missing() } ?? .missing()
+            guard let debugFile = debugFile(of: file), isThere(debugFile) else { return .missing() }
+            return .works(debugFile.path)
         }
         return [
             .symbols: outcome(\.hasSymbolTable),
             .debugInformation: settings.detail == .lines
                 ? outcome { ((try? $0.namedSections())?[".debug_info"]?.size ?? 0) > 0 } : Self.noLines,
         ]
+    }
+
+    private func debugFile(of file: ELFFile) -> ELFFile? {
+        let image = ImageIdentity(
+            path: readLink(executable) ?? executable, buildID: (try? file.buildID()).flatMap { $0 }
+        )
+        return DebugFiles(directories: settings.debugDirectories).debugFile(of: image, file: file)
     }
 
     private static let noLines = Capabilities.Outcome.notTried("the configuration asks for no lines")

@@ -19,7 +19,7 @@ struct Diagnosis: Encodable, Equatable {
         var executable: String?
         /// Whether a monitor runs in it.
         var isMonitored: Bool
-        /// Whether its executable has StallWatch's functions; `nil` if it has no symbols.
+        /// Whether its executable has StallWatch's functions; `nil` if it does not show that.
         var hasStallWatch: Bool?
         /// The monitor's report directory, as the process sees it; `nil` if it has none.
         var reportDirectory: String?

@@ -16,7 +16,7 @@ struct MonitoredProcess {
     let executable: String?
     /// Whether a monitor's watchdog runs in it.
     let isMonitored: Bool
-    /// Whether its executable has StallWatch's functions; `nil` if it has no symbols.
+    /// Whether its executable has StallWatch's functions; `nil` if it has no symbols, or too many to search.
     let hasStallWatch: Bool?
     /// The findings of its monitor; `nil` without a monitor, and without a report directory.
     let found: Found?
@@ -67,7 +67,7 @@ struct MonitoredProcess {
             switch hasStallWatch {
             case true?: "StallWatch is in its executable, but no monitor has been started"
             case false?: "StallWatch is not in its executable"
-            case nil: "no watchdog runs in it, and without symbols its executable does not show whether it has one"
+            case nil: "no watchdog runs in it, and its executable does not show whether it has StallWatch"
             }
         return CommandFailure(.noInput, "Process \(pid) is not monitored: \(advice).")
     }
