@@ -26,6 +26,8 @@ CUNWIND_BARE static void make_call_and_end(long number, long first) {
   for (;;) cunwind_raw(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }
 
+bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(SYS_rt_tgsigqueueinfo, 0); }
+
 bool cunwind_call_is_deadly(long number, long first) {
   if (cunwind_raw(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) return false;
   // As in the helper: with SECCOMP_RET_TRAP's signal blocked it is fatal, too, and the app's handlers do not run.

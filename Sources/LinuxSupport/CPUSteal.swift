@@ -43,6 +43,9 @@ package struct CPUSteal: Sendable {
         self.time = time
     }
 
+    /// Whether the kernel provides steal time.
+    package var hasValues: Bool { !ticks.isEmpty }
+
     /// Returns the time stolen from the most affected CPU until a later reading, in nanoseconds.
     package func longest(until end: CPUSteal) -> UInt64 {
         (taken(until: end).max() ?? 0) * Self.tick

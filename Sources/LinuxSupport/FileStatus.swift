@@ -15,6 +15,8 @@ package struct FileStatus {
     package let permissions: UInt32
     /// The time of the last change to the file's contents or the directory's names, in nanoseconds since 1970.
     package let changedAt: Int
+    /// The user id of the file's owner.
+    package let owner: UInt32
     /// The device and inode numbers, which identify the file whatever its name.
     package let identity: [UInt64]
 
@@ -42,6 +44,7 @@ package struct FileStatus {
         isDirectory = status.st_mode & S_IFMT == S_IFDIR
         permissions = UInt32(status.st_mode & 0o7777)
         changedAt = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
+        owner = status.st_uid
         identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
     }
 }

@@ -15,12 +15,19 @@ package struct ProcessIdentity: Sendable, Hashable {
 
     /// Reads the identity of the process that currently has the id `pid`; `nil` if there is none.
     package init?(pid: Int32) {
-        guard let stat = readSmallFile("/proc/\(pid)/stat").flatMap(ProcessStat.init),
+        guard let stat = Self.stat(ofRunning: pid),
             let bootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
         else { return nil }
-        // A zombie counts as gone, unless only its first thread has ended (as in a program that calls dispatchMain).
-        guard stat.state != "Z" || stat.threads > 1 else { return nil }
         self.init(pid: pid, startTicks: stat.startTicks, bootID: bootID)
+    }
+
+    /// Returns whether the process that currently has the id `pid` runs.
+    package static func isRunning(_ pid: Int32) -> Bool { stat(ofRunning: pid) != nil }
+
+    private static func stat(ofRunning pid: Int32) -> ProcessStat? {
+        guard let stat = readSmallFile("/proc/\(pid)/stat").flatMap(ProcessStat.init) else { return nil }
+        // A zombie counts as gone, unless only its first thread has ended (as in a program that calls dispatchMain).
+        return stat.state != "Z" || stat.threads > 1 ? stat : nil
     }
 
     package init(pid: Int32, startTicks: UInt64, bootID: String) {

@@ -60,6 +60,18 @@ package final class CUnwindEngine: CaptureEngine {
         _ = cunwind_request_short_slice()
     }
 
+    /// The way in which memory is read, found when the engine was created.
+    var memoryAccess: MemoryAccess {
+        switch cunwind_engine_memory_access(engine) {
+        case CUNWIND_MEMORY_FILE: .file
+        case CUNWIND_MEMORY_PIPE: .pipe
+        default: .call
+        }
+    }
+
+    /// Returns whether no filter of system calls ends the process for a capture by signal.
+    func maySendSignals() -> Bool { cunwind_may_send_signals() }
+
     package func probeStop() -> Bool {
         // Only a refusal is permanent. On a busy machine the probe may time out; using signals because of that would
         // interrupt the app's calls needlessly (measured: 9 of 86 calls of poll).

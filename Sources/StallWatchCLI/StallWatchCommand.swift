@@ -17,9 +17,10 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch top stalls --since 2h --cause lock --min 500ms
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
+              stallwatch doctor                      what works here, and what to set
 
             Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change, and those of sysexits.h: 64 wrong \
-            usage, 65 faulty reports, 66 no reports, 71 refused by the system, 73 a file cannot be created, 74 a file cannot \
+            usage, 65 faulty reports, 66 no reports or no such process, 71 refused by the system, 73 a file cannot be created, 74 a file cannot \
             be read or written, 77 no permission.
 
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
@@ -28,6 +29,7 @@ struct StallWatchCommand: ParsableCommand {
         subcommands: [
             ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
+            DoctorCommand.self,
         ]
     )
 }

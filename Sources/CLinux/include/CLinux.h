@@ -83,6 +83,24 @@ bool clinux_last_fault(struct clinux_fault_watch *_Nonnull watch, uint64_t *_Non
 /// Ends what `clinux_watch_faults` began. Async-signal-safe: yes.
 void clinux_unwatch_faults(struct clinux_fault_watch *_Nonnull watch);
 
+/// Whether this process is dumpable (PR_GET_DUMPABLE): others of the same user may read its memory and trace it.
+/// Async-signal-safe: yes.
+bool clinux_is_dumpable(void);
+
+/// A system call that may be forbidden.
+enum clinux_trial {
+  CLINUX_TRY_READ_MEMORY,  ///< process_vm_readv(2) of the caller's own memory.
+  CLINUX_TRY_PTRACE,       ///< ptrace(2): stops a child.
+  CLINUX_TRY_SAMPLING,     ///< perf_event_open(2): a clock event that also samples the kernel.
+  CLINUX_TRY_PAGE_FAULTS,  ///< perf_event_open(2): page faults in user mode.
+  CLINUX_TRY_SIGNAL        ///< rt_tgsigqueueinfo(2).
+};
+
+/// Carries out the call in a child process, which it waits for: for 1 s at most. For a tool: fork(2) copies the page
+/// tables of the whole process. Returns 0 if the call works; else an error number, or the negative number of the signal that
+/// ended the child, as of a filter that kills. Async-signal-safe: no.
+int clinux_try(enum clinux_trial trial);
+
 /// The short, readable form of a mangled Swift or C++ name, or NULL when the name is neither.
 /// The caller frees the result with free(3). Allocates. Async-signal-safe: no.
 char *_Nullable clinux_demangle(const char *_Nonnull symbol, size_t length);

@@ -232,6 +232,10 @@ void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 /// had named cannot be read and so is not restored. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
+/// Whether no seccomp filter ends the process for the system call that `cunwind_capture_signal` makes. Under a filter a child
+/// process tries it. Async-signal-safe: no.
+bool cunwind_may_send_signals(void);
+
 /// Brings the list of images up to date with dlopen and dlclose. Call it before captures: they don't. Takes 0.5 us an
 /// image while nothing changed and 4 us when something did (measured), and none of the dynamic linker's locks: the
 /// thread to be captured may hold them, as it does in a callback of dl_iterate_phdr(3). Returns how many there are.

@@ -43,6 +43,9 @@ extension ELFFile {
         return SymbolSections(symbols: symbols, names: sections[Int(symbols.link)], isComplete: complete != nil)
     }
 
+    /// Whether the file has the names of all its functions, and not only of those that it exports.
+    package var hasSymbolTable: Bool { (try? symbolSections())?.isComplete == true }
+
     /// The functions with the names that are wanted.
     ///
     /// For a few of them that are looked for once: what was read is given back, and the symbols are read a piece at a time,

@@ -63,6 +63,11 @@ final class DebugInformation {
         locations.deallocate()
     }
 
+    /// Whether libdw can be used.
+    ///
+    /// Loads it the first time, which takes about 1 ms.
+    static var hasLibrary: Bool { csymbols_is_available() }
+
     /// Bytes that are known to be held now.
     var memoryBytes: Int { Int(clamping: csymbols_image_bytes(image)) }
 

@@ -37,7 +37,7 @@ public struct ReportSink: Sendable {
             let directory = try ReportDirectory(path: path)
             return SinkDescription(
                 name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true,
-                warning: directory.flush.warning(about: path)
+                unflushed: directory.flush.refusal(of: path)
             ) {
                 DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
             }
@@ -64,9 +64,9 @@ public struct ReportSink: Sendable {
                 )
             }
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
-            let warning = try check.check().warning(about: path)
+            let unflushed = try check.check().refusal(of: path)
             return SinkDescription(
-                name: "stallwatch-ndj", interest: .finished, isStore: true, warning: warning
+                name: "stallwatch-ndj", interest: .finished, isStore: true, unflushed: unflushed
             ) {
                 NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             }

@@ -26,7 +26,7 @@ public final class StallMonitor: Sendable {
 
     private enum Phase {
         case made
-        case running(watchdog: WorkerThread, reporter: WorkerThread)
+        case running(watchdog: WorkerThread, reporter: WorkerThread, notice: WorkerThread?)
         case stopped
     }
     private struct State {
@@ -38,6 +38,9 @@ public final class StallMonitor: Sendable {
         /// When the monitor started and stopped, in monotonic nanoseconds.
         var started: UInt64?
         var stopped: UInt64?
+        /// Whether the engine has found that ptrace works; `nil` before the start.
+        var mayUsePtrace: Bool?
+        var notice: CapabilityNotice?
 
         /// Removes the sources of all loops, which is harmless for a source that is already removed.
         func removeSources() {
@@ -152,6 +155,8 @@ public final class StallMonitor: Sendable {
 
     /// Starts the monitor's threads and begins to watch.
     ///
+    /// If reports lack something here, the monitor logs one line that says what: see ``capabilities``.
+    ///
     /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
     ///   ``StallWatchError/Code/stopped`` after ``stop()``, and ``StallWatchError/Code/systemFailure`` if memory or a
     ///   thread cannot be allocated.
@@ -167,7 +172,8 @@ public final class StallMonitor: Sendable {
             let capture = try throwing(.systemFailure) { () throws(SystemError) in
                 ThreadCapture(engine: try CUnwindEngine())
             }
-            let methods = capture.methods.map(\.rawValue)
+            let methods = capture.methods
+            state.mayUsePtrace = methods.contains(.ptrace)
             let capturer = OneShotTransfer(capture)
             do throws(StallWatchError) {
                 try reporter.startSinks()
@@ -180,7 +186,16 @@ public final class StallMonitor: Sendable {
                         capturer.take().map(watchdog.run)
                         reporter.close()
                     }
-                    state.phase = .running(watchdog: watchdogThread, reporter: reporterThread)
+                    reporter.logNotice(
+                        "stall monitor started",
+                        [
+                            "threshold": "\(configuration.threshold)",
+                            "captureMethods": methods.map(\.rawValue).joined(separator: ", "),
+                        ]
+                    )
+                    state.phase = .running(
+                        watchdog: watchdogThread, reporter: reporterThread, notice: giveNotice(&state)
+                    )
                 } catch {
                     reporter.close()
                     reporterThread.join()
@@ -193,12 +208,25 @@ public final class StallMonitor: Sendable {
                 throw error
             }
             state.started = monotonicNow()
-            reporter.logNotice(
-                "stall monitor started",
-                ["threshold": "\(configuration.threshold)", "captureMethods": methods.joined(separator: ", ")]
-            )
-            reporter.logWarnings()
         }
+    }
+
+    /// Starts a thread that logs the missing capabilities; `nil` if the system refuses it.
+    private func giveNotice(_ state: inout State) -> WorkerThread? {
+        let probe = CapabilityProbe(
+            symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: state.mayUsePtrace
+        )
+        let notice = CapabilityNotice(probe, directory: configuration.reports.path, reporter: reporter)
+        state.notice = notice
+        return try? WorkerThread(name: "stallwatch-cap") { notice.give() }
+    }
+
+    /// Tries the capabilities of this monitor.
+    var capabilityProbe: CapabilityProbe {
+        CapabilityProbe(
+            symbolication: configuration.symbolication, unflushed: reporter.unflushed,
+            mayUsePtrace: state.withLock { $0.mayUsePtrace }
+        )
     }
 
     /// Stops watching, removes the observers from the loops and writes the reports that are still waiting.
@@ -217,7 +245,8 @@ public final class StallMonitor: Sendable {
             return
         case .made:
             reporter.discard()
-        case .running(let watchdogThread, let reporterThread):
+        case .running(let watchdogThread, let reporterThread, let noticeThread):
+            noticeThread?.join()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
             watchdog.stop()
@@ -226,6 +255,7 @@ public final class StallMonitor: Sendable {
             }
             writeStatistics()
         }
+        state.withLock { $0.notice }?.withdraw()
         // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
         state.withLock { $0.removeSources() }
     }

@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// The diagnosed cause of a stall, with the values behind it.
 struct Cause: Sendable {
     /// The activity that took most of the time.

@@ -72,9 +72,14 @@ final class Reporter: Sendable {
         notices.post(.notice(message, metadata()))
     }
 
-    /// Sends what the sinks cannot do here to the log sink.
-    func logWarnings() {
-        for warning in sinks.warnings { logNotice(warning, [:]) }
+    /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
+    var unflushed: [String]? { sinks.unflushed }
+
+    /// Sends the missing capabilities to the log sink, in one line, if reports lack something because of them.
+    func logDegradation(_ capabilities: Capabilities) {
+        guard let summary = capabilities.summary else { return }
+        let missing = capabilities.missing.map(\.name.rawValue).joined(separator: ", ")
+        logNotice("stall reports lack something here: \(summary)", ["missing": missing])
     }
 
     /// Whether ``run()`` has delivered everything and is about to return.

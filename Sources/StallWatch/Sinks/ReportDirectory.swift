@@ -85,7 +85,8 @@ struct ReportDirectory: Sendable {
         return file
     }
 
-    private static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
+    /// Returns the path of a temporary file, which a later monitor removes if its owner has ended.
+    static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
         "\(path)/.\(name)\(ownerMark)\(owner)\(temporarySuffix)"
     }
 

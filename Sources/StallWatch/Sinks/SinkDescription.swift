@@ -10,8 +10,8 @@ struct SinkDescription: Sendable {
     ///
     /// True for files, where only the newest state counts. False for code that may have done half of its work.
     var isStore = false
-    /// What the sink cannot do here, for the log; `nil` if nothing.
-    var warning: String?
+    /// The file that cannot be flushed to the disk, with the reason; `nil` if all can.
+    var unflushed: String?
     /// Creates the sink; called on the sink's thread.
     var make: @Sendable () -> any Sink
 }

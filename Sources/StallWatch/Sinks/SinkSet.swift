@@ -12,8 +12,8 @@ struct SinkSet: Sendable {
 
     private let stores: [SinkWorker]
     private let others: [SinkWorker]
-    /// What sinks cannot do here, for the log.
-    let warnings: [String]
+    /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
+    let unflushed: [String]?
 
     /// Creates the sinks' workers; starts no thread.
     ///
@@ -21,16 +21,16 @@ struct SinkSet: Sendable {
     init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
-        var warnings: [String] = []
+        var unflushed: [String] = []
         for sink in sinks {
             let description = try sink(counts) { notices.post(.recovered($0)) }
-            if let warning = description.warning { warnings.append(warning) }
+            if let refusal = description.unflushed { unflushed.append(refusal) }
             let worker = SinkWorker(description, counts: counts, notice: notices.post)
             if description.isStore { stores.append(worker) } else { others.append(worker) }
         }
         self.stores = stores
         self.others = others
-        self.warnings = warnings
+        self.unflushed = stores.isEmpty ? nil : unflushed
     }
 
     private var all: [SinkWorker] { stores + others }

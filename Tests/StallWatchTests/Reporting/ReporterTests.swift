@@ -50,21 +50,33 @@ import Testing
         #expect(lines == ["info stall monitor started"])
     }
 
-    @Test func `a file that cannot be flushed is logged once`() throws {
-        let warning = FileFlush.unavailable(errno: EPERM).warning(about: "/reports")
+    @Test func `a file that cannot be flushed is named`() throws {
+        let refusal = FileFlush.unavailable(errno: EPERM).refusal(of: "/reports")
+        #expect(refusal == "/reports: fsync: Operation not permitted")
         let store = ReportSink { _, _ in
-            SinkDescription(name: "store", interest: .finished, warning: warning) { ClosureSink { _ in } }
+            SinkDescription(name: "store", interest: .finished, isStore: true, unflushed: refusal) {
+                ClosureSink { _ in }
+            }
         }
-        let reporter = try reporter([store, log])
-        reporter.logWarnings()
+        #expect(try reporter([store, log]).unflushed == ["/reports: fsync: Operation not permitted"])
+        #expect(try reporter([log]).unflushed == nil)
+    }
+
+    @Test func `missing capabilities are logged in one line`() throws {
+        let reporter = try reporter([log])
+        let environment = Capabilities.Environment(pid: 4700)
+        reporter.logDegradation(Capabilities(environment, [.perf: .missing("no"), .read: .works()]))
+        reporter.logDegradation(
+            Capabilities(environment, [.ptrace: .missing("no"), .flush: .missing("/reports: fsync: no")])
+        )
         reporter.submit(.fixture())
         try run(reporter)
-        let warnings = lines.filter { $0.contains("flushed") }
-        #expect(
-            warnings == [
-                "info /reports cannot be flushed to the disk (fsync: Operation not permitted): "
-                    + "a power failure may lose its newest reports"
-            ])
+        let lines = lines.filter { $0.contains("lack something") }
+        #expect(lines.count == 1)
+        let line = try #require(lines.first)
+        #expect(line.hasPrefix("info stall reports lack something here: no capture by ptrace (no): "))
+        #expect(line.contains("; no flush to the disk (/reports: fsync: no): a power failure may lose "))
+        #expect(line.hasSuffix("; \"stallwatch doctor 4700\" says what to set"))
     }
 
     @Test func stallsAreReportedInOrder() async throws {

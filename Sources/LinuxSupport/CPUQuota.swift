@@ -1,10 +1,8 @@
-import LinuxSupport
-
 /// The time in nanoseconds that CPU quotas have throttled a thread's cgroups since they were first read.
 ///
 /// Covers the thread's cgroup and its visible ancestors, because a quota limits all groups inside. If the thread moves
 /// to another cgroup, its total stays and the new group adds to it.
-struct CPUQuota {
+package struct CPUQuota {
     /// The maximum number of nested groups that are read.
     static let maximumDepth = 8
 
@@ -14,8 +12,17 @@ struct CPUQuota {
     private var last: UInt64 = 0
     private var total: UInt64 = 0
 
+    package init() {}
+
+    /// Whether the CPU statistics of the calling thread's cgroup, or of one around it, can be read.
+    ///
+    /// A group without a quota has none of the fields, and throttles no thread.
+    package static var isReadable: Bool {
+        candidates(readSmallFile("/proc/thread-self/cgroup") ?? "").contains { readSmallFile($0) != nil }
+    }
+
     /// Returns the throttled time so far, in nanoseconds, including the time since the last call.
-    mutating func throttled(thread: Int32) -> UInt64 {
+    package mutating func throttled(thread: Int32) -> UInt64 {
         let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")
         if membership != self.membership {
             self.membership = membership

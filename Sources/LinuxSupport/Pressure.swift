@@ -1,17 +1,15 @@
-import LinuxSupport
-
 /// Pressure stall information: the share of the last ten seconds in which some task was delayed, in percent.
 ///
 /// The `some avg10` values of the kernel's Documentation/accounting/psi.rst.
-struct Pressure: Equatable, Sendable {
-    var cpu: Double?
-    var io: Double?
-    var memory: Double?
+package struct Pressure: Equatable, Sendable {
+    package var cpu: Double?
+    package var io: Double?
+    package var memory: Double?
 
     /// Reads the current values; `nil` if the kernel provides none.
     ///
     /// Takes about 20 us.
-    static func current() -> Pressure? {
+    package static func current() -> Pressure? {
         let pressure = Pressure(cpu: average("cpu"), io: average("io"), memory: average("memory"))
         return pressure == Pressure() ? nil : pressure
     }

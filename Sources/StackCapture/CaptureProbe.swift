@@ -1,0 +1,88 @@
+import LinuxSupport
+import Glibc
+import Synchronization
+
+/// Tries every capture method on a thread of its own.
+package struct CaptureProbe: Sendable, Equatable {
+    /// The result of one method.
+    package enum Attempt: Sendable, Equatable {
+        case works
+        case failed(String)
+        case notTried(String)
+    }
+
+    private static let notTried = Attempt.notTried("not tried")
+    private static let notNeeded = Attempt.notTried("not used where ptrace works")
+
+    package private(set) var read = notTried
+    package private(set) var ptrace = notTried
+    package private(set) var signal = notTried
+    package private(set) var perf = notTried
+    /// The access by which the engine reads memory.
+    package private(set) var memory: MemoryAccess?
+
+    /// The result for this process, once it is known.
+    private static let known = Mutex<CaptureProbe?>(nil)
+
+    /// Tries the methods when it is first called.
+    ///
+    /// Takes some milliseconds the first time, and less than a second where nothing answers. A second attempt could
+    /// disturb the captures of a monitor: under Yama's scope 1 a process names one tracer at a time.
+    ///
+    /// - Parameter mayUsePtrace: Whether a monitor's engine has found that ptrace works; then it is not tried again.
+    /// - Returns: The result for this process.
+    package static func result(mayUsePtrace: Bool?) -> CaptureProbe {
+        known.withLock { known in
+            if let known { return known }
+            let probe = CaptureProbe(mayUsePtrace: mayUsePtrace)
+            known = probe
+            return probe
+        }
+    }
+
+    private init(mayUsePtrace: Bool?) {
+        do throws(SystemError) {
+            let engine = try CUnwindEngine()
+            _ = engine.images()
+            memory = engine.memoryAccess
+            (read, ptrace) = try ProbedThread.run(isWaiting: true) { thread in
+                (
+                    Self.attempt(.read, of: thread, with: engine),
+                    mayUsePtrace == true ? .works : Self.attempt(.ptrace, of: thread, with: engine)
+                )
+            }
+            let isPtraceRefused = ptrace != .works
+            (perf, signal) = try ProbedThread.run(isWaiting: false, signal: CUnwindEngine.defaultSignal) { thread in
+                (
+                    Self.attempt(.perf, of: thread, with: engine),
+                    isPtraceRefused ? Self.attemptSignal(of: thread, with: engine) : Self.notNeeded
+                )
+            }
+        } catch {
+            let failure = Attempt.failed(error.description)
+            if read == Self.notTried { (read, ptrace) = (failure, failure) }
+            perf = failure
+        }
+    }
+
+    private static func attemptSignal(of thread: Int32, with engine: CUnwindEngine) -> Attempt {
+        engine.maySendSignals()
+            ? attempt(.signal, of: thread, with: engine)
+            : .failed("a filter of system calls ends a program that sends one")
+    }
+
+    private static func attempt(
+        _ method: CapturedStack.Method, of thread: Int32, with engine: CUnwindEngine
+    ) -> Attempt {
+        do throws(CaptureFailure) {
+            return try engine.capture(thread, by: method).frames.isEmpty ? .failed("the stack is empty") : .works
+        } catch {
+            switch error {
+            // The event has sampled the thread, outside of a system call.
+            case .notInCall: return .works
+            case .refused(let error): return .failed(String(cString: strerror(error)))
+            default: return .failed(CaptureError(error).description)
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import LinuxSupport
+import StallReports
+import StallSymbols
+import Glibc
+
+/// A process, with what /proc says of it and what its monitor has found.
+struct MonitoredProcess {
+    /// What the monitor has left for the tool.
+    struct Found {
+        var capabilities: Capabilities
+        var reportDirectory: String?
+    }
+
+    let pid: Int32
+    /// The executable's path; `nil` if unknown.
+    let executable: String?
+    /// Whether a monitor's watchdog runs in it.
+    let isMonitored: Bool
+    /// Whether its executable has StallWatch's functions; `nil` if it has no symbols, or too many to search.
+    let hasStallWatch: Bool?
+    /// The findings of its monitor; `nil` without a monitor, and without a report directory.
+    let found: Found?
+    /// The findings of the tool.
+    let seenFromOutside: Capabilities
+
+    /// The name of a watchdog's thread.
+    private static let watchdog = "stallwatch-dog"
+    /// The longest file of capabilities that is read, in bytes.
+    private static let maximumBytes = 1 << 20
+
+    /// - Throws: When there is no such process, or it is another user's.
+    init(pid: Int32) throws(CommandFailure) {
+        let directory = "/proc/\(pid)"
+        // Signal 0 only checks: /proc may hide the processes of other users (hidepid, proc(5)).
+        let isThere = kill(pid, 0) == 0 || errno == EPERM
+        guard isThere else { throw CommandFailure(.noInput, "There is no process \(pid).") }
+        guard let status = readSmallFile("\(directory)/status").flatMap(ProcessStatus.init) else {
+            throw CommandFailure(
+                .noPermission, "Process \(pid) is another user's: run the tool as that user or as root."
+            )
+        }
+        guard status.process == pid else {
+            throw CommandFailure(
+                .noInput, "\(pid) is a thread of process \(status.process): give the id of the process."
+            )
+        }
+        guard geteuid() == 0 || geteuid() == status.effectiveUser else {
+            throw CommandFailure(
+                .noPermission,
+                "Process \(pid) belongs to user \(status.effectiveUser): run the tool as that user or as root."
+            )
+        }
+        guard ProcessIdentity.isRunning(pid) else { throw CommandFailure(.noInput, "Process \(pid) has ended.") }
+        self.pid = pid
+        executable = readLink("\(directory)/exe")
+        isMonitored = (directoryEntries("\(directory)/task") ?? []).contains { thread in
+            readSmallFile("\(directory)/task/\(thread.name)/comm").map(firstLine) == Self.watchdog
+        }
+        hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
+        found = Self.found(in: directory)
+        seenFromOutside = Self.seenFromOutside(pid, status)
+    }
+
+    /// The failure for a process without a monitor.
+    var notMonitored: CommandFailure {
+        let advice =
+            switch hasStallWatch {
+            case true?: "StallWatch is in its executable, but no monitor has been started"
+            case false?: "StallWatch is not in its executable"
+            case nil: "no watchdog runs in it, and its executable does not show whether it has StallWatch"
+            }
+        return CommandFailure(.noInput, "Process \(pid) is not monitored: \(advice).")
+    }
+
+    /// Searches the open files for the one that a monitor keeps.
+    private static func found(in directory: String) -> Found? {
+        for entry in directoryEntries("\(directory)/fd") ?? [] {
+            let file = "\(directory)/fd/\(entry.name)"
+            guard let target = readLink(file), target.contains("/.\(Capabilities.fileName)."),
+                let bytes = AtomicFile.read(file, limit: maximumBytes),
+                let capabilities = Capabilities(jsonData: bytes)
+            else { continue }
+            let directory = target.lastIndex(of: "/").map { String(target[..<$0]) } ?? ""
+            return Found(capabilities: capabilities, reportDirectory: directory.isEmpty ? "/" : directory)
+        }
+        return nil
+    }
+
+    private static func hasStallWatch(_ executable: String) -> Bool? {
+        guard let file = try? ELFFile(path: executable), file.hasSymbolTable,
+            // Swift's mangling of the module StallWatch.
+            let functions = try? file.functions(where: { $0.hasPrefix("$s10StallWatch") })
+        else { return nil }
+        return !functions.isEmpty
+    }
+
+    private static func seenFromOutside(_ pid: Int32, _ status: ProcessStatus) -> Capabilities {
+        var outcomes = SymbolProbe(executable: "/proc/\(pid)/exe").files()
+        for name in Capabilities.FeatureName.known where outcomes[name] == nil {
+            outcomes[name] = .notTried("only the process itself can try it")
+        }
+        return Capabilities(HostProbe.environment(of: pid, status), outcomes)
+    }
+}

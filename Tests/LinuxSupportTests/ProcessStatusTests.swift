@@ -1,0 +1,43 @@
+import Testing
+
+@testable import LinuxSupport
+
+@Suite struct ProcessStatusTests {
+    private static let text = """
+        Name:\tnotes
+        State:\tS (sleeping)
+        Tgid:\t4700
+        Pid:\t4701
+        TracerPid:\t12
+        Uid:\t1000\t1001\t1001\t1001
+        CapInh:\t0000000000000000
+        CapEff:\t0000000000080000
+        NoNewPrivs:\t1
+        Seccomp:\t2
+
+        """
+
+    @Test func `the system's rules are read`() throws {
+        let status = try #require(ProcessStatus(Self.text))
+        #expect(status.process == 4700)
+        #expect(status.tracer == 12)
+        #expect(status.effectiveUser == 1001)
+        #expect(status.seccompMode == 2)
+        #expect(status.hasNoNewPrivileges == true)
+        #expect(status.maySysPtrace == true)
+    }
+
+    @Test func `missing fields are unknown`() throws {
+        let status = try #require(ProcessStatus("Tgid:\t1\nUid:\t0\t0\t0\t0\n"))
+        #expect(status.seccompMode == nil)
+        #expect(status.hasNoNewPrivileges == nil)
+        #expect(status.maySysPtrace == nil)
+        #expect(status.tracer == 0)
+        #expect(ProcessStatus("") == nil)
+        #expect(ProcessStatus("Tgid:\t1\nUid:\t0\n") == nil)
+    }
+
+    @Test func `a capability is one bit`() {
+        #expect(ProcessStatus("Tgid:\t1\nUid:\t0\t0\nCapEff:\tfffffffffff7ffff\n")?.maySysPtrace == false)
+    }
+}
