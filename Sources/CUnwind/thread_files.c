@@ -40,6 +40,13 @@ static bool is_thread_of_this_process(pid_t tid) {
 
 static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
+// A sandbox may have a file that shows nothing. Of a thread that is gone the kernel says ESRCH.
+static bool shows_something(int file) {
+  char first;
+  long got = cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0);
+  return got > 0 || got == -ESRCH;
+}
+
 cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
@@ -54,6 +61,10 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
     if (error != 0 || (files[index] == &thread->wait_file && thread->system_call_file >= 0)) continue;
     *files[index] = open_file(engine, tid, names[index]);
     if (*files[index] < 0 && is_out_of_descriptors(errno)) error = errno;
+    if (*files[index] >= 0 && !shows_something(*files[index])) {
+      close(*files[index]);
+      *files[index] = -1;
+    }
   }
   // It may have ended meanwhile, and then its files are missing because of that.
   if (error == 0 && thread->status_file < 0 && !is_thread_of_this_process(tid)) error = ESRCH;

@@ -11,6 +11,9 @@ package struct CaptureProbe: Sendable, Equatable {
         case notTried(String)
     }
 
+    /// The attempts at sampling a thread, which may be without a CPU.
+    private static let maximumAttempts = 5
+
     private static let notTried = Attempt.notTried("not tried")
     private static let notNeeded = Attempt.notTried("not used where ptrace works")
 
@@ -72,7 +75,7 @@ package struct CaptureProbe: Sendable, Equatable {
     }
 
     private static func attempt(
-        _ method: CapturedStack.Method, of thread: Int32, with engine: CUnwindEngine
+        _ method: CapturedStack.Method, of thread: Int32, with engine: CUnwindEngine, number: Int = 1
     ) -> Attempt {
         do throws(CaptureFailure) {
             return try engine.capture(thread, by: method).frames.isEmpty ? .failed("the stack is empty") : .works
@@ -80,6 +83,9 @@ package struct CaptureProbe: Sendable, Equatable {
             switch error {
             // The event has sampled the thread, outside of a system call.
             case .notInCall: return .works
+            case .notSampled:
+                guard number < maximumAttempts else { return .notTried("the thread had no CPU") }
+                return attempt(method, of: thread, with: engine, number: number + 1)
             case .refused(let error): return .failed(String(cString: strerror(error)))
             default: return .failed(CaptureError(error).description)
             }

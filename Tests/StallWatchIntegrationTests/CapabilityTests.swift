@@ -5,87 +5,28 @@ import Testing
 
 @testable import StallReports
 
-/// What a monitor claims to be able to do agrees with its reports, and `stallwatch doctor` tells the same.
+/// The capabilities of a monitor in a process of its own. ``PostureMatrixTests`` compares them with its reports.
 @Suite(.serialized) struct CapabilityTests {
-    /// A restriction of the process, simulated.
-    struct Posture: CustomTestStringConvertible, Sendable {
-        var testDescription: String
-        var environment: [String: String] = [:]
-        /// The features that the restriction takes away.
-        var missing: Set<Capabilities.FeatureName>
-
-        static let all = [
-            Posture(testDescription: "none", missing: []),
-            Posture(
-                testDescription: "no ptrace", environment: ["FORBID_PTRACE": "1"], missing: [.ptrace, .pageFaults]),
-            Posture(
-                testDescription: "no fsync", environment: ["FORBID_FLUSHING": "\(EPERM)"],
-                missing: [.flush, .pageFaults]),
-        ]
-    }
-
-    /// Starts the host under a posture.
+    /// Starts the host where ptrace is refused.
     private func start(
-        _ arguments: [String], _ posture: Posture, _ directory: TemporaryDirectory
+        _ arguments: [String], _ directory: TemporaryDirectory, environment: [String] = []
     ) throws -> TestHost {
-        let environment = posture.environment.map { "\($0.key)=\($0.value)" }
-        return try TestHost(
-            arguments, wrapper: environment + ["LD_PRELOAD=\(try Preload.forbid.make(in: directory))"])
-    }
-
-    /// Runs the host under a posture, and returns the capabilities that it prints.
-    private func run(_ posture: Posture, _ directory: TemporaryDirectory) throws -> Capabilities {
-        let lines = try start(["capabilities", directory.path("reports")], posture, directory).finish()
-        let text = try #require(lines.first)
-        return try #require(Capabilities(jsonData: Array(text.utf8)), "\(text)")
-    }
-
-    private func reports(in directory: TemporaryDirectory) throws -> [StallReport] {
-        try FileManager.default.contentsOfDirectory(atPath: directory.path("reports")).filter(StallReport.isFileName)
-            .map { try directory.report("reports/\($0)") }
-    }
-
-    @Test(arguments: Posture.all) func `claims agree with reports`(posture: Posture) throws {
-        let directory = try TemporaryDirectory()
-        let capabilities = try run(posture, directory)
-        let reports = try reports(in: directory)
-        #expect(reports.count == 2)
-        #expect(CapabilityClaims(capabilities: capabilities, reports: reports).contradictions == [])
-        let missing = Set(capabilities.missing.map(\.name))
-        #expect(missing.isSuperset(of: posture.missing))
-        for feature in capabilities.missing { #expect(feature.loss != nil) }
-        let isEssential = posture.missing.contains { !$0.isOptional }
-        #expect(capabilities.summary != nil || !isEssential)
+        let library = try Preload.forbid.make(in: directory)
+        return try TestHost(arguments, wrapper: ["FORBID_PTRACE=1"] + environment + ["LD_PRELOAD=\(library)"])
     }
 
     /// The kernel ends a process that sends a signal, and ptrace is refused: the monitor does not try signals.
     @Test func `a filter that kills does not end a program at its start`() throws {
         let directory = try TemporaryDirectory()
-        let posture = Posture(
-            testDescription: "no ptrace, deadly signals", environment: ["FORBID_PTRACE": "1", "FORBID_SIGNALS": "1"],
-            missing: [.ptrace, .signal])
         let arguments = ["stalls", directory.path("reports"), "20000", "1", "500", "500"]
-        #expect(try start(arguments, posture, directory).finish().last == "S 0")
-    }
-
-    /// The reference: the comparison finds a wrong claim.
-    @Test func `a wrong claim is contradicted`() throws {
-        let directory = try TemporaryDirectory()
-        let capabilities = try run(Posture.all[0], directory)
-        let reports = try reports(in: directory)
-        for name in [Capabilities.FeatureName.read, .waitChannel, .status, .bootID, .symbols] {
-            var wrong = capabilities
-            let index = try #require(wrong.features.firstIndex { $0.name == name })
-            wrong.features[index].state = wrong.features[index].state == .works ? .missing : .works
-            #expect(CapabilityClaims(capabilities: wrong, reports: reports).contradictions.count == 1)
-        }
+        #expect(try start(arguments, directory, environment: ["FORBID_SIGNALS=1"]).finish().last == "S 0")
     }
 
     @Test func `the tool reads what the monitor has found`() throws {
         let directory = try TemporaryDirectory()
         // Sleeps for longer than the test takes, and for less than its threshold.
         let arguments = ["stalls", directory.path("reports"), "90000", "1", "60000", "60000"]
-        let host = try start(arguments, Posture.all[1], directory)
+        let host = try start(arguments, directory)
         struct Answer: Decodable {
             struct Process: Decodable {
                 let isMonitored: Bool

@@ -1,14 +1,16 @@
 import Dispatch
 import Foundation
 import Glibc
+import StallReports
 import Synchronization
 import TestSupport
 import Testing
 
 /// The main stalls under every restriction that containers and systems set: the program starts, the right function is
-/// blamed, the cause is right or missing where the posture says so, and no call is interrupted.
+/// blamed, the cause is right or missing where the posture says so, no call is interrupted, and what the monitor and
+/// `stallwatch doctor` say about the posture agrees with the reports.
 @Suite(.serialized) struct PostureMatrixTests {
-    private static let always = Posture.filtered + Posture.withoutFile + [.sandboxed]
+    private static let always = [Posture.none] + Posture.filtered + Posture.withoutFile + [.sandboxed]
 
     /// The size of the file whose pages are read.
     private static let fileSize = 16 << 20
@@ -49,6 +51,18 @@ import Testing
     @Test(.enabled(if: Posture.yama(2).isAvailable, "Yama 2: needs root and a kernel with Yama"))
     func `stalls are explained under Yama 2`() throws { try expectRightCells(under: 2) }
 
+    /// The reference: the comparison finds a wrong claim.
+    @Test func `a wrong claim is contradicted`() throws {
+        let run = try #require(try Self.runs.get()[Posture.none.name])
+        let capabilities = try #require(run.capabilities)
+        for name in [Capabilities.FeatureName.read, .waitChannel, .status, .bootID, .symbols] {
+            var wrong = capabilities
+            let index = try #require(wrong.features.firstIndex { $0.name == name })
+            wrong.features[index].state = wrong.features[index].state == .works ? .missing : .works
+            #expect(CapabilityClaims(capabilities: wrong, reports: run.reports).contradictions.count == 1)
+        }
+    }
+
     /// The scope is the machine's, so no other run may be under way.
     private func expectRightCells(under scope: Int) throws {
         _ = try Self.runs.get()
@@ -66,6 +80,7 @@ import Testing
         for (expected, cell) in zip(PostureRun.expected, run.cells) {
             if case .wrong(let what) = cell { Issue.record("\(run.posture.name), \(expected.name): \(what)") }
         }
+        #expect(run.wrongClaims == [], "\(run.posture.name)")
         #expect(run.cells.count { if case .notJudged = $0 { true } else { false } } <= 1, "\(run.line)")
     }
 

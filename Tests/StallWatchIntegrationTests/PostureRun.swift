@@ -56,6 +56,10 @@ struct PostureRun: Sendable {
     /// The judgement of each stall, in the order of ``expected``.
     private(set) var cells: [Cell] = []
     private(set) var reports: [StallReport] = []
+    /// What the monitor could do; `nil` if it did not start.
+    let capabilities: Capabilities?
+    /// What `stallwatch doctor` says in the same posture; `nil` if it failed.
+    let diagnosis: Capabilities?
 
     /// - Parameters:
     ///   - posture: The posture.
@@ -66,16 +70,23 @@ struct PostureRun: Sendable {
         self.posture = posture
         let directory = try TemporaryDirectory()
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: directory.path)
-        let host = [try Command.product("stallwatch-test-host"), "main-stalls", directory.path] + Self.times + [file]
-        let words = posture.command(in: directory.path, preloading: libraries) + host
-        let result = try Command(
-            program: "/usr/bin/env", arguments: words, environment: ["SWIFT_BACKTRACE": "enable=no"],
-            timeout: Self.timeout
-        ).run()
+        func run(_ words: [String]) throws -> Command.Output {
+            try Command(
+                program: "/usr/bin/env",
+                arguments: posture.command(in: directory.path, preloading: libraries) + words,
+                environment: ["SWIFT_BACKTRACE": "enable=no"], timeout: Self.timeout
+            ).run()
+        }
+        let host = try Command.product("stallwatch-test-host")
+        let result = try run([host, "main-stalls", directory.path] + Self.times + [file])
+        let diagnosed = try run([Command.product("stallwatch"), "doctor", "--json"]).output
+        diagnosis = (try? Tool.decode(Diagnosis.self, diagnosed))?.capabilities
         output = result.text
         hasEnded = result.reason == .exit && result.status == 0
         reports = try directory.reports()
-        let stalls = result.output.split(separator: "\n").compactMap(Stall.init)
+        let lines = result.output.split(separator: "\n")
+        capabilities = lines.first { $0.hasPrefix("C ") }.flatMap { Capabilities(jsonData: Array($0.dropFirst(2).utf8)) }
+        let stalls = lines.compactMap(Stall.init)
         interrupted = stalls.count { $0.isInterrupted }
         cells = Self.expected.map { expected in
             guard let stall = stalls.first(where: { $0.name == expected.name }) else { return .wrong("not run") }
@@ -83,7 +94,12 @@ struct PostureRun: Sendable {
         }
     }
 
-    /// One line of the test host.
+    /// The field of `doctor --json` that is compared.
+    private struct Diagnosis: Decodable {
+        let capabilities: Capabilities
+    }
+
+    /// One line of the test host about a stall.
     private struct Stall {
         var name: String
         /// Microseconds since 1970.
@@ -150,6 +166,23 @@ struct PostureRun: Sendable {
 }
 
 extension PostureRun {
+    /// Where the claims of the monitor and of `stallwatch doctor` are wrong, in words; empty if all hold.
+    var wrongClaims: [String] {
+        guard let capabilities, let diagnosis else { return ["no claims: \(output)"] }
+        let unseen = posture.missingFeatures.filter { capabilities[$0]?.state != .missing }
+        let unexplained = capabilities.missing.filter { $0.loss == nil }
+        let different = capabilities.features.filter { feature in
+            guard let other = diagnosis[feature.name], ![feature.state, other.state].contains(.notTried) else {
+                return false
+            }
+            return other.state != feature.state
+        }
+        return CapabilityClaims(capabilities: capabilities, reports: reports).contradictions
+            + unseen.map { "\($0.rawValue) is not missing" }
+            + unexplained.map { "\($0.name.rawValue) is missing without a loss" }
+            + different.map { "doctor does not find \($0.name.rawValue) \($0.state.rawValue)" }
+    }
+
     /// The column of postures, in characters.
     private static let nameWidth = 42
     private static let cellWidth = 11

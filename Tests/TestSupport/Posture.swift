@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+package import StallReports
 
 /// The restrictions under which a system runs a program, such as a container's.
 ///
@@ -52,6 +53,7 @@ extension Posture {
     /// Postures with system calls that a filter refuses.
     package static let filtered: [Posture] = [
         ["process_vm_readv"], ["ptrace"], ["process_vm_readv", "ptrace"], ["perf_event_open"],
+        ["fsync", "fdatasync"],
     ].flatMap { calls in
         refusals.map { name, error in
             var posture = Posture("no \(calls.joined(separator: ", ")): \(name)")
@@ -70,6 +72,9 @@ extension Posture {
         if file == "syscall" { (missing.mayLack, empty.mayLack) = (["epoll": [.function]], ["epoll": [.function]]) }
         return [missing, empty]
     }
+
+    /// No restriction.
+    package static let none = Posture("none")
 
     /// The files that gVisor lacks.
     ///
@@ -119,6 +124,19 @@ extension Posture {
 }
 
 extension Posture {
+    /// The features that the restrictions take away.
+    package var missingFeatures: Set<Capabilities.FeatureName> {
+        let ofCalls: [String: Capabilities.FeatureName] = [
+            "process_vm_readv": .processVMReadv, "ptrace": .ptrace, "perf_event_open": .perf, "fsync": .flush,
+        ]
+        let ofFiles: [String: Capabilities.FeatureName] = [
+            "syscall": .syscall, "wchan": .waitChannel, "schedstat": .schedstat, "stack": .kernelStack,
+            "status": .status,
+        ]
+        let missing = refusedCalls.keys.compactMap { ofCalls[$0] } + (missingFiles + emptyFiles).compactMap { ofFiles[$0] }
+        return Set(missing + (isDumpable ? [] : [.ptrace, .syscall]))
+    }
+
     /// Returns the command, with its arguments, that runs a program in this posture; the program's own words follow.
     ///
     /// - Parameters:

@@ -1,4 +1,5 @@
 import StallReports
+import TextOutput
 
 /// The text of a diagnosis: what works, what is missing, what to set.
 struct DiagnosisText {

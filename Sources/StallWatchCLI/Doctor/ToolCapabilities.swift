@@ -25,8 +25,8 @@ enum ToolCapabilities {
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
         for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush] { outcomes[name] = others }
         let environment = HostProbe.environment()
-        // A monitor does not try it under a filter, which may kill.
-        if environment.seccompMode == 2 { outcomes[.pageFaults] = .missing() }
+        // A monitor does not try it under a filter, which may kill, nor where it cannot know whether there is one.
+        if environment.seccompMode != 0 { outcomes[.pageFaults] = .missing() }
         return Capabilities(environment, outcomes)
     }
 

@@ -38,6 +38,8 @@ static const struct {
     {"ptrace", SYS_ptrace},
     {"process_vm_readv", SYS_process_vm_readv},
     {"perf_event_open", SYS_perf_event_open},
+    {"fsync", SYS_fsync},
+    {"fdatasync", SYS_fdatasync},
 };
 
 static void forbid_listed(const char *list) {

@@ -1,5 +1,5 @@
 // Preloaded into a program, hides what the system shows of its threads, as sandboxes do. MISSING_FILES: opening these files
-// of a thread under /proc fails with ENOENT. EMPTY_FILES: these files are empty. Both are names with commas. NOT_DUMPABLE:
+// of a thread or of the process under /proc fails with ENOENT. EMPTY_FILES: these files are empty. Both are names with commas. NOT_DUMPABLE:
 // the process is not dumpable (prctl(2)), as a program with capabilities of its own.
 
 #define _GNU_SOURCE
@@ -23,12 +23,13 @@ static bool is_listed(const char *variable, const char *name) {
   return false;
 }
 
-static bool is_of_thread(const char *path) {
-  return strncmp(path, "/proc/", 6) == 0 && (strstr(path, "/task/") || strncmp(path, "/proc/thread-self/", 18) == 0);
+static bool is_of_thread_or_process(const char *path) {
+  return strncmp(path, "/proc/self/", 11) == 0 || strncmp(path, "/proc/thread-self/", 18) == 0 ||
+         (strncmp(path, "/proc/", 6) == 0 && strstr(path, "/task/"));
 }
 
 static int open_shown(int directory, const char *path, int flags, unsigned mode) {
-  const char *slash = is_of_thread(path) ? strrchr(path, '/') : NULL;
+  const char *slash = is_of_thread_or_process(path) ? strrchr(path, '/') : NULL;
   if (slash && is_listed("MISSING_FILES", slash + 1)) {
     errno = ENOENT;
     return -1;

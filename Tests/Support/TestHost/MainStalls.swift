@@ -7,7 +7,7 @@ import StallWatch
 
 /// One stall of the main run loop for each main cause, one after another.
 ///
-/// Prints a line for each: its name, its begin in microseconds since 1970, its duration and its thread's CPU time in
+/// Prints the monitor's capabilities, and then a line for each stall: its name, its begin in microseconds since 1970, its duration and its thread's CPU time in
 /// microseconds, its page faults that went to a disk, and whether its call returned EINTR or early.
 struct MainStalls {
     private let monitor: StallMonitor
@@ -23,7 +23,11 @@ struct MainStalls {
         guard words.count == 4, let threshold = Int(words[1]), let duration = Int(words[2]) else { exit(64) }
         self.duration = duration
         file = words[3]
-        monitor = try StallMonitor(.init(threshold: .milliseconds(threshold), reports: .directory(words[0])))
+        var configuration = StallMonitor.Configuration(
+            threshold: .milliseconds(threshold), reports: .directory(words[0]))
+        // Stalls without a stack are alike.
+        configuration.reportsEveryRepeat = true
+        monitor = try StallMonitor(configuration)
     }
 
     func run() throws {
@@ -33,6 +37,8 @@ struct MainStalls {
         else { exit(70) }
         try monitor.watch(.mainRunLoop)
         try monitor.start()
+        let capabilities = String(decoding: monitor.capabilities.jsonData(), as: UTF8.self)
+        tell("C \(capabilities.split(separator: "\n").joined())")
         stall("cpu") { compute(for: duration) }
         stall("sleep") { sleepInNanosleep(for: duration) }
         let lock = HeldMutex(for: duration)

@@ -14,7 +14,6 @@ import StallWatch
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
-///     stallwatch-test-host capabilities DIRECTORY
 @main struct TestHost {
     static func main() throws {
         let arguments = CommandLine.arguments
@@ -29,7 +28,6 @@ import StallWatch
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
-        case "capabilities": try Claims.run(directory: arguments[2])
         default: exit(64)
         }
     }
