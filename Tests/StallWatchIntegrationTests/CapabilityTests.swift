@@ -5,7 +5,9 @@ import Testing
 
 @testable import StallReports
 
-/// The capabilities of a monitor in a process of its own. ``PostureMatrixTests`` compares them with its reports.
+/// The capabilities of a monitor in a process of its own.
+///
+/// ``PostureMatrixTests`` compares them with its reports.
 @Suite(.serialized) struct CapabilityTests {
     /// Starts the host where ptrace is refused.
     private func start(

@@ -85,7 +85,9 @@ struct PostureRun: Sendable {
         hasEnded = result.reason == .exit && result.status == 0
         reports = try directory.reports()
         let lines = result.output.split(separator: "\n")
-        capabilities = lines.first { $0.hasPrefix("C ") }.flatMap { Capabilities(jsonData: Array($0.dropFirst(2).utf8)) }
+        capabilities = lines.first { $0.hasPrefix("C ") }.flatMap {
+            Capabilities(jsonData: Array($0.dropFirst(2).utf8))
+        }
         let stalls = lines.compactMap(Stall.init)
         interrupted = stalls.count { $0.isInterrupted }
         cells = Self.expected.map { expected in

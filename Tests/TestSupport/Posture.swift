@@ -133,7 +133,8 @@ extension Posture {
             "syscall": .syscall, "wchan": .waitChannel, "schedstat": .schedstat, "stack": .kernelStack,
             "status": .status,
         ]
-        let missing = refusedCalls.keys.compactMap { ofCalls[$0] } + (missingFiles + emptyFiles).compactMap { ofFiles[$0] }
+        let missing =
+            refusedCalls.keys.compactMap { ofCalls[$0] } + (missingFiles + emptyFiles).compactMap { ofFiles[$0] }
         return Set(missing + (isDumpable ? [] : [.ptrace, .syscall]))
     }
 

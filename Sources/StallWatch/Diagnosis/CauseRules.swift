@@ -189,15 +189,17 @@ enum CauseRules {
         observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
     }
 
-    /// Returns the observation with more known lock owners, or more of their stacks; the later one if they are equal.
+    /// Returns the observation that knows more of a lock: the lock, its owners, their stacks; the later one if they are equal.
+    ///
+    /// A thread whose wait is over shows no lock until it runs.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
-        return knownOwners(old) > knownOwners(new) ? old : new
+        return knownParts(of: old.lock) > knownParts(of: new.lock) ? old : new
     }
 
-    private static func knownOwners(_ observation: Observation) -> (Int, Int) {
-        let owners = observation.lock?.owners ?? []
-        return (owners.count, owners.count { (try? $0.stack.get()) != nil })
+    private static func knownParts(of lock: LockOwnership?) -> (Int, Int, Int) {
+        guard let lock else { return (0, 0, 0) }
+        return (1, lock.owners.count, lock.owners.count { (try? $0.stack.get()) != nil })
     }
 
     private static func confidence(ofShare share: Double) -> Cause.Confidence {

@@ -7,6 +7,9 @@ import Glibc
 /// sandboxes (gVisor) or in a process that is not dumpable. That costs a reading only what no other file shows, and never
 /// means that the thread has ended.
 final class ThreadFiles {
+    /// The largest id of a thread (the kernel's PID_MAX_LIMIT).
+    private static let maximumThread: Int32 = 1 << 22
+
     let thread: Int32
     private let directory: String
     private let schedstat: OpenFile?
@@ -86,8 +89,8 @@ final class ThreadFiles {
     ///
     /// The kernel updates it at each read, unlike the first field of schedstat.
     private static func cpuTime(of thread: Int32) -> UInt64? {
-        // The clock of thread 0 is that of the calling thread.
-        guard thread > 0 else { return nil }
+        // The clock of thread 0 is that of the calling thread. Beyond the kernel's largest id the encoding would overflow.
+        guard (1...maximumThread).contains(thread) else { return nil }
         // clock_getcpuclockid(3)'s encoding for a thread's scheduler clock: CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
         // (the kernel's posix-timers_types.h).
         let clock = clockid_t(truncatingIfNeeded: (~thread << 3) | 4 | 2)

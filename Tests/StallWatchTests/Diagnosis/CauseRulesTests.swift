@@ -237,6 +237,15 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .likely)
     }
 
+    /// The last observation may be of a thread that was woken and has not run yet.
+    @Test func `a lock that was seen stays known`() throws {
+        var observation = try observe(at: 50, in: "futex")
+        observation.lock = LockOwnership(site: AwaitedLock(kind: .dispatchSemaphore, address: 8, ownership: .none))
+        let woken = try observe(at: 90, in: "futex")
+        let conclusion = CauseRules.judge(evidence(blocked: 100, [observation, woken]))
+        #expect(conclusion.observation?.lock?.site.kind == .dispatchSemaphore)
+    }
+
     @Test func aCycleOfOwnersIsADeadlock() throws {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockOwnership(

@@ -1,6 +1,6 @@
-// Preloaded into a program, hides what the system shows of its threads, as sandboxes do. MISSING_FILES: opening these files
-// of a thread or of the process under /proc fails with ENOENT. EMPTY_FILES: these files are empty. Both are names with commas. NOT_DUMPABLE:
-// the process is not dumpable (prctl(2)), as a program with capabilities of its own.
+// Preloaded into a program, hides what the system shows of it, as sandboxes do. MISSING_FILES: opening these files of a
+// thread or of the process under /proc fails with ENOENT. EMPTY_FILES: these files are empty. Both are names with commas.
+// NOT_DUMPABLE: the process is not dumpable (prctl(2)), as a program with capabilities of its own.
 
 #define _GNU_SOURCE
 #include <errno.h>
