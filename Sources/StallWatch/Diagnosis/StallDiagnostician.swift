@@ -221,8 +221,8 @@ struct StallDiagnostician {
         else { return nil }
         let evidence = Evidence(
             split: split, countsRunQueue: last.thread.showsRunQueue, observations: observations, start: start,
-            minorFaults: last.thread.minorFaults - first.thread.minorFaults,
-            majorFaults: last.thread.majorFaults - first.thread.majorFaults,
+            minorFaults: Self.growth(\.minorFaults, from: first.thread, to: last.thread),
+            majorFaults: Self.growth(\.majorFaults, from: first.thread, to: last.thread),
             voluntarySwitches: Self.growth(\.voluntarySwitches, from: first.thread, to: last.thread),
             involuntarySwitches: Self.growth(\.involuntarySwitches, from: first.thread, to: last.thread),
             kernelShare: Self.kernelShare(from: first.thread, to: last.thread),
@@ -234,6 +234,13 @@ struct StallDiagnostician {
             kind: verdict.kind, confidence: verdict.confidence, evidence: evidence, observation: verdict.observation,
             pressure: Pressure.current()
         )
+    }
+
+    /// Returns how much a count has grown; 0 if a reading does not have it.
+    private static func growth(
+        _ count: KeyPath<ThreadReading, UInt64>, from first: ThreadReading, to last: ThreadReading
+    ) -> UInt64 {
+        last[keyPath: count] - min(first[keyPath: count], last[keyPath: count])
     }
 
     /// Returns how much a count has grown; 0 if the system does not show it.

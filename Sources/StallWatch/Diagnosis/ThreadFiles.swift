@@ -64,6 +64,8 @@ final class ThreadFiles {
         let involuntary = counts?.skip(pastLinePrefix: "nonvoluntary_ctxt_switches:") == true ? counts?.number() : nil
         let state = stat?.state ?? stateInStatus ?? 0
         let channel = WaitChannel(cursor(waitChannel))
+        // The files of a thread that ends in between look empty, like those that a sandbox lacks.
+        guard Self.cpuTime(of: thread) != nil else { return nil }
         return ThreadReading(
             time: time, onCPU: onCPU, runQueue: runQueue, showsRunQueue: slices > 0, slices: slices, state: state,
             minorFaults: stat?.minorFaults ?? 0, majorFaults: stat?.majorFaults ?? 0, userTicks: stat?.userTicks ?? 0,

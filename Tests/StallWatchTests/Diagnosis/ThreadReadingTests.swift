@@ -1,3 +1,5 @@
+import CLinux
+import Synchronization
 import Testing
 
 @testable import LinuxSupport
@@ -98,6 +100,28 @@ import Testing
     @Test func aMissingThreadHasNoReadings() {
         #expect(ThreadFiles(thread: 0) == nil)
         #expect(ThreadFiles(thread: .max) == nil)
+    }
+
+    /// The files of a thread that ends during a reading look empty.
+    @Test func `a reading of a thread that ends is whole or nil`() throws {
+        for _ in 0..<300 {
+            let id = Atomic<Int32>(0)
+            let mayEnd = Atomic<Bool>(false)
+            let thread = try WorkerThread(name: "ends") {
+                id.store(clinux_gettid(), ordering: .releasing)
+                while !mayEnd.load(ordering: .acquiring) {}
+            }
+            while id.load(ordering: .acquiring) == 0 {}
+            let files = try #require(ThreadFiles(thread: id.load(ordering: .acquiring)))
+            var last = try #require(files.read())
+            mayEnd.store(true, ordering: .releasing)
+            while let reading = files.read() {
+                let grows = reading.minorFaults >= last.minorFaults && reading.slices >= last.slices
+                #expect(grows && reading.voluntarySwitches != nil)
+                last = reading
+            }
+            thread.join()
+        }
     }
 
     @Test func unmappedMemoryIsNil() {
