@@ -4,7 +4,9 @@ import Glibc
 /// Looks for a few functions in a file that may have a million.
 extension ELFFile {
     /// Bytes of names that are read at a time, and the longest name that is found.
-    static let nameScanBytes = 1 << 20
+    ///
+    /// Less than the size from which malloc(3) maps memory: freeing 1 MiB once made glibc keep 2 MB for the next.
+    static let nameScanBytes = 64 << 10
     /// Functions that a scan finds at most: the others of a file with more are left out.
     static let maximumScannedFunctions = 65_536
 
