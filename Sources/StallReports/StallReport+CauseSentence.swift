@@ -27,6 +27,9 @@ extension StallReport.Cause {
                 + "\(majorFaults) page faults went to a disk\(file)."
         case .sleep:
             return "Slept for \(blocked) in \(place)."
+        case .io where (kernelShare ?? 0) >= 0.5 && onCPUMilliseconds * 4 >= blockedMilliseconds:
+            return "Blocked for \(Self.whole(blockedMilliseconds)) ms and on CPU for "
+                + "\(Self.whole(onCPUMilliseconds)) of \(all) ms in \(place)."
         case .io, .syscall:
             return "Blocked for \(blocked) in \(place)."
         case .lock:

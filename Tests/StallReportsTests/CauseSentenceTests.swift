@@ -112,4 +112,14 @@ import Testing
                 == "Waited for memory pages for 470 of 500 ms: 7 page faults went to a disk, the last one for /data/pages."
         )
     }
+
+    @Test func `work in a call that also waits is part of its sentence`() {
+        let cause = StallReport.Cause(
+            kind: .io, summary: "", confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50,
+            blockedMilliseconds: 217, uncertaintyMilliseconds: 0, kernelShare: 0.9, minorFaults: 0, majorFaults: 0,
+            voluntarySwitches: 0, involuntarySwitches: 0,
+            systemCall: .init(number: 74, name: "fsync", target: "/data/wal")
+        )
+        #expect(cause.sentence == "Blocked for 217 ms and on CPU for 237 of 504 ms in fsync(/data/wal).")
+    }
 }

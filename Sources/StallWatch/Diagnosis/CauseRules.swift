@@ -2,8 +2,8 @@
 ///
 /// 1. A cycle of lock owners that did not move is a `deadlock`.
 /// 2. `paging`, if waiting for pages and handling their faults in the kernel take half of the time or more together.
-/// 3. `io`, if waiting in one call for input or output and the kernel's work for the same call take half of the time or
-///    more together, and a quarter of that is waiting.
+/// 3. `io`, if waiting in one call for input or output and the kernel's work for the same call are the largest part
+///    together, and a quarter of that is waiting or the call flushes to a disk.
 /// 4. Otherwise the largest of the three parts of the time decides. CPU time wins if it is within ``tieMargin`` of the
 ///    largest part, because the app can act on it at once.
 /// 5. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each explain half of the time; else `cpu`.
@@ -84,30 +84,35 @@ enum CauseRules {
 
     /// Input or output, if waiting in one call and the kernel's work for the same call are together the largest part.
     private static func transfer(_ evidence: Evidence) -> CauseConclusion? {
-        let (winner, part) = mostSeen(in: evidence, kind(of:))
-        guard let winner, winner.kind == .io, let call = winner.observation.call?.name,
-            kernelCall(in: evidence)?.call?.name == call
-        else { return nil }
+        guard let busy = kernelCall(in: evidence), let call = busy.observation.call?.name else { return nil }
         let split = evidence.split
-        let waiting = UInt64(Double(split.blocked) * part)
-        let working = UInt64(Double(split.onCPU) * (evidence.kernelShare ?? 0))
-        let share = Double(waiting + working) / Double(max(split.duration, 1))
-        // A call that copies from memory and hardly waits is work for the CPU.
-        guard share >= 0.5, waiting >= working / 3 else { return nil }
-        return CauseConclusion(kind: .io, confidence: confidence(ofShare: share), observation: winner.observation)
+        let (winner, part) = mostSeen(in: evidence, kind(of:))
+        let waits = winner?.kind == .io && winner?.observation.call?.name == call
+        let flushes = SystemCall.flushes(call)
+        // Where no wait was seen, a call that flushes is what waited.
+        let waiting = waits ? UInt64(Double(split.blocked) * part) : flushes && winner == nil ? split.blocked : 0
+        let working = UInt64(Double(split.onCPU) * (evidence.kernelShare ?? busy.share))
+        // A call that copies from memory and hardly waits is work for the CPU. One that flushes to a disk is not.
+        guard flushes || (waits && waiting >= working / 3) else { return nil }
+        let sum = waiting + working
+        guard sum > split.runQueue, sum * 2 >= split.onCPU + split.blocked else { return nil }
+        return CauseConclusion(
+            kind: .io, confidence: confidence(ofShare: Double(sum) / Double(max(split.duration, 1))),
+            observation: waits ? winner?.observation : busy.observation)
     }
 
     private static func onCPU(_ evidence: Evidence, share: Double) -> CauseConclusion {
         let isPaging = evidence.majorFaults > 0 && evidence.majorFaults * cpuPerMajorFault >= evidence.split.onCPU / 2
         return CauseConclusion(
             kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
-            observation: kernelCall(in: evidence) ?? evidence.observations.last { $0.activity == .running }
+            observation: kernelCall(in: evidence)?.observation
+                ?? evidence.observations.last { $0.activity == .running }
         )
     }
 
     /// Returns the last observation of a running thread in the system call that has most of the weight of all such
-    /// observations; `nil` if no call has.
-    private static func kernelCall(in evidence: Evidence) -> Observation? {
+    /// observations, with that share; `nil` if no call has.
+    private static func kernelCall(in evidence: Evidence) -> (observation: Observation, share: Double)? {
         var seen: [String: UInt64] = [:]
         var all: UInt64 = 0
         for (observation, weight) in zip(evidence.observations, evidence.weights) where observation.activity == .running
@@ -115,9 +120,10 @@ enum CauseRules {
             all += weight
             if let call = observation.call { seen[call.name, default: 0] += weight }
         }
-        guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all
+        guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all,
+            let last = evidence.observations.last(where: { $0.activity == .running && $0.call?.name == most.key })
         else { return nil }
-        return evidence.observations.last { $0.activity == .running && $0.call?.name == most.key }
+        return (last, Double(most.value) / Double(max(all, 1)))
     }
 
     private static func blocked(_ evidence: Evidence, share: Double) -> CauseConclusion {

@@ -41,6 +41,11 @@ extension SystemCall {
         inputOutput.contains(function) || inputOutput.contains(function + "64")
     }
 
+    /// Returns whether a call of that name writes to a disk what is in memory.
+    static func flushes(_ name: String) -> Bool {
+        ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"].contains(name)
+    }
+
     /// The names of the calls that wait for data.
     ///
     /// They include opening, closing and finding files, which wait for the same disk or server as reading.

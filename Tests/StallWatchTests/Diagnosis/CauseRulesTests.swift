@@ -79,8 +79,16 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         let flushing = evidence(cpu: 237, queue: 50, blocked: 217, observations, kernelShare: 0.889)
         #expect(CauseRules.judge(flushing).kind == .io)
         #expect(CauseRules.judge(flushing).confidence == .certain)
+        // Beside other programs, and without ticks that show the kernel's share.
+        let contended = evidence(cpu: 220, queue: 237, blocked: 48, [try running(at: 30, in: "fsync")])
+        #expect(CauseRules.judge(contended).kind == .io)
+        #expect(CauseRules.judge(contended).confidence == .likely)
+        #expect(CauseRules.judge(evidence(cpu: 100, queue: 237, blocked: 48, observations)).kind == .cpuContention)
         // Nearly all of it copies from memory.
-        #expect(CauseRules.judge(evidence(cpu: 237, blocked: 60, observations, kernelShare: 0.9)).kind == .cpu)
+        var reading = try observe(at: 90, in: "read")
+        reading.call = try running(at: 0, in: "read").call
+        let copying = evidence(cpu: 237, blocked: 60, [try running(at: 30, in: "read"), reading], kernelShare: 0.9)
+        #expect(CauseRules.judge(copying).kind == .cpu)
         // The time in the kernel is another call's.
         let other = [try running(at: 30, in: "getrandom"), waiting]
         #expect(CauseRules.judge(evidence(cpu: 237, blocked: 217, other, kernelShare: 0.889)).kind == .cpu)
