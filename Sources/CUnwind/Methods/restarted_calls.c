@@ -1,0 +1,111 @@
+// Calls that end with EINTR when their thread is stopped and let go (signal(7), "Interruption of system calls and
+// library functions by stop signals"; io_getevents(2), io_uring_enter(2)). The kernel makes no difference between a
+// stop signal and a stop by ptrace: both take the thread through the same way out of the call.
+//
+// A thread that is found blocked in one is only read. But one that is found running may enter such a call in the few
+// microseconds before the stop reaches it. Then the helper does for it what the kernel does for every other call
+// (arch_do_signal_or_restart, for ERESTARTNOHAND): the program counter goes back to the system call instruction, and
+// the call begins again (restart_x86_64.c, restart_aarch64.c). What it had waited for until then is lost:
+// microseconds, since it was running a moment ago.
+
+#define _GNU_SOURCE
+#include "Methods/restarted_calls.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "CUnwind.h"
+#include "System/raw_system_call.h"
+
+typedef struct call {
+  long number;
+  bool on_sockets_only;  // With SO_RCVTIMEO or SO_SNDTIMEO. Not asked for: that would be a call on the app's socket.
+} call;
+
+static const call interrupted_calls[] = {
+    {SYS_epoll_pwait, false},     {SYS_epoll_pwait2, false}, {SYS_semop, false},         {SYS_semtimedop, false},
+    {SYS_rt_sigtimedwait, false}, {SYS_io_getevents, false}, {SYS_io_pgetevents, false}, {SYS_io_uring_enter, false},
+    {SYS_connect, true},          {SYS_accept, true},        {SYS_accept4, true},        {SYS_sendto, true},
+    {SYS_recvfrom, true},         {SYS_sendmsg, true},       {SYS_recvmsg, true},        {SYS_sendmmsg, true},
+    {SYS_recvmmsg, true},         {SYS_read, true},          {SYS_write, true},          {SYS_readv, true},
+    {SYS_writev, true},
+#ifdef SYS_epoll_wait
+    {SYS_epoll_wait, false},  // Not on aarch64.
+#endif
+};
+
+CUNWIND_BARE static const call *find(long number) {
+  for (unsigned index = 0; index < sizeof interrupted_calls / sizeof *interrupted_calls; index++) {
+    if (interrupted_calls[index].number == number) return &interrupted_calls[index];
+  }
+  return 0;
+}
+
+CUNWIND_BARE bool cunwind_may_be_interrupted(long number) { return find(number) != 0; }
+
+bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
+  const call *found = find((long)number);
+  return found && (is_on_socket || !found->on_sockets_only);
+}
+
+// Functions of the kernel in which only calls wait that go on after a stop: futex(2), nanosleep(2), poll(2) and
+// select(2), pipes, child processes, files and their locks, mutexes of the kernel's own (Linux 5.4 to 6.14). The
+// names of epoll_wait(2), of sockets and of what is not known are left out.
+static const char *const restarting_waits[] = {
+    "futex_wait_queue_me",
+    "futex_wait_queue",
+    "__futex_wait",
+    "futex_do_wait",
+    "hrtimer_nanosleep",
+    "do_nanosleep",
+    "common_nsleep",
+    "poll_schedule_timeout",
+    "do_sys_poll",
+    "do_select",
+    "pipe_read",
+    "pipe_write",
+    "pipe_wait",
+    "anon_pipe_read",
+    "anon_pipe_write",
+    "do_wait",
+    "kernel_wait4",
+    "wait_for_partner",
+    "locks_lock_inode_wait",
+    "fcntl_setlk",
+    "flock_lock_inode_wait",
+    "folio_wait_bit_common",
+    "n_tty_read",
+};
+
+bool cunwind_wait_restarts_after_stop(const char *name) {
+  for (unsigned index = 0; index < sizeof restarting_waits / sizeof *restarting_waits; index++) {
+    size_t length = strlen(restarting_waits[index]);
+    // The compiler's own copies of a function have a suffix: poll_schedule_timeout.constprop.0.
+    if (strncmp(name, restarting_waits[index], length) == 0 && (name[length] == 0 || name[length] == '.')) return true;
+  }
+  return false;
+}
+
+/// Pending signals that are checked. With more than these, one of them surely is not blocked.
+#define MAX_PENDING_SIGNALS 32
+
+CUNWIND_BARE bool cunwind_has_pending_signal(pid_t tid) {
+  uint64_t blocked = 0;
+  if (cunwind_raw(SYS_ptrace, PTRACE_GETSIGMASK, tid, sizeof blocked, (long)&blocked, 0, 0) != 0) return true;
+  for (unsigned shared = 0; shared < 2; shared++) {
+    for (unsigned offset = 0;; offset++) {
+      if (offset == MAX_PENDING_SIGNALS) return true;
+      siginfo_t info;
+      struct __ptrace_peeksiginfo_args which;
+      which.off = offset;
+      which.flags = shared ? PTRACE_PEEKSIGINFO_SHARED : 0;
+      which.nr = 1;
+      long got = cunwind_raw(SYS_ptrace, PTRACE_PEEKSIGINFO, tid, (long)&which, (long)&info, 0, 0);
+      if (got < 0) return true;
+      if (got == 0) break;
+      if ((blocked & 1ull << (info.si_signo - 1)) == 0) return true;
+    }
+  }
+  return false;
+}
