@@ -1,6 +1,6 @@
 /// The fields of /proc/<pid>/status that say what the system permits a process (proc_pid_status(5)).
 package struct ProcessStatus: Equatable, Sendable {
-    /// The id of the process: another number than the file's if that is a thread's.
+    /// The id of the process, also in the file of a thread that is not its first one.
     package var process: Int32
     /// The id of the process that traces this one; 0 if there is none.
     package var tracer: Int32
@@ -8,7 +8,7 @@ package struct ProcessStatus: Equatable, Sendable {
     package var effectiveUser: UInt32
     /// The seccomp mode: 0, 1 for strict, 2 for a filter; `nil` if the kernel does not show it.
     package var seccompMode: Int?
-    /// Whether the process can gain no privileges; `nil` if the kernel does not show it.
+    /// Whether the process can never gain privileges (no_new_privs); `nil` if the kernel does not show it.
     package var hasNoNewPrivileges: Bool?
     /// The effective capabilities; `nil` if the kernel does not show them.
     package var capabilities: UInt64?

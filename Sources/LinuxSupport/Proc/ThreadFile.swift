@@ -15,7 +15,7 @@ package enum ThreadFile: String, CaseIterable, Sendable {
 
     /// Reads the file of a thread.
     ///
-    /// `wchan` and `stack` are empty for a running thread, and so the thread has to wait.
+    /// The thread must be waiting: `wchan` and `stack` are empty for a running thread.
     ///
     /// - Parameter directory: The thread's directory.
     /// - Returns: Whether the file shows its value.
@@ -24,13 +24,13 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         return isShown(text) ? .shown : .hidden
     }
 
-    /// Returns whether the file's text has the value that is read from it.
+    /// Returns whether the text contains the file's value.
     func isShown(_ text: String) -> Bool {
         var cursor = ByteCursor(text)
         switch self {
         // "running", or numbers.
         case .syscall: return cursor.next != nil
-        // "0" stands for a thread that does not wait, and for a reader that may not know.
+        // The kernel writes "0" for a thread that does not wait, and for a reader without permission.
         case .wchan: return cursor.word().map { $0 != "0" } ?? false
         // A kernel that does not count shows zeros.
         case .schedstat:

@@ -2,7 +2,7 @@ internal import CLinux
 import Glibc
 import Synchronization
 
-/// A short-lived thread on which a tool or a monitor tries what it can find out about threads.
+/// A short-lived thread on which a tool or a monitor tests what it can read about threads.
 package enum ProbedThread {
     /// Shared with the thread.
     private final class State: Sendable {
@@ -12,7 +12,7 @@ package enum ProbedThread {
         let end = Semaphore()
     }
 
-    /// The limit on checks, a millisecond apart, of a thread that has not gone to wait yet.
+    /// The limit on checks, a millisecond apart, of a thread that does not wait yet.
     private static let maximumChecks = 100
 
     /// Starts a thread, calls `body` with its id, and ends the thread.

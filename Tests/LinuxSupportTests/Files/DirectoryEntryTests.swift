@@ -3,7 +3,7 @@ import Testing
 
 @testable import LinuxSupport
 
-@Suite struct DirectoryEntriesTests {
+@Suite struct DirectoryEntryTests {
     /// The last entry of a full buffer may end where mapped memory ends.
     @Test func anEntryIsReadOnlyToTheEndOfItsName() throws {
         let page = sysconf(Int32(_SC_PAGESIZE))

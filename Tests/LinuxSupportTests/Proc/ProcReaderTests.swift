@@ -3,7 +3,7 @@ import Testing
 
 @testable import LinuxSupport
 
-@Suite struct ProcFilesTests {
+@Suite struct ProcReaderTests {
     private let directory: TemporaryDirectory
 
     init() throws {

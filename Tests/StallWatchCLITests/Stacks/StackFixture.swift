@@ -1,4 +1,5 @@
 import StallReports
+
 @testable import StallWatchCLI
 
 /// Reports that are built from short descriptions of stacks.

@@ -1,23 +1,6 @@
 import Foundation
 import Glibc
-import LinuxSupport
-import StallReports
-import StallWatch
-import Synchronization
 import TestSupport
-import Testing
-
-extension TemporaryDirectory {
-    /// The names of the reports' files, sorted.
-    var reportNames: [String] { names.filter { $0.hasPrefix("stall-") && $0.hasSuffix(".json") } }
-
-    func report(_ name: String) throws -> StallReport {
-        let data = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
-        return try StallReport(jsonData: Array(data))
-    }
-
-    func reports() throws -> [StallReport] { try reportNames.map(report) }
-}
 
 /// A process of the test host.
 ///
@@ -60,25 +43,6 @@ final class TestHost {
         process.waitUntilExit()
         return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
     }
-}
-
-/// A loop whose turns the test makes itself.
-struct ProbedLoop {
-    let probe = LoopProbe(label: "probe")
-
-    /// One turn on the calling thread.
-    func turn(_ work: () -> Void) {
-        probe.beginTurn()
-        work()
-        probe.endTurn()
-    }
-}
-
-/// The values that closures receive on other threads.
-final class Collected<Value: Sendable>: Sendable {
-    private let values = Mutex<[Value]>([])
-    var all: [Value] { values.withLock { $0 } }
-    func add(_ value: Value) { values.withLock { $0.append(value) } }
 }
 
 /// Nanoseconds of the monotonic clock.
