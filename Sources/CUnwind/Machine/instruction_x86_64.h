@@ -1,4 +1,4 @@
-// Takes an x86-64 instruction apart as far as is needed to step over it and to see what it does to rsp.
+// Decodes an x86-64 instruction as far as needed to step over it and to find its effect on rsp.
 
 #ifndef CUNWIND_INSTRUCTION_X86_64_H
 #define CUNWIND_INSTRUCTION_X86_64_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// No instruction is longer.
+/// The length of the longest instruction, in bytes.
 #define CUNWIND_LONGEST_INSTRUCTION 15
 
 typedef struct cunwind_instruction {
@@ -18,12 +18,12 @@ typedef struct cunwind_instruction {
   bool has_modrm;
   uint8_t modrm, sib;
   int32_t displacement;
-  int32_t immediate;  ///< Sign-extended; of an 8-byte one the low half.
+  int32_t immediate;  ///< Sign-extended; the low half of an immediate of 8 bytes.
 } cunwind_instruction;
 
 #pragma GCC visibility push(hidden)
 
-/// False: not an instruction, or cut off by `available`.
+/// Decodes the instruction at `code`. False: it is not an instruction, or longer than `available`.
 bool cunwind_decode(const uint8_t *code, size_t available, cunwind_instruction *instruction);
 
 #pragma GCC visibility pop

@@ -1,8 +1,8 @@
-// A thread's registers while it is unwound: which are known, and their values.
+// A thread's registers during an unwind: the set of known registers, and their values.
 //
-// Numbers are DWARF's (System V x86-64 psABI figure 3.36; DWARF for the Arm 64-bit
-// Architecture, section 4.1), with the PC appended. A read knows only SP and PC, and a frame found without call frame
-// information loses what its function may have overwritten: hence the set of known ones.
+// The numbers are DWARF's (System V x86-64 psABI figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1), with
+// the PC appended. A read knows only SP and PC. A step without call frame information loses the registers that the
+// function may have overwritten.
 
 #ifndef CUNWIND_REGISTERS_H
 #define CUNWIND_REGISTERS_H
@@ -14,7 +14,7 @@
 
 #if defined(__x86_64__)
 enum { CUNWIND_FP = 6, CUNWIND_SP = 7, CUNWIND_PC = 16, CUNWIND_REGISTER_COUNT = 17 };
-/// Bytes below SP that a leaf function may use (psABI 3.2.2).
+/// The number of bytes below SP that a leaf function may use (psABI 3.2.2).
 #define CUNWIND_RED_ZONE_BYTES 128u
 typedef struct user_regs_struct cunwind_ptrace_registers;
 #else
@@ -24,7 +24,7 @@ typedef struct user_regs_struct cunwind_ptrace_registers;
 #endif
 
 typedef struct cunwind_registers {
-  uint64_t known;  ///< Bit n: `value[n]` holds.
+  uint64_t known;  ///< Bit n: `value[n]` is valid.
   uint64_t value[CUNWIND_REGISTER_COUNT];
 } cunwind_registers;
 
@@ -39,14 +39,14 @@ static inline void cunwind_set_register(cunwind_registers *registers, int number
 
 #pragma GCC visibility push(hidden)
 
-/// From PTRACE_GETREGSET's NT_PRSTATUS.
+/// The registers from PTRACE_GETREGSET's NT_PRSTATUS.
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from);
 
-/// From what /proc says of a thread in a system call: SP, PC, and the six registers with the arguments.
+/// The registers that /proc shows of a thread in a system call: SP, PC, and the six with the arguments.
 void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
                                         const uint64_t arguments[6], bool is_in_call);
 
-/// From what a signal handler is given. Async-signal-safe: yes.
+/// The registers from the context of a signal handler. Async-signal-safe: yes.
 void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from);
 
 #pragma GCC visibility pop

@@ -12,28 +12,29 @@
 #define CUNWIND_MEMORY_RECORD_BYTES 64u
 
 typedef struct cunwind_memory_record {
-  struct iovec *pieces;  ///< The pieces' places in memory.
+  struct iovec *pieces;  ///< The addresses and lengths of the pieces.
   uint8_t *expected;     ///< The recorded bytes, one piece after another.
-  uint8_t *present;      ///< Room for the bytes that are there now.
+  uint8_t *present;      ///< A buffer for the current bytes.
   size_t count, capacity, bytes;
-  bool is_complete;  ///< Every piece that was added is in the record.
+  bool is_complete;  ///< The record contains every piece that was added.
 } cunwind_memory_record;
 
 #pragma GCC visibility push(hidden)
 
-/// Makes room for `capacity` pieces; it costs memory only as it is used. False with errno. Async-signal-safe: no.
+/// Reserves room for `capacity` pieces, which costs memory only when used. False with errno on failure.
+/// Async-signal-safe: no.
 bool cunwind_memory_record_init(cunwind_memory_record *record, size_t capacity);
 void cunwind_memory_record_destroy(cunwind_memory_record *record);
 
 /// Removes all pieces. Async-signal-safe: yes.
 void cunwind_memory_record_clear(cunwind_memory_record *record);
 
-/// Adds the bytes at `address`, CUNWIND_MEMORY_RECORD_BYTES of them at most. A piece that cannot be read, or has no room,
-/// leaves the record incomplete, so that it never holds. Async-signal-safe: yes.
+/// Adds the bytes at `address`, at most CUNWIND_MEMORY_RECORD_BYTES. If the piece cannot be read, or there is no room,
+/// the record becomes incomplete and never counts as unchanged. Async-signal-safe: yes.
 void cunwind_memory_record_add(cunwind_memory_record *record, uint64_t address, size_t length);
 
-/// Whether the record is complete, not empty, and every byte is unchanged. One system call for each 512 pieces.
-/// Async-signal-safe: yes.
+/// Returns whether the record is complete, not empty, and all bytes are unchanged. Makes one system call per 512
+/// pieces. Async-signal-safe: yes.
 bool cunwind_memory_record_hold(const cunwind_memory_record *record);
 
 #pragma GCC visibility pop

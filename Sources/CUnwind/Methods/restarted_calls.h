@@ -10,15 +10,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/// For the stop helper, while `tid` is stopped by PTRACE_INTERRUPT with `registers`: if the stop is about to make a call
-/// return EINTR that nothing else interrupts, makes the thread begin the call again. Raw system calls only;
-/// allocates nothing, cannot block. Async-signal-safe: yes.
+/// Makes the thread begin its system call again, if the stop alone would make the call return EINTR. For the stop
+/// helper, while PTRACE_INTERRUPT has stopped `tid` with `registers`. Makes only raw system calls, allocates nothing,
+/// and cannot block. Async-signal-safe: yes.
 void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers);
 
-/// Whether a stop may make the system call `number` return EINTR. Async-signal-safe: yes.
+/// Returns whether a stop can make the system call `number` return EINTR. Async-signal-safe: yes.
 bool cunwind_may_be_interrupted(long number);
 
-/// Whether a signal of the app waits to be delivered to the stopped thread: then EINTR is that signal's, and stays.
+/// Returns whether the stopped thread has a pending signal of the app: EINTR then belongs to that signal, and stays.
 /// Async-signal-safe: yes.
 bool cunwind_has_pending_signal(pid_t tid);
 

@@ -1,5 +1,5 @@
 // System calls without the C library: for the helper process, which shares its parent's thread-local storage, and for
-// the signal handler. Nothing here touches errno; a failure is a negative errno. Async-signal-safe: all of it.
+// the signal handler. They do not touch errno; a failure is a negative errno. Async-signal-safe: yes, all of them.
 
 #ifndef CUNWIND_RAW_SYSTEM_CALL_H
 #define CUNWIND_RAW_SYSTEM_CALL_H
@@ -9,9 +9,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/// For every function that runs in the helper or in the handler: no stack-protector canary (it is read through the
-/// thread pointer), no sanitizer's shadow memory, and no loop turned into a call of the C library. `no_sanitize` alone
-/// leaves ThreadSanitizer's marks of entry and exit in, which it counts in the thread-local storage of the parent.
+/// The attributes of every function that runs in the helper or in the handler: no stack-protector canary (it is read
+/// through the thread pointer), no shadow memory of a sanitizer, and no loop compiled into a call of the C library.
+/// `no_sanitize` alone keeps ThreadSanitizer's marks of entry and exit, which it counts in the parent's thread-local
+/// storage.
 #if defined(__clang__)
 #define CUNWIND_BARE                                                                \
   __attribute__((no_stack_protector, no_builtin, disable_sanitizer_instrumentation, \
@@ -20,7 +21,7 @@
 #define CUNWIND_BARE __attribute__((optimize("no-tree-loop-distribute-patterns", "no-stack-protector")))
 #endif
 
-/// One system call with up to six arguments. Returns the kernel's value: -4095...-1 is a negative errno.
+/// Makes a system call with up to six arguments. Returns the kernel's value: -4095...-1 is a negative errno.
 CUNWIND_BARE static inline long cunwind_raw(long number, long a, long b, long c, long d, long e, long f) {
 #if defined(__x86_64__)
   long result;
@@ -45,14 +46,14 @@ CUNWIND_BARE static inline long cunwind_raw(long number, long a, long b, long c,
 #endif
 }
 
-/// clone(2): a child with a stack of its own, which ends at `top` (16-byte aligned), runs `function(argument)` and ends
-/// with what it returns. `tid` is for CLONE_PARENT_SETTID and CLONE_CHILD_CLEARTID. Returns the child's id.
+/// Creates a child with clone(2). The child's own stack ends at `top` (16-byte aligned). It runs `function(argument)`
+/// and ends with the result as its status. `tid` is for CLONE_PARENT_SETTID and CLONE_CHILD_CLEARTID. Returns the
+/// child's id.
 ///
-/// Not the C library's clone(3): ThreadSanitizer stands in front of that one with a child part of its own, which takes the
-/// child's memory for a copy.
+/// Does not use clone(3) of the C library: ThreadSanitizer intercepts it, and treats the child's memory as a copy.
 CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top, uint32_t *tid,
                                                   int (*function)(void *), void *argument) {
-  // The child has none of our frames: what it needs waits for it on its own stack.
+  // The child cannot use our frames: its function and argument are on its own stack.
   void **stack = (void **)top - 2;
   stack[0] = (void *)function;
   stack[1] = argument;
@@ -99,8 +100,8 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
-/// CLOCK_MONOTONIC in nanoseconds, asked of the kernel itself: the C library's way goes through the vDSO, which the
-/// helper could only reach through a lazily bound symbol.
+/// Returns CLOCK_MONOTONIC in nanoseconds, by a system call. The C library's function uses the vDSO, which the helper
+/// could reach only through a lazily bound symbol.
 CUNWIND_BARE static inline uint64_t cunwind_now(void) {
   struct timespec now;
   now.tv_sec = 0;

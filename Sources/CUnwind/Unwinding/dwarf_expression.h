@@ -10,9 +10,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/// Evaluates the expression at `start`...`end` of an image with a frame's registers; `first` is on its stack at the
-/// beginning, if not NULL. CUNWIND_STEP_OK with `*value`, CUNWIND_STEP_NO_INFO (damaged, or not known),
-/// CUNWIND_STEP_UNKNOWN_REGISTER, CUNWIND_STEP_NO_MEMORY. Bounded; never faults. Async-signal-safe: no.
+/// Evaluates the expression at `start`...`end` of an image with a frame's registers. If `first` is not NULL, the
+/// expression's stack begins with it. Returns CUNWIND_STEP_OK with `*value`, CUNWIND_STEP_NO_INFO (damaged, or unknown
+/// operations), CUNWIND_STEP_UNKNOWN_REGISTER or CUNWIND_STEP_NO_MEMORY. Bounded; never faults. Async-signal-safe: no.
 cunwind_step cunwind_evaluate(cunwind_unwinder *unwinder, const cunwind_registers *registers, const uint64_t *first,
                               uint64_t start, uint64_t end, uint64_t *value);
 
