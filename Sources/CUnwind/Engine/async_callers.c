@@ -16,8 +16,8 @@ static uint32_t find_frames(cunwind_engine *engine, const cunwind_stack *stack, 
   walk->frame_count = 0;
   for (uint32_t index = 0; index + 1 < stack->frame_count && walk->frame_count < CUNWIND_MAX_ASYNC_FRAMES; index++) {
     const cunwind_frame *frame = &stack->frames[index], *caller = &stack->frames[index + 1];
-    // The caller's stack pointer is the frame's CFA only if it came from call frame information, and with no frames left
-    // out between the two.
+    // The caller's stack pointer is the frame's CFA only if the caller was found by call frame information and no frame
+    // between the two was left out.
     if (caller->source != CUNWIND_FRAME_CFI || (stack->omitted_at != 0 && index + 1 == stack->omitted_at)) continue;
     cunwind_async_frame *found = &walk->frames[walk->frame_count];
     found->frame = index;
@@ -45,7 +45,7 @@ static cunwind_status read_blocked(cunwind_engine *engine, cunwind_thread *threa
   return cunwind_thread_after_read(thread, &blocked);
 }
 
-// A chain is valid up to the first context whose function is not in code of an image.
+// A chain is valid up to the first context whose function is not in the code of an image.
 static void keep_valid(cunwind_engine *engine, cunwind_async_callers *callers) {
   const cunwind_async_context *context = engine->walk.contexts;
   for (uint32_t index = 0; index < engine->walk.frame_count; index++) {
@@ -67,7 +67,7 @@ cunwind_status cunwind_read_async_callers(cunwind_engine *engine, cunwind_thread
                                           cunwind_capture_info *info) {
   uint64_t begin = cunwind_now();
   callers->count = 0;
-  // The copy is still that of the last capture: the frames' own words are taken from it.
+  // The copy of the last capture still has the words of the frames.
   if (find_frames(engine, stack, &engine->walk) == 0) return CUNWIND_OK;
   cunwind_status status = by_stop ? read_stopped(engine, thread, info) : read_blocked(engine, thread);
   if (status == CUNWIND_OK && engine->walk.has_moved) status = CUNWIND_MOVED;

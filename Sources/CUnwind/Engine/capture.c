@@ -1,4 +1,4 @@
-// The part that all captures share: copy, unwind, and once more if the copy was too small.
+// The part that all captures share: copy, unwind, and repeat both if the copy was too small.
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
-// How far beyond the first function's frame the copy goes on: that function's own locals lie there.
+// The number of bytes copied beyond the first function's frame: that function's locals are there.
 #define BEYOND_FIRST_FRAME 512u
 
 void cunwind_clear(cunwind_stack *stack) {
@@ -15,7 +15,7 @@ void cunwind_clear(cunwind_stack *stack) {
   stack->end = CUNWIND_END_COMPLETE;
 }
 
-// Above a thread's first function lie only arguments, environment and thread-local storage, which no unwind needs.
+// No unwind needs the arguments, environment and thread-local storage above a thread's first function.
 static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64_t stack_pointer) {
   cunwind_stack_bounds found = thread->bounds;
   bool is_known = stack_pointer >= found.low && stack_pointer < found.high;
@@ -27,8 +27,8 @@ static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64
   thread->bounds = found;
 }
 
-// Unwinds the copy, and learns from it where the thread's stack ends. False: the copy was cut, more of the stack is there,
-// and `thread->bounds` now says where it ends: capture again.
+// Unwinds the copy, and learns from it the end of the thread's stack. False: the copy ended too early. `thread->bounds`
+// now has the end of the stack: capture again.
 static bool finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
                    const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
   uint64_t stack_pointer = registers->value[CUNWIND_SP];
@@ -46,7 +46,7 @@ static bool finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind
     thread->bounds = found;
     return found.high <= copied_to;
   }
-  // Words below what was missed may be needed as well: the frame it belongs to begins at the last one's SP.
+  // The unwind may also need words below the missing one: its frame begins at the SP of the last frame.
   uint64_t outermost = stack->frames[stack->frame_count - 1].stack_pointer;
   thread->bounds.other_low = outermost >= found.low && outermost <= missing ? outermost : missing;
   thread->bounds.other_high = found.high;

@@ -1,4 +1,4 @@
-// An engine's life, and its images.
+// The creation and destruction of an engine, and its images.
 
 #define _GNU_SOURCE
 #include "Engine/engine.h"
@@ -43,8 +43,8 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   cunwind_signal_slot_destroy(engine);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
-  // A helper that was too late has been killed, and only this engine reaps it. If it still runs it writes into these
-  // buffers: then leak them rather than let another allocation have their addresses.
+  // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
+  // otherwise another allocation could get their addresses.
   cunwind_pending_destroy(engine);
   engine->sampler.left_until = 0;
   if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
@@ -63,7 +63,7 @@ cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *engine)
 }
 
 size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
-  // Before each capture, also where that is a read: the next one that needs the helper may come much later.
+  // Before each capture, also before a read: the next capture that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
   cunwind_tidy_pending(engine, 0);
   cunwind_helper_has_ended(&engine->sampler, 0);

@@ -1,5 +1,4 @@
-// Where a stack ends, by /proc/self/maps. pthread_getattr_np(3) knows it too, but not for a thread that may end
-// meanwhile.
+// The end of a stack, from /proc/self/maps. pthread_getattr_np(3) is not safe for a thread that may end meanwhile.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Copies a stack into the engine's buffer, in one piece or, of a very deep one, in two.
+// Copies a stack into the engine's buffer: in one piece, or in two if it is very deep.
 
 #define _GNU_SOURCE
 #include "Engine/stack_copy.h"
@@ -50,7 +50,7 @@ CUNWIND_BARE void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t sta
   }
   copy->length = cunwind_guarded_read(copy->low, copy->bytes, inner);
   if (copy->length == 0) {
-    // The red zone can lie below the stack's last mapped page, with nothing in it.
+    // An unused red zone can lie below the lowest mapped page of the stack.
     copy->low = stack_pointer;
     copy->length = cunwind_guarded_read(copy->low, copy->bytes, inner - CUNWIND_RED_ZONE_BYTES);
   }

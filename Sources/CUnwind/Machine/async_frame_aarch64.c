@@ -3,8 +3,8 @@
 //   orr x29, x29, #1<<60                 only sometimes
 //   sub sp, sp, #n; stp x29, x30, [sp, #s + 8]; …; str x22, [sp, #s]; add x29, sp, #s + 8
 //
-// The extended frame of LLVM's AArch64FrameLowering: x22 is the async context, which no other function stores just below
-// the saved frame pointer.
+// The extended frame of LLVM's AArch64FrameLowering: x22 is the async context, which no other function stores just
+// below the saved frame pointer.
 
 #if defined(__aarch64__)
 

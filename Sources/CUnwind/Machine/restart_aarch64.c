@@ -29,7 +29,8 @@
 /// Instructions before and after the call that are searched for jumps (glibc's wrappers have fewer than 80).
 #define SEARCHED_INSTRUCTIONS 128
 
-/// Signals whose handlers do not count: what ends a program, and the two that glibc keeps for cancellation and setuid(2).
+/// Signals whose handlers do not count: what ends a program, and the two that glibc keeps for cancellation and
+/// setuid(2).
 static const unsigned left_out[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33};
 
 // Reads the status file of a thread, ended by 0. `text` has FILE_BYTES.

@@ -1,12 +1,13 @@
 // Reads of this process's own memory by the kernel, so that a bad address is an error and not a signal.
 //
-// There are three ways, because each is forbidden somewhere. process_vm_readv(2) is the fastest, but the default seccomp
-// profiles of older container runtimes refuse it. /proc/self/mem can be opened by any process that is dumpable. The
-// last one has the kernel copy through a pipe, with calls that every program needs: write(2) of memory that is not
+// There are three ways, because each is forbidden somewhere. process_vm_readv(2) is the fastest, but the default
+// seccomp profiles of older container runtimes refuse it. /proc/self/mem can be opened by any process that is dumpable.
+// The last one has the kernel copy through a pipe, with calls that every program needs: write(2) of memory that is not
 // mapped gives EFAULT. It needs two calls a page and, for the time of one read, two descriptors. A handler for SIGSEGV
 // would be faster, but the app, and its crash reporter, may have one of their own.
 //
-// The caller's own thread group needs no ptrace permission for the first two (__ptrace_may_access lets it through first).
+// The caller's own thread group needs no ptrace permission for the first two (__ptrace_may_access lets it through
+// first).
 
 #define _GNU_SOURCE
 #include "Memory/guarded_memory.h"
@@ -26,8 +27,8 @@
 
 /// A cunwind_memory_access. The creation of an engine writes it; engines that exist read the same bytes by any access.
 static int chosen_access = CUNWIND_MEMORY_ANY;
-/// /proc/self/mem: the process whose memory it is in the upper half, the descriptor in the lower one. 0: not open. After
-/// fork(2) a child needs its own file.
+/// /proc/self/mem: the process whose memory it is in the upper half, the descriptor in the lower one. 0: not open.
+/// After fork(2) a child needs its own file.
 static uint64_t chosen_file;
 
 CUNWIND_BARE static long own_process(void) { return cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0); }

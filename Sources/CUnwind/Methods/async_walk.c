@@ -22,7 +22,7 @@ CUNWIND_BARE void cunwind_async_walk_take(cunwind_async_walk *walk, uint64_t sta
   if (walk->has_moved) return;
   for (uint32_t index = 0; index < walk->frame_count; index++) {
     uint64_t at = walk->frames[index].words[0];
-    // A chain that leads back into itself is damaged, and ends at the bound.
+    // A damaged chain may be circular: it ends at the bound.
     while (at != 0 && at % sizeof at == 0 && total < CUNWIND_MAX_ASYNC_CALLERS) {
       cunwind_async_context *context = &walk->contexts[total];
       if (cunwind_guarded_read(at, context, sizeof *context) != sizeof *context) break;

@@ -1,4 +1,4 @@
-// Stops that wait for their threads to leave the kernel, each with the memory of its helper.
+// Pending stops, whose threads have not left the kernel yet, each with the memory of its helper.
 
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -27,7 +27,8 @@ void cunwind_copy_destroy(cunwind_stack_copy *copy) {
   free(copy);
 }
 
-// Keeps the memory for the next one if there is no spare: while a thread is in munmap(2), mmap(2) waits for it.
+// Keeps the memory as the spare if there is none. Allocating it later may block: mmap(2) waits while a thread is in
+// munmap(2).
 static void release(cunwind_engine *engine, cunwind_pending_stop *pending) {
   if (!engine->spare_copy) {
     engine->spare.request = pending->helper.request;
@@ -82,7 +83,7 @@ cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid) {
 void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound) {
   for (int index = 0; index < CUNWIND_MAX_PENDING_STOPS; index++) {
     cunwind_pending_stop *pending = &engine->pending[index];
-    // One that is wanted is kept until its result is taken. Its helper ends by itself, at the end of its bound at the latest.
+    // A wanted stop stays until its result is taken. Its helper ends by itself, at its bound at the latest.
     if (pending->tid == 0 || pending->is_wanted) continue;
     if (cunwind_helper_has_ended(&pending->helper, bound)) release(engine, pending);
   }
@@ -101,8 +102,8 @@ void cunwind_cancel_stop(cunwind_engine *engine, pid_t tid) {
   cunwind_tidy_pending(engine, 0);
 }
 
-// A thread that is asked to stop cannot enter another call before it does: its registers are those of the call that it was
-// in when it was asked, if it was in one.
+// A thread cannot enter another system call between the stop request and its stop. So the registers are those of the
+// call, if any, that the thread was in at the request.
 void cunwind_describe_stop(const cunwind_stop_request *answer, cunwind_capture_info *info) {
 #if defined(__x86_64__)
   const cunwind_ptrace_registers *from = &answer->registers;
@@ -111,7 +112,7 @@ void cunwind_describe_stop(const cunwind_stop_request *answer, cunwind_capture_i
   const uint64_t arguments[6] = {from->rdi, from->rsi, from->rdx, from->r10, from->r8, from->r9};
   memcpy(info->arguments, arguments, sizeof arguments);
 #else
-  // ptrace does not show whether the registers are those of a call, and the result has overwritten its first argument.
+  // ptrace does not show whether the thread was in a call, and the result has overwritten the first argument.
   info->is_in_call = false;
 #endif
   info->copied_at = answer->copied_at;
@@ -137,7 +138,7 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
   info->held_nanoseconds = answer->held_nanoseconds;
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status == CUNWIND_OK) {
-    // The engine's copy is the one that async callers, and the unwinder, refer to after a capture.
+    // After a capture, the unwinder and the reading of async callers use the engine's copy: swap the two.
     cunwind_stack_copy *taken = pending->copy;
     pending->copy = engine->copy;
     engine->copy = taken;
@@ -156,9 +157,9 @@ void cunwind_pending_destroy(cunwind_engine *engine) {
   for (int index = 0; index < CUNWIND_MAX_PENDING_STOPS; index++) {
     cunwind_pending_stop *pending = &engine->pending[index];
     if (pending->tid == 0) continue;
-    // The helper is the parent's, not a forked child's.
+    // Only the parent may kill its helper, not a child of fork(2).
     pending->helper.left_until = engine->process == getpid() ? 0 : UINT64_MAX;
-    // As with the engine's own: one that still runs keeps its memory.
+    // As with the engine's own helper, one that still runs keeps its memory.
     if (cunwind_helper_has_ended(&pending->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) release(engine, pending);
   }
   cunwind_helper_destroy(&engine->spare);

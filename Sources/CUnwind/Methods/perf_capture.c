@@ -1,10 +1,10 @@
 // Capture by perf event: the kernel copies the user registers and stack of a running thread in the interrupt of a clock
 // event (perf_event_open(2), PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER).
 //
-// The only way to see a thread inside a system call that computes or copies for long, and the only one that does not disturb
-// it: a stop or a signal makes copy_file_range(2), sendfile(2), getrandom(2) and read(2) of /dev/zero return short (measured:
-// splice_from_pipe_next, read_iter_zero and others ask signal_pending()). It needs the permission to sample the kernel, which
-// default containers do not give.
+// No other method sees a thread during a system call that computes or copies for long, or leaves such a call
+// undisturbed. A stop or a signal makes copy_file_range(2), sendfile(2), getrandom(2) and read(2) of /dev/zero return
+// early (measured: splice_from_pipe_next, read_iter_zero and others check signal_pending()). The method needs
+// permission to sample the kernel, which containers lack by default.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,13 +21,13 @@
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
-/// The first interrupt comes after so long on a CPU (10 us, the least: kernel/events/core.c, perf_swevent_start_hrtimer).
+/// The CPU time before the first interrupt (10 us, the minimum: kernel/events/core.c, perf_swevent_start_hrtimer).
 #define PERIOD_NANOSECONDS 10000u
-/// How often the caller reads the helper's progress (2 ms).
+/// The interval at which the caller reads the helper's progress (2 ms).
 #define POLL_NANOSECONDS 2000000ull
-/// A record's size has 16 bits, and the registers and lengths need room beside the stack.
+/// The size of a record has 16 bits, and the record also holds the registers and lengths.
 #define STACK_BYTES (65536u - 1024u)
-/// The ring behind its first, control page: more than one record, and a power of two of pages of 4 to 64 KiB.
+/// The size of the ring after its control page: more than one record, and a power of two for pages of 4 to 64 KiB.
 #define RING_BYTES (128u * 1024u)
 
 #if defined(__x86_64__)
@@ -37,18 +37,18 @@ static const uint8_t sampled[] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 
 #define SAMPLED_REGISTERS (0x1ffull | 0xffull << PERF_REG_X86_R8)
 static const uint8_t argument_registers[6] = {5, 4, 1, 10, 8, 9};
 #else
-/// X0 to X29, LR, SP, PC: the same numbers.
+/// X0 to X29, LR, SP, PC: the kernel's numbers are DWARF's.
 #define SAMPLED_REGISTERS 0x1ffffffffull
 static const uint8_t argument_registers[6] = {0, 1, 2, 3, 4, 5};
 #endif
 #define SAMPLED_COUNT CUNWIND_REGISTER_COUNT
 
-/// A sample's beginning, as the kernel writes it: header, ABI, registers, length of the stack.
+/// The beginning of a sample, as the kernel writes it: header, ABI, registers, length of the stack.
 typedef struct sample {
   struct perf_event_header header;
   uint64_t abi;
   uint64_t registers[SAMPLED_COUNT];
-  uint64_t stack_bytes;  ///< That many follow, and then how many of them were readable.
+  uint64_t stack_bytes;  ///< The number of bytes that follow. After them, the number of readable ones.
 } sample;
 
 static void describe_event(struct perf_event_attr *event) {
@@ -80,7 +80,7 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
   }
   if (!is_error(event) && !is_error(ring)) {
     __atomic_store_n(&sample->progress, CUNWIND_SAMPLER_WAITS, __ATOMIC_RELEASE);
-    // One interrupt: the event is then disabled, and the wait ends.
+    // One interrupt: after it the event is disabled, and the wait ends.
     long failed = cunwind_raw(SYS_ioctl, event, PERF_EVENT_IOC_REFRESH, 1, 0, 0, 0);
     struct timespec bound;
     bound.tv_sec = 0;
@@ -94,7 +94,7 @@ CUNWIND_BARE int cunwind_sample_helper(void *context) {
   return 0;
 }
 
-// The ring's first sample; NULL: there is none. The ring is new, so that no record in it wraps around.
+// Returns the ring's first sample, or NULL. The ring is new, so no record wraps around.
 static const sample *find_sample(const uint8_t *ring, size_t page) {
   const struct perf_event_mmap_page *control = (const void *)ring;
   uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
@@ -142,7 +142,7 @@ static cunwind_status take_sample(const sample *from, cunwind_stack_copy *copy, 
   return CUNWIND_OK;
 }
 
-// The helper shared memory and descriptors, so that what it made outlives it.
+// The helper shared memory and descriptors with this process, so the event and its ring outlive it.
 static void release_sample(cunwind_sample_request *sample) {
   if (sample->ring_bytes == 0) return;
   if (!is_error(sample->ring)) munmap((void *)sample->ring, sample->ring_bytes);
@@ -150,7 +150,7 @@ static void release_sample(cunwind_sample_request *sample) {
   sample->ring_bytes = 0;
 }
 
-// Waits for the helper: for the event, its ring and its sample. True: the helper is gone.
+// Waits for the helper: for the event, its ring and its sample. True: the helper has ended.
 static bool wait_for_sampler(cunwind_stop_request *request) {
   uint32_t progress = CUNWIND_SAMPLER_OPENS;
   uint64_t now = cunwind_now(), deadline = now + CUNWIND_OPEN_TIMEOUT_NANOSECONDS;
@@ -162,13 +162,13 @@ static bool wait_for_sampler(cunwind_stop_request *request) {
     if (latest == progress) continue;
     progress = latest;
     deadline = now + CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS;
-    // The helper waits for the sample as long, and then ends by itself.
+    // The helper waits equally long for the sample, and then ends by itself.
     if (progress == CUNWIND_SAMPLER_WAITS) deadline += CUNWIND_HELPER_GRACE_NANOSECONDS;
   }
   return false;
 }
 
-// Has the helper open the event and wait for its sample. False: it is not done in time; it then cleans up by itself.
+// Lets the helper open the event and wait for its sample. False: the helper did not end in time, and was killed.
 static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_event_attr *event, size_t ring_bytes) {
   cunwind_helper_memory *helper = &engine->sampler;
   cunwind_stop_request *request = helper->request;
@@ -187,7 +187,7 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_eve
   helper->unreaped = (pid_t)made;
   helper->left_until = cunwind_now() + CUNWIND_OPEN_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
   if (wait_for_sampler(request)) return cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);
-  // Killed at once: as long as its mmap(2) waits, page faults of the app's threads wait behind it.
+  // Kill it at once: while its mmap(2) waits, page faults of the app's threads wait behind it.
   helper->left_until = 0;
   cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS);
   return false;

@@ -1,13 +1,13 @@
-// Capture by read: a blocked thread's stack does not change, so it can be copied as it is, if it is proved afterwards
-// that the thread was blocked throughout.
+// Capture by read: a blocked thread's stack does not change, so a copy of it is valid if the thread was blocked
+// throughout.
 //
-// The proof: its time slices, then SP and PC, then the copy, then the slices again. /proc gives SP and PC only of a thread
-// that is off CPU (task_current_syscall waits until it is inactive), and a slice is counted before the thread runs in it
-// (sched_info_arrive). All of that takes 3 us, less than a wait for a fast disk.
+// The proof reads the count of time slices, then SP and PC, then the copy, then the count again. /proc shows SP and PC
+// only for a thread that is off CPU (task_current_syscall waits until it is inactive), and the kernel counts a slice
+// before the thread runs in it (sched_info_arrive). All of that takes 3 us, less than a wait for a fast disk.
 //
-// A kernel without CONFIG_SCHEDSTATS counts no slices, but switches: those, SP and PC, the copy, SP and PC, the switches. A
-// thread that was off CPU both times and ran in between has been switched out once more, and that is counted before it
-// happens. It takes 15 us.
+// A kernel without CONFIG_SCHEDSTATS counts switches, not slices. Then the order is: switches, SP and PC, the copy, SP
+// and PC, switches. A thread that was off CPU both times and ran in between was switched out once more, and the kernel
+// counts that before it happens. This takes 15 us.
 
 #define _GNU_SOURCE
 #include <string.h>
@@ -34,7 +34,7 @@ static bool is_the_same(const cunwind_thread_status *before, const cunwind_threa
 }
 
 cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before) {
-  // The copy is read before the count: it is what a thread that runs changes later.
+  // Read the copy before the count: a thread that runs changes the count first.
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   if (before->slices != 0) return cunwind_thread_slices(thread) == before->slices ? CUNWIND_OK : CUNWIND_MOVED;
   cunwind_thread_status after;

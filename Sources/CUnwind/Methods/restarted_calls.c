@@ -1,12 +1,11 @@
-// Calls that end with EINTR when their thread is stopped and let go (signal(7), "Interruption of system calls and
-// library functions by stop signals"; io_getevents(2), io_uring_enter(2)). The kernel makes no difference between a
-// stop signal and a stop by ptrace: both take the thread through the same way out of the call.
+// Calls that return EINTR when their thread is stopped and continued (signal(7), "Interruption of system calls and
+// library functions by stop signals"; io_getevents(2), io_uring_enter(2)). For the kernel, a stop signal and a stop by
+// ptrace are the same: the thread leaves the call in both cases.
 //
-// A thread that is found blocked in one is only read. But one that is found running may enter such a call in the few
-// microseconds before the stop reaches it. Then the helper does for it what the kernel does for every other call
-// (arch_do_signal_or_restart, for ERESTARTNOHAND): the program counter goes back to the system call instruction, and
-// the call begins again (restart_x86_64.c, restart_aarch64.c). What it had waited for until then is lost:
-// microseconds, since it was running a moment ago.
+// A thread that is blocked in such a call is only read. But a thread that is running may enter such a call in the few
+// microseconds before the stop reaches it. Then the helper restarts the call, as the kernel restarts every other call
+// (arch_do_signal_or_restart, for ERESTARTNOHAND): it sets the program counter back to the system call instruction
+// (restart_x86_64.c, restart_aarch64.c). The wait so far is lost, but it was only microseconds long.
 
 #define _GNU_SOURCE
 #include "Methods/restarted_calls.h"
@@ -20,7 +19,7 @@
 
 typedef struct call {
   long number;
-  bool on_sockets_only;  // With SO_RCVTIMEO or SO_SNDTIMEO. Not asked for: that would be a call on the app's socket.
+  bool on_sockets_only;  // With SO_RCVTIMEO or SO_SNDTIMEO. Not checked: that would be a call on the app's socket.
 } call;
 
 static const call interrupted_calls[] = {
@@ -49,9 +48,9 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
   return found && (is_on_socket || !found->on_sockets_only);
 }
 
-// Functions of the kernel in which only calls wait that go on after a stop: futex(2), nanosleep(2), poll(2) and
-// select(2), pipes, child processes, files and their locks, mutexes of the kernel's own (Linux 5.4 to 6.14). The
-// names of epoll_wait(2), of sockets and of what is not known are left out.
+// Kernel functions in which only calls wait that resume after a stop: futex(2), nanosleep(2), poll(2) and select(2),
+// pipes, child processes, files and their locks, the kernel's own mutexes (Linux 5.4 to 6.14). The functions of
+// epoll_wait(2), of sockets and of unknown calls are left out.
 static const char *const restarting_waits[] = {
     "futex_wait_queue_me",
     "futex_wait_queue",
@@ -87,7 +86,7 @@ bool cunwind_wait_restarts_after_stop(const char *name) {
   return false;
 }
 
-/// Pending signals that are checked. With more than these, one of them surely is not blocked.
+/// The most pending signals that are checked. If there are more, one of them is certainly not blocked.
 #define MAX_PENDING_SIGNALS 32
 
 CUNWIND_BARE bool cunwind_has_pending_signal(pid_t tid) {

@@ -11,12 +11,12 @@
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
-/// How long a handler may take to return after it is done: it competes for the CPU like any thread.
+/// The longest time that a handler may need to return after it is done: it competes for the CPU like any thread.
 #define HANDLER_RETURN_NANOSECONDS 5000000ull
 
 static uint32_t state_of(const cunwind_signal_slot *slot) { return __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE); }
 
-// Arms the slot for a new capture. False: a handler of an earlier one, that was given up, is still copying.
+// Arms the slot for a new capture. False: the handler of an earlier capture, which timed out, is still copying.
 static bool arm(cunwind_signal_slot *slot, uint32_t *armed) {
   uint32_t now = state_of(slot);
   if ((now & CUNWIND_SLOT_STATE_MASK) == CUNWIND_SLOT_COPYING) return false;
@@ -25,8 +25,8 @@ static bool arm(cunwind_signal_slot *slot, uint32_t *armed) {
   return true;
 }
 
-// True: the handler has copied. False: it was too late, and will find the slot disarmed, or is copying into a slot that
-// can't be armed again until it is done.
+// True: the handler has copied the stack. False: it did not in time. It will find the slot disarmed; or it is copying,
+// and the slot cannot be armed again until it is done.
 static bool wait_until_done(cunwind_signal_slot *slot, uint32_t armed) {
   uint64_t deadline = cunwind_now() + CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS;
   for (;;) {
@@ -56,9 +56,9 @@ static long send_to(const cunwind_engine *engine, pid_t tid, uint32_t armed) {
   return cunwind_raw(SYS_rt_tgsigqueueinfo, engine->process, tid, engine->signal_number, (long)&info, 0, 0);
 }
 
-// Our own handler blocks the signal until it has returned, a moment after it has said that it is done.
-static cunwind_status look_past_own_handler(const cunwind_engine *engine, cunwind_thread *thread,
-                                            cunwind_thread_status *thread_status) {
+// Our own handler blocks the signal until it has returned, a moment after it reports that it is done.
+static cunwind_status wait_for_own_handler(const cunwind_engine *engine, cunwind_thread *thread,
+                                           cunwind_thread_status *thread_status) {
   const cunwind_signal_slot *slot = engine->signal_slot;
   for (;;) {
     if (!cunwind_thread_read_status(thread, thread_status)) return CUNWIND_NO_SUCH_THREAD;
@@ -73,7 +73,7 @@ static cunwind_status look_past_own_handler(const cunwind_engine *engine, cunwin
 static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                       cunwind_registers *registers, cunwind_capture_info *info) {
   cunwind_thread_status thread_status;
-  cunwind_status can_arrive = look_past_own_handler(engine, thread, &thread_status);
+  cunwind_status can_arrive = wait_for_own_handler(engine, thread, &thread_status);
   if (can_arrive != CUNWIND_OK) return can_arrive;
   if (!engine->signal_slot) engine->signal_slot = cunwind_signal_slot_take(engine->signal_number);
   if (!engine->signal_slot || !cunwind_signal_handler_install(engine->signal_number)) {
@@ -112,6 +112,6 @@ void cunwind_signal_slot_destroy(cunwind_engine *engine) {
   if (!engine->signal_slot) return;
   cunwind_signal_slot_give_back(engine->signal_slot);
   engine->signal_slot = NULL;
-  // A forked child has inherited the actions, but not what they are for.
+  // Also in a child of fork(2): it has inherited the actions, but captures nothing.
   cunwind_signal_handler_remove(engine->signal_number);
 }

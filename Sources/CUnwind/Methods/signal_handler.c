@@ -1,7 +1,7 @@
 // The signal handler, and the app's action that it replaces.
 //
-// The engine's signals are queued with a value that names slot and capture. Any other signal is the app's, and goes to
-// the action that was there before.
+// The engine's signals are queued with a value that identifies slot and capture. Any other signal belongs to the app,
+// and goes to the previous action.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,18 +12,18 @@
 #include "Methods/signal_capture.h"
 #include "System/raw_system_call.h"
 
-#define COOKIE_MARK 0x5357ull  // Bits 48...63; bits 32...39 are the slot, bits 0...31 its armed state.
+#define COOKIE_MARK 0x5357ull  // Bits 48...63; bits 32...47 are the slot, bits 0...31 its armed state.
 
 static cunwind_signal_slot slots[CUNWIND_MAX_SIGNAL_SLOTS];
 
-// Written before the handler is installed and not changed while it is, so the handler can read them.
+// Written before the handler is installed, and unchanged while it is installed, so that the handler can read them.
 static struct sigaction previous_actions[65];
 static uint32_t was_installed[65];
 
 cunwind_signal_slot *cunwind_signal_slot_take(int signal_number) {
   for (int index = 0; index < CUNWIND_MAX_SIGNAL_SLOTS; index++) {
     cunwind_signal_slot *slot = &slots[index];
-    // A slot that was given back while a handler was still copying into it is not free yet.
+    // A slot is not free while a late handler is still copying into it.
     uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) & CUNWIND_SLOT_STATE_MASK;
     uint32_t is_taken = 0;
     if (state == CUNWIND_SLOT_COPYING ||
@@ -62,7 +62,7 @@ CUNWIND_BARE static void copy_into(cunwind_signal_slot *slot, uint32_t armed, co
   cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
 }
 
-// signal(7): those whose default action is to be ignored.
+// The signals whose default action is to be ignored (signal(7)).
 static bool is_ignored_by_default(int number) {
   return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH;
 }
@@ -73,8 +73,8 @@ static void hand_on(int number, siginfo_t *info, void *context) {
     previous->sa_sigaction(number, info, context);
   } else if (previous->sa_handler == SIG_DFL) {
     if (is_ignored_by_default(number)) return;
-    // The default action can't be called. It is put back, and the signal sent again: this thread has it blocked until
-    // the handler returns, and then the kernel does what it would have done at first.
+    // The default action cannot be called. So restore it and send the signal again: this thread blocks the signal until
+    // the handler returns, and then the kernel carries out the default action.
     struct sigaction by_default;
     memset(&by_default, 0, sizeof by_default);
     by_default.sa_handler = SIG_DFL;
@@ -86,7 +86,7 @@ static void hand_on(int number, siginfo_t *info, void *context) {
   }
 }
 
-// Raw system calls only until it is known to be the app's: errno stays as the interrupted code left it.
+// Makes only raw system calls until the signal is known to be the app's, so that errno stays unchanged.
 CUNWIND_BARE static void handle(int number, siginfo_t *info, void *context) {
   uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
   bool is_ours = info->si_code == SI_QUEUE && cookie >> 48 == COOKIE_MARK &&
@@ -106,8 +106,8 @@ static bool is_handler_ours(int signal_number, struct sigaction *current) {
          current->sa_sigaction == handle;
 }
 
-// Once the engine's handler has been installed it does not replace another one: that one may chain to it, and the two
-// would call each other forever.
+// If the app has replaced the engine's handler since, the engine does not replace that one in turn: it may chain to the
+// engine's, and the two would call each other forever.
 bool cunwind_signal_handler_install(int signal_number) {
   struct sigaction current;
   memset(&current, 0, sizeof current);
@@ -135,7 +135,7 @@ void cunwind_signal_handler_remove(int signal_number) {
     const cunwind_signal_slot *slot = &slots[index];
     if (slot->signal_number != signal_number) continue;
     if (__atomic_load_n(&slot->is_taken, __ATOMIC_ACQUIRE)) return;
-    // A signal that was sent and never arrived would meet the old action, which for SIGPROF ends the process.
+    // A signal that has not arrived yet would trigger the old action, which for SIGPROF ends the process.
     if (__atomic_load_n(&slot->sent, __ATOMIC_ACQUIRE) != __atomic_load_n(&slot->arrived, __ATOMIC_ACQUIRE)) return;
   }
   if (!is_handler_ours(signal_number, &current)) return;

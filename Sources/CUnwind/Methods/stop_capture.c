@@ -1,4 +1,4 @@
-// Capture by stop, the caller's side: makes the helper process, waits for it with a bound, and reaps it.
+// Capture by stop, the caller's side: creates the helper process, waits for it with a bound, and reaps it.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,10 +18,10 @@
 #define HELPER_STACK_BYTES 32768u
 #define KERNEL_SIGSET_BYTES 8
 
-// Exit signal 0: the app gets no SIGCHLD, and a plain wait(2) or waitpid(-1), which looks for children with
-// SIGCHLD only, does not find it (wait(2): such a "clone" child needs __WALL or __WCLONE).
-// CLONE_UNTRACED: a debugger that follows forks does not take it. No CLONE_THREAD: ptrace(2) refuses one's own group.
-// No CLONE_SIGHAND, no CLONE_SETTLS; rseq and the robust-futex list are not inherited (copy_process, rseq_fork).
+// Exit signal 0: the app gets no SIGCHLD, and its wait(2) or waitpid(-1) does not return the helper, because they wait
+// for children with SIGCHLD only (wait(2): such a "clone" child needs __WALL or __WCLONE). CLONE_UNTRACED: a debugger
+// that follows forks does not trace it. No CLONE_THREAD: ptrace(2) refuses the caller's own thread group. No
+// CLONE_SIGHAND, no CLONE_SETTLS; rseq and the robust-futex list are not inherited (copy_process, rseq_fork).
 #define HELPER_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
 bool cunwind_helper_init(cunwind_helper_memory *helper) {
@@ -47,7 +47,7 @@ void cunwind_pause(uint64_t nanoseconds) {
   cunwind_raw(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
 
-// True: the kernel has cleared `alive`, so the helper runs no more code of ours.
+// True: the kernel has cleared `alive`, so the helper no longer runs our code.
 bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
   uint64_t deadline = cunwind_now() + bound;
   uint32_t tid;
@@ -61,13 +61,13 @@ bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
   return true;
 }
 
-// The last steps of a process' end come after `alive` is cleared, so it may take a moment until it can be reaped.
+// The kernel clears `alive` before the process has completely ended, so it may take a moment until it can be reaped.
 bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
   uint64_t deadline = cunwind_now() + bound;
   *status = 0;
   for (unsigned tries = 0;; tries++) {
     long got = cunwind_raw(SYS_wait4, pid, (long)status, __WALL | WNOHANG, 0, 0, 0);
-    // ECHILD: the app waited for every kind of child (__WALL) and got it first.
+    // ECHILD: the app waited for every kind of child (__WALL) and reaped the helper first.
     if (got == pid || got == -ECHILD) return true;
     if (cunwind_now() >= deadline) return false;
     if (tries < 20) cunwind_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
@@ -77,7 +77,7 @@ bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
 
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
   int ending;
-  // As long as it is alive the id is its own.
+  // While the helper is alive, no other process has its id.
   if (helper->unreaped && cunwind_now() >= helper->left_until &&
       __atomic_load_n(&helper->request->alive, __ATOMIC_ACQUIRE) != 0) {
     cunwind_raw(SYS_kill, helper->unreaped, SIGKILL, 0, 0, 0, 0);
@@ -87,8 +87,8 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
   return true;
 }
 
-// Signals are blocked around clone so that the helper begins, and stays, with all of them blocked: it must run no
-// handler of the app's. Raw, because the C library's call leaves its own two signals unblocked. Negative: an errno.
+// Blocks all signals around clone(2), so that the helper always has them blocked: it must not run a handler of the app.
+// Uses the raw call, because the C library's leaves its own two signals unblocked. Negative: an errno.
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
   uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
@@ -101,9 +101,9 @@ long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *))
   return pid;
 }
 
-// Whether Yama may refuse because the helper is not named. Where its file cannot be read, as under a /proc that hides it,
-// only naming the helper shows that.
-static bool yama_may_want_to_know(void) {
+// Whether Yama may refuse because the helper was not named with PR_SET_PTRACER. If Yama's file cannot be read, because
+// /proc hides it, only an attempt with the name shows that.
+static bool yama_may_require_name(void) {
   static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
   char scope = 0;
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -113,7 +113,7 @@ static bool yama_may_want_to_know(void) {
   return scope == '1';
 }
 
-// The letter of proc_pid_stat(5); 0: there is no such process or thread.
+// Returns the state letter of proc_pid_stat(5); 0: there is no such process or thread.
 static char state_of(const char *directory, pid_t id) {
   char path[64], text[512];
   snprintf(path, sizeof path, "%s/%d/stat", directory, (int)id);
@@ -121,13 +121,13 @@ static char state_of(const char *directory, pid_t id) {
   if (file < 0) return 0;
   long got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  // The state follows the last ')': the name before it may hold one too.
+  // The state follows the last ')': the name before it may contain one, too.
   const char *close = got > 0 ? memrchr(text, ')', (size_t)got) : NULL;
   return close && close + 2 < text + got ? close[2] : 0;
 }
 
-// Stops waiting for a helper whose thread has not stopped; the helper keeps waiting on its own, as `phase` says. False: the
-// helper is past its wait, or is stopped itself and would not release the thread.
+// Detaches from a helper whose thread has not stopped; the helper keeps waiting on its own, as `phase` says. False: its
+// wait is over, or it is stopped itself and could not release the thread.
 static bool leave(cunwind_helper_memory *helper, uint32_t phase) {
   char state = state_of("/proc", helper->unreaped);
   if (state == 'T' || state == 't') return false;
@@ -175,23 +175,23 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
   }
   bool is_gone = cunwind_wait_until_gone(&request->alive, request->timeout_nanoseconds);
-  // Prepared first: once the helper is left, it may use its memory at any moment.
+  // Prepare the spare first: after that the helper may use its memory at any moment.
   bool has_spare = !is_gone && cunwind_prepare_spare(engine);
   bool stays = has_spare && may_stay && leave(helper, CUNWIND_HELPER_STAYS);
   bool is_left = !is_gone && !stays && leave(helper, CUNWIND_HELPER_IS_LEFT);
   if (!is_gone && !is_left && !stays)
     is_gone = cunwind_wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
-  // The kernel does not show which tracer was named before; 0 is what a process begins with. An app that names a debugger
-  // of its own under Yama 1 has to do so again.
+  // The kernel does not show which tracer was named before; a process begins with 0. An app that had named a debugger
+  // under Yama 1 has to do so again.
   if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
   if (has_spare && (stays || is_left)) cunwind_set_aside(engine, tid, stays);
   if (stays) return CUNWIND_PENDING;
-  // One that is neither gone nor left is killed here; it may have answered before.
+  // A helper that still runs and was not detached from is killed here; it may have answered before.
   if (is_left || !cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) return CUNWIND_TIMED_OUT;
   return !is_gone && request->status == CUNWIND_FAILED ? CUNWIND_TIMED_OUT : request->status;
 }
 
-// ptrace says EPERM of a thread that has ended but is still there (ptrace_attach, exit_state), which is no refusal.
+// ptrace returns EPERM also for a thread that has ended but was not reaped (ptrace_attach, exit_state): not a refusal.
 static bool has_ended(pid_t tid) {
   char state = state_of("/proc/self/task", tid);
   return state == 0 || state == 'Z' || state == 'X';
@@ -219,18 +219,18 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
   cunwind_status status = run_once(engine, tid, bounds, may_stay);
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
-  // Only a refusal makes us name a tracer, so that an app that named one itself keeps it where it can.
-  if (helper->name_as_tracer || !yama_may_want_to_know()) return status;
+  // Name a tracer only after a refusal, so that the app keeps the tracer that it may have named.
+  if (helper->name_as_tracer || !yama_may_require_name()) return status;
   helper->name_as_tracer = true;
   status = run_once(engine, tid, bounds, may_stay);
-  // Then it was not Yama, and the app's tracer stays named from now on.
+  // Yama was not the reason: do not name the helper from now on, so that the app's own tracer stays named.
   if (status == CUNWIND_REFUSED) helper->name_as_tracer = false;
   return status;
 }
 
 static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                     cunwind_registers *registers, cunwind_capture_info *info, bool may_stay) {
-  // The id of a thread that has ended may by now be another process' thread's, which is not ours to stop.
+  // If the thread has ended, a thread of another process may have its id by now, and must not be stopped.
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
   cunwind_stack_copy_touch(engine->copy);
   cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds, may_stay);

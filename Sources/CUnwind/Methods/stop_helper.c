@@ -1,18 +1,18 @@
-// The helper process: seize, interrupt, wait, copy, let go.
+// The helper process: seize, interrupt, wait, copy, release.
 //
-// How it can go wrong, and what then (ptrace(2), kernel/ptrace.c, kernel/signal.c):
-// - Another stop comes first. A signal's delivery stop is as good a stop as ours; the signal is handed back with the
-//   detach, siginfo and all. A group stop (SIGSTOP, job control) stays one: the detach arms it again.
-// - The thread does not stop in time (it gets no CPU). PTRACE_INTERRUPT can be withdrawn, its effect cannot: with
-//   TIF_SIGPENDING set, a thread that comes to wait in epoll_wait(2) or recv(2) gets EINTR even after the request is
-//   withdrawn. So the caller stops waiting for the helper, but the helper waits on, to let that call begin again.
+// What can go wrong, and the result (ptrace(2), kernel/ptrace.c, kernel/signal.c):
+// - Another stop comes first. The delivery stop of a signal serves as well as ours; the detach delivers the signal with
+//   its siginfo. A group stop (SIGSTOP, job control) stays one: the detach arms it again.
+// - The thread does not stop in time, because it gets no CPU. PTRACE_INTERRUPT can be withdrawn, but its effect cannot:
+//   TIF_SIGPENDING stays set, and a thread that then waits in epoll_wait(2) or recv(2) gets EINTR. So the caller stops
+//   waiting for the helper, but the helper keeps waiting, to restart that call.
 // - The thread runs in the kernel for long: it stops when its call returns. The parent may leave the stop pending; the
-//   helper then copies as if it had come at once. The user stack was the same all the while.
-// - It does not stop for seconds (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper just
-//   ends: it seized without PTRACE_O_EXITKILL, and at its end the kernel detaches its tracees, takes back the pending
-//   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes one that has just stopped. A signal whose
-//   delivery stop was under way is delivered. The same holds for a helper that is killed at any instruction.
-// - The thread ends, or another one execs: the wait says so.
+//   helper then copies as usual. The user stack has not changed meanwhile.
+// - The thread does not stop for seconds (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper
+//   just ends. It seized without PTRACE_O_EXITKILL: the kernel detaches its tracees, withdraws the pending
+//   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes a tracee that has just stopped. It delivers a
+//   signal whose delivery stop was under way. The same happens if the helper is killed at any instruction.
+// - The thread ends, or another one calls execve(2): the wait reports that.
 
 #define _GNU_SOURCE
 #include "Methods/stop_helper.h"
@@ -29,12 +29,12 @@
 #include "Methods/restarted_calls.h"
 #include "System/raw_system_call.h"
 
-/// A thread on CPU stops within a few microseconds. For so long the helper asks over and over, because to sleep and be
-/// woken, or to yield, would keep the thread stopped until the scheduler comes back to the helper: 4 ms on a busy
-/// machine (measured). After that it sleeps, in case the thread waits for the very CPU that the helper is on.
+/// A thread on CPU stops within a few microseconds. For that time the helper polls: if it slept or yielded, the thread
+/// would stay stopped until the scheduler runs the helper again, 4 ms on a busy machine (measured). After that it
+/// sleeps, because the thread may wait for the helper's own CPU.
 #define POLL_NANOSECONDS 50000ull
 
-/// Bytes of a kernel signal set, whatever size the C library's has.
+/// The size of a kernel signal set, in bytes; the C library's has another size.
 #define KERNEL_SIGSET_BYTES 8
 
 CUNWIND_BARE static long ask(long request, long tid, long address, long data) {
@@ -54,16 +54,16 @@ CUNWIND_BARE static struct timespec span(uint64_t nanoseconds) {
   return span;
 }
 
-// A stop of our tracee is announced by SIGCHLD, which is blocked and so stays pending until it is taken: a sleep that
-// ends the moment the thread stops, and that has a bound, which waiting in wait4(2) has not.
+// SIGCHLD announces a stop of our tracee. It is blocked, so it stays pending until it is taken. This wait ends as soon
+// as the thread stops, and has a bound; wait4(2) has none.
 CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
   uint64_t set = 1ull << (SIGCHLD - 1);
   struct timespec bound = span(nanoseconds);
   cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
 }
 
-// Waits for a stop. Positive: stopped, `*state` says how, and `*unseen` is the last time at which it was seen running.
-// 0: out of time. Negative: the errno.
+// Waits for a stop. Positive: stopped; `*state` is the kind of stop, and `*unseen` the last time at which the thread
+// was not yet stopped. 0: the time is over. Negative: the errno.
 CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int *state, uint64_t *unseen) {
   uint64_t begin = cunwind_now();
   for (;;) {
@@ -72,14 +72,14 @@ CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int 
     if (got != 0) return got;
     uint64_t now = cunwind_now(), bound = __atomic_load_n(&request->waits_until, __ATOMIC_ACQUIRE);
     if (now >= bound) return 0;
-    // The parent may move the bound meanwhile, so no sleep is longer than the shortest wait that it gives.
+    // The parent may move the bound meanwhile, so no sleep is longer than the shortest bound.
     uint64_t left = bound - now;
     if (left > CUNWIND_RELEASE_TIMEOUT_NANOSECONDS) left = CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
     if (now - begin >= POLL_NANOSECONDS) sleep_until_child(left);
   }
 }
 
-// False: the parent waits no longer, and the buffers belong to it again.
+// False: the parent no longer waits, and has taken its buffers back.
 CUNWIND_BARE static bool take(cunwind_stop_request *request) {
   uint32_t phase = CUNWIND_HELPER_WAITS;
   for (;;) {
@@ -90,8 +90,8 @@ CUNWIND_BARE static bool take(cunwind_stop_request *request) {
   }
 }
 
-// The file behind the first argument of the call that the thread has just left. Read at once, although after the release:
-// the descriptor may soon be closed. Whatever the number is, this only reads a link.
+// Reads the path of the file behind the first argument of the call that the thread has just left. Runs right after the
+// release, because the thread may soon close the descriptor. It only reads a link, whatever the argument is.
 CUNWIND_BARE static void read_target(cunwind_stop_request *request) {
 #if defined(__x86_64__)
   if ((long)request->registers.orig_rax < 0) return;
@@ -101,7 +101,7 @@ CUNWIND_BARE static void read_target(cunwind_stop_request *request) {
   uint64_t descriptor = UINT64_MAX;
 #endif
   if (descriptor > INT32_MAX) return;
-  // "/proc/self" is the helper's directory: it has the descriptors by CLONE_FILES.
+  // "/proc/self" is the helper's directory; CLONE_FILES shares the descriptors.
   char path[32], digits[12];
   static const char directory[] = "/proc/self/fd/";
   int length = 0, count = 0;
@@ -122,10 +122,10 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
   registers.iov_base = &request->registers;
   registers.iov_len = sizeof request->registers;
   long failed = ask(PTRACE_GETREGSET, request->tid, NT_PRSTATUS, (long)&registers);
-  // An event stop has its event in the third byte; without one, this is a signal on its way to the thread.
+  // An event stop has its event in the third byte. Without an event, a signal is about to be delivered to the thread.
   bool is_on_its_way = (state >> 16) == 0;
   int signal_to_deliver = is_on_its_way ? WSTOPSIG(state) : 0;
-  // Before anything else: so it is done also by a helper that is killed while it copies.
+  // Before anything else, so that it is done even if the helper is killed while it copies.
   if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->tid, &request->registers);
   if (failed == 0 && is_wanted) {
 #if defined(__x86_64__)
@@ -145,7 +145,7 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
   return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
 }
 
-// False: the parent did not name the helper in time. It may be stopped or dead, and then would never wake the helper.
+// False: the parent did not name the helper in time. A stopped or dead parent would never wake the helper.
 CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
   uint64_t begin = cunwind_now();
   while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
@@ -160,8 +160,8 @@ CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
 CUNWIND_BARE int cunwind_stop_helper(void *context) {
   cunwind_stop_request *request = context;
   if (!wait_until_named(request)) return answer(request, CUNWIND_TIMED_OUT, 0);
-  // Signal actions are copied by clone(2), not shared. The app's may say SA_NOCLDSTOP or SIG_IGN, and then no SIGCHLD
-  // would come; this is the kernel's struct sigaction, all zero: SIG_DFL.
+  // clone(2) copied the signal actions. With the app's SA_NOCLDSTOP or SIG_IGN no SIGCHLD would come. This is the
+  // kernel's struct sigaction, all zero: SIG_DFL.
   uint64_t by_default[4];
   for (int index = 0; index < 4; index++) by_default[index] = 0;
   cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, KERNEL_SIGSET_BYTES, 0, 0);

@@ -1,4 +1,4 @@
-// Tries the stop on a thread made for it.
+// Tries a stop on a thread created for it.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +36,7 @@ cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int *error) {
   probed_thread thread = {0, 0};
   pthread_t handle;
   sigset_t all, before;
-  // The app's signals are for the app's threads.
+  // The thread must not handle signals of the app.
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int failed = pthread_create(&handle, NULL, wait_to_be_probed, &thread);

@@ -1,17 +1,18 @@
 // Keeps the helper on the watchdog's processor, and the watchdog off the monitored thread's.
 //
-// The helper begins on the watchdog's, and stays there. A new process is put where the scheduler finds the least to do, and
-// with two processors that was the monitored thread's own in 6 of 200 captures (perf sched, Linux 6.18): there it began in
-// that thread's place, and at the next tick waited for the thread's whole slice, 2 to 4 ms. The watchdog's processor is about
-// to be free, because the watchdog waits for the helper. Bound before it is made: to be moved later takes longer than to be
-// stopped does.
+// The helper begins on the watchdog's, and stays there. A new process is put where the scheduler finds the least to do,
+// and with two processors that was the monitored thread's own in 6 of 200 captures (perf sched, Linux 6.18): there it
+// began in that thread's place, and at the next tick waited for the thread's whole slice, 2 to 4 ms. The watchdog's
+// processor is about to be free, because the watchdog waits for the helper. Bound before it is made: to be moved later
+// takes longer than to be stopped does.
 //
-// The watchdog leaves the processor of a thread whose turn it is about to wait for. A thread that begins a turn after a rest
-// wakes the watchdog on its own processor, and there the watchdog's timer goes off too. The scheduler should look for an idle
-// one then, but did not take the other one of a virtual machine (one that has halted may count as busy: available_idle_cpu,
-// vcpu_is_preempted). A thread that wakes with a short slice runs at once, unless less than that is left of the other's
-// slice: an eighth of all moments, with ticks of 4 ms, and then it waits for the next tick (do_preempt_short,
-// kernel/sched/fair.c). Of 200 stalls, each after a rest, the first samples of a tenth came 2.6 to 3.2 ms late (perf sched).
+// The watchdog leaves the processor of a thread whose turn it is about to wait for. A thread that begins a turn after a
+// rest wakes the watchdog on its own processor, and there the watchdog's timer goes off too. The scheduler should look
+// for an idle one then, but did not take the other one of a virtual machine (one that has halted may count as busy:
+// available_idle_cpu, vcpu_is_preempted). A thread that wakes with a short slice runs at once, unless less than that is
+// left of the other's slice: an eighth of all moments, with ticks of 4 ms, and then it waits for the next tick
+// (do_preempt_short, kernel/sched/fair.c). Of 200 stalls, each after a rest, the first samples of a tenth came 2.6 to
+// 3.2 ms late (perf sched).
 
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,10 +1,11 @@
 // Lets the watchdog run as soon as it wakes, and the helper as soon as it is made.
 //
-// On a processor that something else is on, a thread that wakes waits until that thread's slice is over: up to 4 ms a time
-// with 250 ticks a second (measured: 0.01 to 8 ms, behind the stalled thread itself, or behind the reporter). Linux 6.12
-// lets a thread ask for shorter slices than others (sched_runtime of SCHED_OTHER and SCHED_BATCH; kernel/sched/syscalls.c,
-// __setparam_fair), and lets one that wakes with a shorter slice run at once (kernel/sched/features.h, PREEMPT_SHORT). It
-// gets no more of the processor than others do, which is why it needs no privilege. A child of clone(2) inherits it.
+// On a processor that something else is on, a thread that wakes waits until that thread's slice is over: up to 4 ms a
+// time with 250 ticks a second (measured: 0.01 to 8 ms, behind the stalled thread itself, or behind the reporter).
+// Linux 6.12 lets a thread ask for shorter slices than others (sched_runtime of SCHED_OTHER and SCHED_BATCH;
+// kernel/sched/syscalls.c, __setparam_fair), and lets one that wakes with a shorter slice run at once
+// (kernel/sched/features.h, PREEMPT_SHORT). It gets no more of the processor than others do, which is why it needs no
+// privilege. A child of clone(2) inherits it.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,9 +18,9 @@
 #include "System/raw_system_call.h"
 
 /// Shorter than what others have (0.7 ms on one processor to 2.8 ms on eight and more: kernel/sched/fair.c,
-/// sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. When a tick comes after the slice is over, what
-/// was preempted has the processor until the next one. Traced with 0.1 ms, the shortest that the kernel gives: 6 of 220
-/// captures waited 2 to 4 ms for the reporter in their middle; with this, 5 of 660.
+/// sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. When a tick comes after the slice is over,
+/// what was preempted has the processor until the next one. Traced with 0.1 ms, the shortest that the kernel gives: 6
+/// of 220 captures waited 2 to 4 ms for the reporter in their middle; with this, 5 of 660.
 #define SLICE_NANOSECONDS 500000u
 
 /// sched_setattr(2)'s first version of `struct sched_attr`, which the C library has from 2.41 on.

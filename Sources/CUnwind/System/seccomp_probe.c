@@ -1,9 +1,9 @@
 // What a seccomp filter does to a system call that it does not let through.
 //
-// Mostly it answers EPERM, which is easy to handle. But SECCOMP_RET_KILL_PROCESS and its like are the default of service
-// managers (systemd.exec(5), SystemCallFilter=), and end the caller as a signal with a core dump would. Up to Linux 5.15 a
-// core dump takes every process with it that shares its memory (zap_threads): the helper's death would be the app's.
-// So under a filter a child with memory of its own makes the call first.
+// Mostly it answers EPERM, which is easy to handle. But SECCOMP_RET_KILL_PROCESS and its like are the default of
+// service managers (systemd.exec(5), SystemCallFilter=), and end the caller as a signal with a core dump would. Up to
+// Linux 5.15 a core dump takes every process with it that shares its memory (zap_threads): the helper's death would be
+// the app's. So under a filter a child with memory of its own makes the call first.
 
 #define _GNU_SOURCE
 #include <linux/seccomp.h>

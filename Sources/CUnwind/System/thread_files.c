@@ -1,8 +1,9 @@
-// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open, parsed by hand.
+// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open, parsed by
+// hand.
 //
-// Any of these files may be missing, or empty: sandboxes (gVisor) have fewer than Linux, and those that show addresses are
-// root's in a process that is not dumpable. A missing file costs only what no other file says. It never means that the
-// thread has ended: only the missing directory does.
+// Any of these files may be missing, or empty: sandboxes (gVisor) have fewer than Linux, and those that show addresses
+// are root's in a process that is not dumpable. A missing file costs only what no other file says. It never means that
+// the thread has ended: only the missing directory does.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,8 +24,8 @@ static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) 
 
 static bool exists(const char *path) { return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0; }
 
-// The thread's directory, not tgkill(2) with signal 0: a capture must not look like a signal to a filter or a tracer. Without
-// /proc nothing says that a thread has ended. Not snprintf(3), which is not async-signal-safe.
+// The thread's directory, not tgkill(2) with signal 0: a capture must not look like a signal to a filter or a tracer.
+// Without /proc nothing says that a thread has ended. Not snprintf(3), which is not async-signal-safe.
 static bool is_thread_of_this_process(pid_t tid) {
   static const char directory[] = "/proc/self/task";
   char path[sizeof directory + 16], digits[12];
@@ -148,8 +149,8 @@ static void parse_status(const char *text, int signal_number, cunwind_thread_sta
                                    take_number(&involuntary, 10, &thread_status->involuntary_switches);
 }
 
-// An open file of /proc/<tid> stays with its thread: after the thread's end a read gives ESRCH, even if another thread has
-// the id by then. Where no file can be read, only the directory says whether there is such a thread.
+// An open file of /proc/<tid> stays with its thread: after the thread's end a read gives ESRCH, even if another thread
+// has the id by then. Where no file can be read, only the directory says whether there is such a thread.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
   int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
   char first;

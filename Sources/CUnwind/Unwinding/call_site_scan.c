@@ -25,8 +25,8 @@ static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registe
   return cunwind_follows_call(unwinder, word, NULL) ? record + 8 : 0;
 }
 
-// Locals that nothing was written to yet hold what earlier calls left there, return addresses too. A return address of a
-// call into another image does not belong to this function, unless a tail call led here.
+// Locals that nothing was written to yet hold what earlier calls left there, return addresses too. A return address of
+// a call into another image does not belong to this function, unless a tail call led here.
 static bool is_left_over(const cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
   return target != 0 &&
          cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);

@@ -57,7 +57,7 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
 /// Finds the function that contains `pc` in the images' unwind tables. False: there is none.
 bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *start, uint64_t *end);
 
-// ---- Per architecture ------------------------------------------------------------------------------------------------
+// ---- Per architecture -----------------------------------------------------------------------------------------------
 
 /// Returns whether the instruction before `address` is a call in the code of an image. `*target`: the called address; 0
 /// if it is known only at run time. `target` may be NULL.
