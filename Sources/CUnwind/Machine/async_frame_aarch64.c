@@ -1,4 +1,4 @@
-// How a Swift async function's frame begins on aarch64.
+// Recognizes the prologue of a Swift async function on aarch64.
 //
 //   orr x29, x29, #1<<60                 only sometimes
 //   sub sp, sp, #n; stp x29, x30, [sp, #s + 8]; …; str x22, [sp, #s]; add x29, sp, #s + 8
@@ -10,7 +10,7 @@
 
 #include "Unwinding/unwind.h"
 
-/// Instructions in which the prologue saves its registers. Ten pairs are all that there are.
+/// The most instructions in which the prologue saves registers. There are ten pairs of them.
 #define PROLOGUE_INSTRUCTIONS 14u
 
 bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_exact, uint64_t cfa, uint64_t *slot,
@@ -25,7 +25,7 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
     if (reserved == 0 && (code[index] & 0xffc003ffu) == 0xd10003ffu) reserved = immediate;  // sub sp, sp, #
     else if ((code[index] & 0xffc003ffu) == 0xf90003f6u) context = immediate * 8;           // str x22, [sp, #]
     else if ((code[index] & 0xffc003ffu) == 0x910003fdu) {                                  // add x29, sp, #
-      // Until this instruction has run, the context may not be in its place.
+      // Before this instruction, the context may not be stored yet.
       if (context == UINT64_MAX || immediate != context + 8 || pc <= start + index * sizeof *code) return false;
       *slot = cfa - reserved + context;
       *return_slot = *slot + 16;

@@ -1,10 +1,10 @@
-// How a Swift async function's frame begins on x86-64.
+// Recognizes the prologue of a Swift async function on x86-64.
 //
 //   endbr64; sub $n,%rsp; bts $60,%rbp    each of the three only sometimes
 //   push %rbp; push %r14; lea 8(%rsp),%rbp
 //
-// Every async function and every part of one begins so, stripped or not, and nothing else does: the extended frame of
-// LLVM's X86FrameLowering (X86FI->hasSwiftAsyncContext).
+// Every async function and every part of one begins with these instructions, and no other function does: the extended
+// frame of LLVM's X86FrameLowering (X86FI->hasSwiftAsyncContext).
 
 #if defined(__x86_64__)
 
@@ -15,14 +15,15 @@
 static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
 static const uint8_t mark_frame_pointer[] = {0x48, 0x0f, 0xba, 0xed, 0x3c};
 static const uint8_t extended_frame[] = {0x55, 0x41, 0x56, 0x48, 0x8d, 0x6c, 0x24, 0x08};
-/// All of them, with the longer form of the subtraction.
+/// The size of all of them, with the longer form of the subtraction, in bytes.
 #define LONGEST_PROLOGUE (sizeof endbr + 7 + sizeof mark_frame_pointer + sizeof extended_frame)
 
 static unsigned skip(const uint8_t *code, const uint8_t *pattern, size_t length) {
   return memcmp(code, pattern, length) == 0 ? (unsigned)length : 0;
 }
 
-// Length of the prologue, or 0 if it is none; `*reserved` is what is subtracted from the stack pointer before it.
+// Returns the length of the prologue; 0 if it is another one. `*reserved`: the bytes subtracted from the stack pointer
+// first.
 static unsigned prologue_length(const uint8_t *code, uint64_t *reserved) {
   unsigned at = skip(code, endbr, sizeof endbr);
   *reserved = 0;
@@ -49,7 +50,7 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
   size_t available = end - start < sizeof code ? (size_t)(end - start) : sizeof code;
   if (!cunwind_page_cache_read(unwinder->pages, start, code, available)) return false;
   unsigned length = prologue_length(code, &reserved);
-  // Inside the prologue the context is not in its place yet.
+  // Inside the prologue, the context is not stored yet.
   if (length == 0 || pc < start + length) return false;
   *return_slot = cfa - 8;
   *slot = cfa - 24 - reserved;

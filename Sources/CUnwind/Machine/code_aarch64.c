@@ -1,4 +1,4 @@
-// What aarch64 machine code says about calls and signals (Arm ARM, C4.1: branches; C6.2: BL, BLR).
+// Recognizes calls and signal returns in aarch64 machine code (Arm ARM, C4.1: branches; C6.2: BL, BLR).
 
 #if defined(__aarch64__)
 

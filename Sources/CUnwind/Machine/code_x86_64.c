@@ -1,4 +1,4 @@
-// What x86-64 machine code says about calls and signals (Intel SDM volume 2: CALL, JMP; ModR/M and SIB forms).
+// Recognizes calls and signal returns in x86-64 machine code (Intel SDM volume 2: CALL, JMP; ModR/M and SIB forms).
 
 #if defined(__x86_64__)
 
@@ -11,13 +11,13 @@
 #include "Memory/guarded_memory.h"
 #include "Unwinding/unwind.h"
 
-/// The longest call without prefixes: FF /2 with SIB and a 32-bit displacement.
+/// The length of the longest call without prefixes: FF /2 with SIB and a 32-bit displacement.
 #define LONGEST_CALL 7
 
 uint64_t cunwind_strip(uint64_t address) { return address; }
 
-// Length of an indirect call whose opcode byte FF is at `at`, or 0 if it is none. Prefixes come before and don't
-// matter.
+// Returns the length of an indirect call whose opcode byte FF is at `at`; 0 if there is none. Prefixes come before and
+// do not matter.
 static unsigned indirect_call_length(const uint8_t *at, unsigned available) {
   if (available < 2 || at[0] != 0xff || ((at[1] >> 3) & 7) != 2) return 0;
   unsigned mode = at[1] >> 6, base = at[1] & 7, length = 2;
@@ -34,7 +34,7 @@ static unsigned indirect_call_length(const uint8_t *at, unsigned available) {
 
 bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target) {
   if (target) *target = 0;
-  // The call may be the last instruction of its segment, so it is the byte before that must be code.
+  // The call may be the last instruction of its segment, so the byte before `address` must be code.
   const cunwind_module *module = cunwind_module_of_code(unwinder->modules, address - 1);
   if (!module) return false;
   uint8_t code[LONGEST_CALL];
@@ -64,12 +64,13 @@ uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
   if (code[at] != 0xff || code[at + 1] != 0x25) return target;
   int32_t offset;
   memcpy(&offset, code + at + 2, sizeof offset);
-  // The slot is data that the linker fills in, so it is read as it is now, not from the cache.
+  // Not from the cache: the linker writes the slot.
   uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset, resolved;
   return cunwind_guarded_read(slot, &resolved, sizeof resolved) == sizeof resolved ? resolved : target;
 }
 
-// glibc's and musl's restorer both are "mov $15, %rax; syscall" (rt_sigreturn). gdb and libgcc know it by these bytes.
+// The restorers of glibc and musl are "mov $15, %rax; syscall" (rt_sigreturn). gdb and libgcc recognize these bytes,
+// too.
 bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
   static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
   uint8_t code[sizeof restorer];
@@ -78,7 +79,7 @@ bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
          cunwind_page_cache_read(unwinder->pages, pc, code, sizeof code) && memcmp(code, restorer, sizeof code) == 0;
 }
 
-// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, which the handler's return has popped,
+// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, which the handler has popped on return,
 // then the ucontext.
 cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                         cunwind_registers *to) {
@@ -98,7 +99,7 @@ cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwin
 
 bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number) {
   (void)registers;  // The kernel has overwritten rax, which held the number.
-  // "mov $number,%eax; syscall", as the C library's wrappers have it.
+  // "mov $number,%eax; syscall", as in the C library's wrappers.
   uint8_t code[7];
   if (pc < sizeof code || cunwind_guarded_read(pc - sizeof code, code, sizeof code) != sizeof code) return false;
   if (code[5] != 0x0f || code[6] != 0x05) return false;

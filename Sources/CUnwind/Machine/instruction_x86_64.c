@@ -119,7 +119,7 @@ static void take_address(reader *reader, cunwind_instruction *found) {
   else if (mode == 2 || base == 5) found->displacement = take_signed(reader, 4);
 }
 
-// VEX (C5, C4) and EVEX (62) carry the map that the escape bytes name otherwise.
+// VEX (C5, C4) and EVEX (62) contain the map; in other instructions the escape bytes select it.
 static void take_vector_prefix(reader *reader, uint8_t first, cunwind_instruction *found) {
   uint8_t byte = take(reader);
   found->map = first == 0xc5 ? 1 : first == 0xc4 ? byte & 0x1f : byte & 7;
@@ -171,7 +171,7 @@ bool cunwind_decode(const uint8_t *code, size_t available, cunwind_instruction *
   found->has_modrm = form.has_modrm;
   if (form.has_modrm) take_address(&reader, found);
   if (found->map == 0 && (op == 0xf6 || op == 0xf7) && (found->modrm & 0x38) < 0x10) {
-    form.immediate_bytes = op == 0xf6 ? 1 : z;  // TEST; the others of this group have none.
+    form.immediate_bytes = op == 0xf6 ? 1 : z;  // TEST; the others of this group have no immediate.
   }
   if (form.immediate_bytes) found->immediate = take_signed(&reader, form.immediate_bytes);
   found->length = (unsigned)(reader.at - code);

@@ -1,22 +1,23 @@
-// The frame pointer that a function must have, where only SP is known: on aarch64 "add x29, sp, #n" after the record
-// (x29, x30) has been stored there. What moves SP since then has its amount in the instruction, or is given up.
+// Computes a function's frame pointer where only SP is known. On aarch64 "add x29, sp, #n" sets it, after the record
+// (x29, x30) has been stored there. If an instruction since then moves SP by an amount that it does not contain, the
+// computation fails.
 
 #if defined(__aarch64__)
 
 #include "Unwinding/unwind.h"
 
-/// Code that is followed at most.
+/// The most bytes of code that are followed.
 #define FOLLOWED_BYTES 65536u
 
 typedef struct distance {
   bool is_set;
   bool is_fixed;
   int64_t bytes;  // x29 - sp.
-  int64_t body;   // The same after the prologue: what holds again behind a return.
+  int64_t body;   // The same after the prologue: the value that applies again after a return.
   bool in_prologue;
 } distance;
 
-// Pre- and post-indexed stores and loads that write SP back: the amount, in bytes.
+// The amount by which a pre- or post-indexed store or load moves SP, in bytes.
 static bool moves_stack_by_index(uint32_t code, int64_t *amount) {
   bool is_on_sp = ((code >> 5) & 31) == 31;
   // STP/LDP of 64-bit registers, pre- (bits 25...23 = 011) or post-indexed (001): a signed 7-bit count of 8 bytes.

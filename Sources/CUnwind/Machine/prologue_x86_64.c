@@ -1,35 +1,34 @@
 // Computes a function's frame pointer where only SP is known.
 //
-// After "mov %rsp,%rbp" the distance between the two registers is what the code since then has pushed and subtracted.
-// So the function's instructions are followed, in order, from its start to PC. gcc mixes other instructions into its
-// prologues and pushes call arguments, which is why patterns are not enough. Behind a return the distance is the one
-// that a jump to there had. A function that moves rsp by an amount that is not in the code (alloca, a variable-length
-// array) has no such distance; then the search is for a frame record that only a call of this very function can have
-// made.
+// After "mov %rsp,%rbp", the distance between the two registers is the sum of all pushes and subtractions since then.
+// So this code follows the function's instructions, in order, from its start to PC. Patterns are not enough: gcc mixes
+// other instructions into its prologues and pushes call arguments. After a return, the distance is that of a jump to
+// there. If a function moves rsp by an amount that is not in the code (alloca, a variable-length array), the distance
+// is unknown. Then the code searches for a frame record that only a call of this function can have written.
 
 #if defined(__x86_64__)
 
 #include "Machine/instruction_x86_64.h"
 #include "Unwinding/unwind.h"
 
-/// The most bytes of code that are followed. Longer functions count as having no fixed distance.
+/// The most bytes of code that are followed. In a longer function the distance counts as unknown.
 #define FOLLOWED_BYTES 65536u
-/// The most forward jumps that are remembered at a time. Behind a return that none of them leads to, the distance is
-/// assumed to be the one after the prologue.
+/// The most forward jumps that are remembered at a time. If none of them leads to the code after a return, the distance
+/// there is assumed to be the one after the prologue.
 #define PENDING_JUMPS 128u
-/// Bytes of stack that are searched for the record of a function without a fixed distance.
+/// The bytes of stack that are searched for the record of a function without a fixed distance.
 #define SEARCHED_BYTES 65536u
 
 enum { RBX = 3, RSP = 4, RBP = 5, R12 = 12, R15 = 15 };
 
 typedef struct distance {
-  bool is_set;    // The frame pointer is.
+  bool is_set;    // The function has set the frame pointer.
   bool is_fixed;  // Every change of rsp so far was by an amount in the code.
   int64_t bytes;  // rbp - rsp.
   int64_t body;   // The same after the prologue.
-  int64_t slack;  // "and $-n,%rsp" may have added up to this.
+  int64_t slack;  // The most bytes that "and $-n,%rsp" may have added.
   bool in_prologue;
-  bool after_push;  // The last instruction belonged to the row of pushes that begins the frame.
+  bool after_push;  // The last instruction was one of the pushes at the beginning of the frame.
 } distance;
 
 // Forward jumps whose targets have not been reached yet, with the distance there.
@@ -81,7 +80,7 @@ static void follow_one_byte(const cunwind_instruction *at, distance *now) {
   now->after_push = false;
   unsigned low = (op & 7) | (at->rex & 1) << 3;
   if (op >= 0x50 && op <= 0x57) {
-    // A scratch register is pushed for its 8 bytes right after the saved ones (clang), or later as a call's argument.
+    // A function pushes a scratch register right after the saved ones to get 8 bytes (clang), or later as an argument.
     bool is_saved = low == RBX || low == RBP || (low >= R12 && low <= R15);
     grow(now, 8, is_saved || after_push);
     now->after_push = true;
@@ -121,14 +120,14 @@ static bool is_call(const cunwind_instruction *at) {
   return at->map == 0 && (at->opcode == 0xe8 || (at->opcode == 0xff && (at->modrm & 0x38) == 0x10));
 }
 
-// After these the next instruction is reached from elsewhere, where the frame is whole.
+// After these, the next instruction is reached only by a jump from a place where the frame is set up.
 static bool is_end_of_path(const cunwind_instruction *at) {
   if (at->map == 1) return at->opcode == 0x0b;  // ud2
   return at->map == 0 && (at->opcode == 0xc3 || at->opcode == 0xc2 || at->opcode == 0xe9 || at->opcode == 0xeb ||
                           at->opcode == 0xcc || (at->opcode == 0xff && (at->modrm & 0x38) == 0x20));
 }
 
-// A jump whose target is in the instruction.
+// A jump with its target in the instruction.
 static bool is_branch(const cunwind_instruction *at) {
   return (at->map == 0 && ((at->opcode >= 0x70 && at->opcode <= 0x7f) || at->opcode == 0xe9 || at->opcode == 0xeb)) ||
          (at->map == 1 && at->opcode >= 0x80 && at->opcode <= 0x8f);
@@ -176,7 +175,7 @@ static distance follow(cunwind_unwinder *unwinder, uint64_t start, uint64_t pc) 
   return now;
 }
 
-/// rbp is 16-byte aligned wherever it points to a record (psABI 3.2.2: at a function's entry rsp + 8 is).
+/// rbp is 16-byte aligned if it points to a record, because rsp + 8 is at a function's entry (psABI 3.2.2).
 static bool is_record(cunwind_unwinder *unwinder, uint64_t frame_pointer, uint64_t *target) {
   uint64_t return_address;
   return frame_pointer % 16 == 0 &&

@@ -15,7 +15,7 @@ void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_r
   cunwind_set_register(to, CUNWIND_PC, from->pc);
 }
 
-// x0 is left out: it already holds what the call will return.
+// Leaves x0 out: it already holds the call's result.
 void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
                                         const uint64_t arguments[6], bool is_in_call) {
   to->known = 0;

@@ -21,7 +21,7 @@ void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_po
   to->known = 0;
   cunwind_set_register(to, CUNWIND_SP, stack_pointer);
   cunwind_set_register(to, CUNWIND_PC, pc);
-  // Not only for completeness: glibc's vfork keeps its return address in rdi, and its CFI says so.
+  // Unwinding needs rdi: glibc's vfork keeps its return address there, and its CFI says so.
   for (int index = 0; is_in_call && index < 6; index++) cunwind_set_register(to, places[index], arguments[index]);
 }
 

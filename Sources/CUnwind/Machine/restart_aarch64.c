@@ -1,12 +1,12 @@
-// A call that a stop has interrupted begins again, on aarch64.
+// Restarts a system call that a stop has interrupted, on aarch64.
 //
 // The result has overwritten x0, the call's first argument, and a tracer cannot read the kernel's copy (orig_x0). But
 // glibc's wrappers load x0 just before the call from a register that the call preserves: "mov x0, x21; …; svc #0". So
-// the argument is taken from there, if nothing jumps in between. semtimedop(3) and syscall(3) have no such register:
-// their call ends with EINTR.
+// this code takes the argument from that register, if no jump leads in between. semtimedop(3) and syscall(3) have no
+// such register: their call returns EINTR.
 //
-// A stop on the way out of a call looks like a stop on the way out of sigreturn(2), when a handler has interrupted
-// that call. EINTR is then the handler's, and the program may rely on it. So no call begins again in a program with a
+// A stop at the end of a call looks like a stop at the end of sigreturn(2) after a handler that has interrupted the
+// call. Then EINTR belongs to the handler, and the program may rely on it. So no call is restarted if the program has a
 // handler that may return. Such a program gets EINTR from its handlers anyway.
 
 #if defined(__aarch64__)
@@ -24,16 +24,16 @@
 #include "System/raw_system_call.h"
 
 #define FILE_BYTES 4096
-/// Instructions before the call in which its first argument is loaded (glibc 2.36: 7 at most).
+/// The most instructions before the call that are searched for the load of its first argument (glibc 2.36: at most 7).
 #define LOADING_INSTRUCTIONS 16
-/// Instructions before and after the call that are searched for jumps (glibc's wrappers have fewer than 80).
+/// The number of instructions before and after the call that are searched for jumps (glibc's wrappers: fewer than 80).
 #define SEARCHED_INSTRUCTIONS 128
 
-/// Signals whose handlers do not count: what ends a program, and the two that glibc keeps for cancellation and
+/// Signals whose handlers do not count: signals that end a program, and those that glibc uses for cancellation and
 /// setuid(2).
 static const unsigned left_out[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33};
 
-// Reads the status file of a thread, ended by 0. `text` has FILE_BYTES.
+// Reads the status file of a thread and appends a 0. `text` has FILE_BYTES.
 CUNWIND_BARE static bool read_status(pid_t tid, char *text) {
   char path[48], digits[12];
   unsigned length = 0, count = 0;
@@ -50,7 +50,7 @@ CUNWIND_BARE static bool read_status(pid_t tid, char *text) {
   return got > 0;
 }
 
-// Whether a handler may return to what it interrupted: there is one for a signal that counts.
+// Returns whether the program has a handler that may return to interrupted code: one for a signal that counts.
 CUNWIND_BARE static bool has_handlers(pid_t tid) {
   static const char label[] = "\nSigCgt:\t";
   char text[FILE_BYTES];
@@ -78,17 +78,17 @@ typedef struct code_window {
   uint32_t instructions[2 * SEARCHED_INSTRUCTIONS];
 } code_window;
 
-// In one read, so that the thread is held for microseconds more.
+// Makes one read, so that the thread stays stopped for only a few microseconds more.
 CUNWIND_BARE static void read_code(code_window *window, uint64_t call) {
   window->start = call - SEARCHED_INSTRUCTIONS * 4;
   window->count = cunwind_guarded_read(window->start, window->instructions, sizeof window->instructions) / 4;
   if (window->count > 0) return;
-  // The page before is not code of this image.
+  // The previous page is not readable: begin at this one.
   window->start = call & ~(uint64_t)(CUNWIND_PAGE_BYTES - 1);
   window->count = cunwind_guarded_read(window->start, window->instructions, sizeof window->instructions) / 4;
 }
 
-// 0: beyond the window. No instruction is 0.
+// Returns the instruction at `address`; 0 if it is outside the window. No instruction is 0.
 CUNWIND_BARE static uint32_t instruction(const code_window *window, uint64_t address) {
   uint64_t index = (address - window->start) / 4;
   return address >= window->start && index < window->count ? window->instructions[index] : 0;
@@ -99,7 +99,7 @@ CUNWIND_BARE static uint64_t target_of(uint64_t address, uint32_t code, unsigned
   return address + (uint64_t)((int64_t)count >> (64 - bits)) * 4;
 }
 
-// The target of a jump; 0: the instruction is none, or jumps to a register.
+// Returns the target of a jump; 0 if the instruction is not a jump, or jumps to a register.
 CUNWIND_BARE static uint64_t jump_target(uint64_t address, uint32_t code) {
   if ((code & 0xfc000000u) == 0x14000000u) return target_of(address, code, 0, 26);  // B
   if ((code & 0xff000000u) == 0x54000000u) return target_of(address, code, 5, 19);  // B.cond
@@ -116,9 +116,9 @@ CUNWIND_BARE static bool is_jumped_into(const code_window *window, uint64_t low,
   return false;
 }
 
-// The register that x0 has been loaded from before the call at `call`: x19...x28, which the code in between does not
-// write. 0: not found. Of the code in between only what loads other arguments and the call's number is known: MOV of
-// a register and MOVZ.
+// Returns the register from which x0 was loaded before the call at `call`: one of x19...x28, which the code in between
+// must not write. 0: not found. That code may contain only instructions that load other arguments and the call's
+// number: MOV of a register, and MOVZ.
 CUNWIND_BARE static unsigned source_of_first_argument(const code_window *window, uint64_t call) {
   for (unsigned count = 1; count <= LOADING_INSTRUCTIONS; count++) {
     uint64_t address = call - count * 4;
@@ -148,7 +148,7 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
   struct iovec argument;
   argument.iov_base = &restarted;
   argument.iov_len = sizeof restarted;
-  // A failure leaves the thread as it is: EINTR, as under any other monitor.
+  // If this fails, the call returns EINTR, as with any other monitor.
   cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
 }
 

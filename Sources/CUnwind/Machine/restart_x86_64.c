@@ -1,4 +1,4 @@
-// A call that a stop has interrupted begins again, on x86-64: orig_rax has the call's number, and the result has
+// Restarts a system call that a stop has interrupted, on x86-64: orig_rax has the call's number, and the result has
 // overwritten no argument.
 
 #if defined(__x86_64__)
@@ -24,7 +24,7 @@ CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptra
   struct iovec argument;
   argument.iov_base = &restarted;
   argument.iov_len = sizeof restarted;
-  // A failure leaves the thread as it is: EINTR, as under any other monitor.
+  // If this fails, the call returns EINTR, as with any other monitor.
   cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
 }
 

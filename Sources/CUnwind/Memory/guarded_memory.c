@@ -1,13 +1,12 @@
 // Reads of this process's own memory by the kernel, so that a bad address is an error and not a signal.
 //
-// There are three ways, because each is forbidden somewhere. process_vm_readv(2) is the fastest, but the default
-// seccomp profiles of older container runtimes refuse it. /proc/self/mem can be opened by any process that is dumpable.
-// The last one has the kernel copy through a pipe, with calls that every program needs: write(2) of memory that is not
-// mapped gives EFAULT. It needs two calls a page and, for the time of one read, two descriptors. A handler for SIGSEGV
-// would be faster, but the app, and its crash reporter, may have one of their own.
+// There are three ways, because each is forbidden on some systems. process_vm_readv(2) is the fastest, but the default
+// seccomp profiles of older container runtimes refuse it. /proc/self/mem works in any dumpable process. In the third
+// way the kernel copies through a pipe, with calls that every program needs: write(2) of unmapped memory returns
+// EFAULT. It takes two calls per page and, during a read, two descriptors. A handler for SIGSEGV would be faster, but
+// the app or its crash reporter may have one.
 //
-// The caller's own thread group needs no ptrace permission for the first two (__ptrace_may_access lets it through
-// first).
+// The first two need no ptrace permission within the caller's own thread group (__ptrace_may_access permits it first).
 
 #define _GNU_SOURCE
 #include "Memory/guarded_memory.h"
@@ -22,13 +21,13 @@
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
-/// Remote pieces in one call; the kernel takes up to 1024 (UIO_MAXIOV). 16 keep the stack of the caller small.
+/// The remote pieces in one call. The kernel accepts 1024 (UIO_MAXIOV); 16 keep the caller's stack small.
 #define PIECES_PER_CALL 16
 
-/// A cunwind_memory_access. The creation of an engine writes it; engines that exist read the same bytes by any access.
+/// A cunwind_memory_access. Creating an engine sets it; existing engines read the same bytes by any access.
 static int chosen_access = CUNWIND_MEMORY_ANY;
-/// /proc/self/mem: the process whose memory it is in the upper half, the descriptor in the lower one. 0: not open.
-/// After fork(2) a child needs its own file.
+/// /proc/self/mem: the process id in the upper half, the descriptor in the lower half. 0: not open. A child of fork(2)
+/// needs its own file.
 static uint64_t chosen_file;
 
 CUNWIND_BARE static long own_process(void) { return cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0); }
@@ -37,8 +36,8 @@ CUNWIND_BARE static long read_once(long pid, const struct iovec *local, const st
   return cunwind_raw(SYS_process_vm_readv, pid, (long)local, 1, (long)remote, count, 0);
 }
 
-// The manual promises that a partial transfer never splits a remote piece, so what could be read of a range with a hole
-// is only known when every piece is one page.
+// A partial transfer never splits a remote piece (process_vm_readv(2)). So each piece is one page: otherwise the part
+// before a hole would be unknown.
 CUNWIND_BARE static size_t read_by_page(long pid, uint64_t address, uint8_t *to, size_t length) {
   size_t done = 0;
   while (done < length) {
@@ -66,7 +65,7 @@ CUNWIND_BARE static size_t read_by_page(long pid, uint64_t address, uint8_t *to,
 }
 
 CUNWIND_BARE static size_t read_by_call(uint64_t address, void *to, size_t length) {
-  // The helper has a pid of its own and the same memory: always ask for one's own.
+  // The helper has the same memory but another pid: always use the caller's own pid.
   long pid = own_process();
   struct iovec local, remote;
   local.iov_base = to;
@@ -77,11 +76,11 @@ CUNWIND_BARE static size_t read_by_call(uint64_t address, void *to, size_t lengt
   return read_by_page(pid, address, to, length);
 }
 
-// The helper has a copy of the descriptor, and the file is of the memory that both share.
+// Works in the helper, too: it shares the descriptor and the memory.
 CUNWIND_BARE static size_t read_by_file(uint64_t address, void *to, size_t length) {
   size_t done = 0;
   int file = (int)(uint32_t)__atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE);
-  if (address > INT64_MAX) return 0;  // The kernel takes an offset for a negative number.
+  if (address > INT64_MAX) return 0;  // The offset would be negative.
   while (done < length) {
     long got = cunwind_raw(SYS_pread64, file, (long)((uint8_t *)to + done), (long)(length - done),
                            (long)(address + done), 0, 0);
@@ -91,7 +90,7 @@ CUNWIND_BARE static size_t read_by_file(uint64_t address, void *to, size_t lengt
   return done;
 }
 
-// A pipe holds a page at least, even for a user whose pipes are over the limit (pipe(7)), and so this never blocks.
+// Never blocks: a pipe holds at least one page, even for a user above the limit on pipes (pipe(7)).
 CUNWIND_BARE static size_t read_by_pipe(uint64_t address, void *to, size_t length) {
   int ends[2];
   size_t done = 0;
@@ -154,8 +153,8 @@ static bool try_file(void) {
     int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
     uint64_t opened = process << 32 | (uint32_t)file;
-    // Another engine that is being created may have opened it, too. The parent's file stays open: it costs nothing, and
-    // its number may be another file's by now.
+    // Another engine may have opened the file at the same time. The parent's file stays open: it costs nothing, and its
+    // number may belong to another file by now.
     if (!__atomic_compare_exchange_n(&chosen_file, &before, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
       close(file);
   }
@@ -196,7 +195,7 @@ void cunwind_page_cache_flush(cunwind_page_cache *cache) {
 }
 
 static const cunwind_cached_page *page_at(cunwind_page_cache *cache, uint64_t address) {
-  // Fibonacci hashing: neighbouring pages, and the same page of neighbouring images, fall apart.
+  // Fibonacci hashing: neighboring pages, and the same page of neighboring images, get different places.
   uint64_t slot = (address / CUNWIND_PAGE_BYTES * 0x9e3779b97f4a7c15ull) >> 32;
   cunwind_cached_page *page = &cache->pages[slot % CUNWIND_CACHED_PAGES];
   if (page->address == address) return page;

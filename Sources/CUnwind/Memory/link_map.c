@@ -1,7 +1,7 @@
-// dl_iterate_phdr(3) takes the linker's lock, which a thread may hold for as long as it likes: in a callback of that
-// same function, or stuck in the middle of a dlopen. Such a thread is just the one to be captured. So the list is read
-// the way a debugger reads it (<link.h>, "rendezvous structure"): the head is `_r_debug.r_map`, the rest are links, and
-// every read is guarded, because another thread may free an entry at any moment.
+// dl_iterate_phdr(3) takes the linker's lock, which the stalled thread may hold: in a callback of that same function,
+// or in a dlopen that does not end. So this code reads the list as a debugger does (<link.h>, "rendezvous structure"):
+// from the head `_r_debug.r_map` along the links. Every read is guarded, because another thread may free an entry at
+// any moment.
 
 #define _GNU_SOURCE
 #include "Memory/link_map.h"
@@ -16,7 +16,8 @@ static bool read_exactly(uint64_t address, void *to, size_t length) {
   return cunwind_guarded_read(address, to, length) == length;
 }
 
-// The kernel says where the executable's are (getauxval(3)): its first segment need not begin at its base.
+// The kernel gives the address of the executable's headers (getauxval(3)), whose first segment may not begin at its
+// base.
 static bool read_executable_segments(cunwind_linked_image *image) {
   uint64_t address = getauxval(AT_PHDR), count = getauxval(AT_PHNUM);
   if (address == 0 || count > CUNWIND_MAX_SEGMENTS) return false;
@@ -24,7 +25,7 @@ static bool read_executable_segments(cunwind_linked_image *image) {
   return read_exactly(address, image->segments, count * sizeof(ElfW(Phdr)));
 }
 
-// A library's first segment holds its ELF header and has the address 0: every linker lays it out so.
+// A library's first segment contains its ELF header and has the address 0: all linkers do that.
 static bool read_library_segments(cunwind_linked_image *image) {
   ElfW(Ehdr) header;
   if (!read_exactly(image->base, &header, sizeof header)) return false;
@@ -41,7 +42,7 @@ bool cunwind_link_map_walk(void (*visit)(const cunwind_linked_image *image, void
   for (unsigned index = 0; at != 0; index++) {
     struct link_map entry;
     if (index == CUNWIND_MAX_LINKED_IMAGES || !read_exactly(at, &entry, sizeof entry)) return false;
-    // An entry that was freed, or unlinked after its neighbour was read, does not point back to where we came from.
+    // An entry that was freed or unlinked meanwhile does not point back to the previous one.
     if ((uint64_t)(uintptr_t)entry.l_prev != previous) return false;
     cunwind_linked_image image = {
         .entry = at, .base = entry.l_addr, .name = (uint64_t)(uintptr_t)entry.l_name, .is_executable = index == 0};

@@ -6,7 +6,7 @@
 
 #include "Memory/guarded_memory.h"
 
-/// Half of what one call takes (UIO_MAXIOV): the kernel keeps a list of up to 8 pieces on its stack, beyond that any
+/// The pieces in one call: half of the maximum (UIO_MAXIOV). The kernel keeps up to 8 pieces on its stack; any larger
 /// number costs one allocation.
 #define PIECES_PER_CALL 512u
 

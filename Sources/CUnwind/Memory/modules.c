@@ -1,4 +1,4 @@
-// The list of images. A record of the linker's entries and the images' build IDs shows whether it must be rebuilt.
+// The list of images. A record of the linker's entries and the images' build IDs shows whether the list is out of date.
 
 #define _GNU_SOURCE
 #include "Memory/modules.h"
@@ -16,7 +16,8 @@
 // of 4-byte offsets relative to the section. Every linker writes exactly this.
 enum { EH_VERSION = 1, EH_COUNT_UDATA4 = 0x03, EH_TABLE_DATAREL_SDATA4 = 0x3b, EH_SIZE_MASK = 0x0f, EH_SDATA4 = 0x0b };
 
-// Walks that are tried while another thread changes the list. Each takes about 0.2 ms, and a change some microseconds.
+// The most walks that are tried if another thread changes the list. A walk takes about 0.2 ms, a change some
+// microseconds.
 enum { MAX_WALKS = 3 };
 
 static void *reserve(size_t bytes) {
@@ -30,7 +31,7 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   modules->executable_path[length > 0 ? length : 0] = 0;
   modules->list = reserve(CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   modules->paths = reserve(CUNWIND_MAX_PATH_BYTES);
-  // An entry and a build ID each.
+  // Two pieces per image: its entry and its build ID.
   if (!modules->list || !modules->paths || !cunwind_memory_record_init(&modules->record, 2 * CUNWIND_MAX_IMAGES))
     return false;
   cunwind_modules_refresh(modules);
@@ -44,10 +45,10 @@ void cunwind_modules_destroy(cunwind_modules *modules) {
   memset(modules, 0, sizeof *modules);
 }
 
-// A segment's notes are tens of bytes; a build ID's is 36 with SHA-1, which linkers use.
+// The notes of a segment have tens of bytes; that of a build ID has 36 with SHA-1, the linkers' default.
 enum { MAX_NOTE_BYTES = 1024, BUILD_ID_NOTE_BYTES = 36 };
 
-// Returns where the note is, or 0.
+// Returns the address of the note, or 0.
 static uint64_t read_build_id(cunwind_module *module, uint64_t low, uint64_t size) {
   uint8_t notes[MAX_NOTE_BYTES];
   size_t length = cunwind_guarded_read(low, notes, size < sizeof notes ? (size_t)size : sizeof notes);
@@ -89,7 +90,7 @@ static void widen(uint64_t *low, uint64_t *high, uint64_t start, uint64_t end) {
   if (end > *high) *high = end;
 }
 
-// False when the image has no segments that are loaded.
+// False: the image has no loaded segments.
 static bool read_module(cunwind_module *module, const cunwind_linked_image *image, uint64_t *build_id_note) {
   memset(module, 0, sizeof *module);
   module->image.base = image->base;
@@ -126,7 +127,7 @@ static const char *keep_path(cunwind_modules *modules, const cunwind_linked_imag
   } else {
     size_t readable = cunwind_guarded_read(image->name, kept, room);
     length = strnlen(kept, readable);
-    if (length == readable) return "";  // It does not end.
+    if (length == readable) return "";  // The path has no end.
   }
   modules->path_bytes += length + 1;
   return kept;
@@ -134,7 +135,7 @@ static const char *keep_path(cunwind_modules *modules, const cunwind_linked_imag
 
 static void add_image(const cunwind_linked_image *image, void *context) {
   cunwind_modules *modules = context;
-  // Before the image is read, so that a change in between is seen next time.
+  // Before the image is read, so that the next refresh detects a change in between.
   cunwind_memory_record_add(&modules->record, image->entry, sizeof(struct link_map));
   if (modules->count == CUNWIND_MAX_IMAGES) {
     modules->omitted_count++;
@@ -143,13 +144,13 @@ static void add_image(const cunwind_linked_image *image, void *context) {
   cunwind_module *module = &modules->list[modules->count];
   uint64_t note = 0;
   if (!read_module(module, image, &note)) return;
-  // Another build of a library may be loaded to the same place.
+  // Another build of a library may be loaded at the same address.
   if (note) cunwind_memory_record_add(&modules->record, note, BUILD_ID_NOTE_BYTES);
   module->image.path = keep_path(modules, image);
   modules->count++;
 }
 
-// Shell's sort: in place, where qsort(3) would allocate.
+// Shell sort: sorts in place; qsort(3) would allocate.
 static void sort_by_address(cunwind_module *list, size_t count) {
   for (size_t gap = count / 2; gap > 0; gap /= 2) {
     for (size_t index = gap; index < count; index++) {
@@ -171,7 +172,7 @@ bool cunwind_modules_refresh(cunwind_modules *modules) {
     is_whole = cunwind_link_map_walk(add_image, modules, &unreadable);
     modules->omitted_count += unreadable;
   }
-  // A part of the list is better than none; the next refresh makes it anew.
+  // Keep the partial list; the next refresh rebuilds it.
   if (!is_whole) cunwind_memory_record_clear(&modules->record);
   modules->generation++;
   sort_by_address(modules->list, modules->count);

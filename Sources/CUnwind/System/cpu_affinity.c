@@ -1,17 +1,17 @@
 // Keeps the helper on the watchdog's processor, and the watchdog off the monitored thread's.
 //
-// The helper begins on the watchdog's, and stays there. A new process is put where the scheduler finds the least to do,
-// and with two processors that was the monitored thread's own in 6 of 200 captures (perf sched, Linux 6.18): there it
-// began in that thread's place, and at the next tick waited for the thread's whole slice, 2 to 4 ms. The watchdog's
-// processor is about to be free, because the watchdog waits for the helper. Bound before it is made: to be moved later
-// takes longer than to be stopped does.
+// The helper starts on the watchdog's processor and stays there. The scheduler would place it on the processor with the
+// least load. With two processors that was the monitored thread's own in 6 of 200 captures (perf sched, Linux 6.18):
+// the helper preempted that thread, and at the next tick waited for the thread's whole slice, 2 to 4 ms. The watchdog's
+// processor becomes free, because the watchdog waits for the helper. The helper is bound before its creation, because
+// moving it later takes longer than the stop.
 //
-// The watchdog leaves the processor of a thread whose turn it is about to wait for. A thread that begins a turn after a
-// rest wakes the watchdog on its own processor, and there the watchdog's timer goes off too. The scheduler should look
-// for an idle one then, but did not take the other one of a virtual machine (one that has halted may count as busy:
-// available_idle_cpu, vcpu_is_preempted). A thread that wakes with a short slice runs at once, unless less than that is
-// left of the other's slice: an eighth of all moments, with ticks of 4 ms, and then it waits for the next tick
-// (do_preempt_short, kernel/sched/fair.c). Of 200 stalls, each after a rest, the first samples of a tenth came 2.6 to
+// The watchdog moves off the processor of a thread before it waits for that thread's turn. A thread that begins a turn
+// after a rest wakes the watchdog on its own processor, and the watchdog's timer then fires there, too. The scheduler
+// should choose an idle processor, but in a virtual machine it did not choose the other one (a halted one may count as
+// busy: available_idle_cpu, vcpu_is_preempted). A thread that wakes with a short slice runs at once, unless the running
+// thread has less than that left of its slice: an eighth of the time, with ticks of 4 ms. Then it waits for the next
+// tick (do_preempt_short, kernel/sched/fair.c). Of 200 stalls after a rest, a tenth had a first sample that was 2.6 to
 // 3.2 ms late (perf sched).
 
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
-// What is returned is the size of the kernel's own set; EINVAL: it is larger than ours.
+// Returns the size of the kernel's own set; EINVAL: it is larger than ours.
 static long read_allowed(cunwind_processors *allowed) {
   return cunwind_raw(SYS_sched_getaffinity, 0, sizeof allowed->words, (long)allowed->words, 0, 0, 0);
 }
@@ -43,13 +43,13 @@ void cunwind_processor_stay(cunwind_processors *before) {
 
 void cunwind_processor_roam(cunwind_processors *before) {
   if (before->bytes == 0 || allow(before->words, before->bytes)) return;
-  // All of them were taken from the process meanwhile (cpuset(7)): then any that it has.
+  // The process may no longer use any of them (cpuset(7)): allow all that it has.
   memset(before->words, 0xff, sizeof before->words);
   allow(before->words, before->bytes);
 }
 
 bool cunwind_engine_leave_processor(cunwind_engine *engine, int processor) {
-  // The probe of stops has found out, so that no child has to be made for it here.
+  // The probe of stops has set `may_be_placed`, so that no child is needed for that here.
   if (!engine->helper.may_be_placed || processor < 0 || processor >= CUNWIND_MAX_PROCESSORS) return false;
   if (sched_getcpu() != processor) return false;
   cunwind_processors before = {.bytes = 0};
@@ -57,7 +57,7 @@ bool cunwind_engine_leave_processor(cunwind_engine *engine, int processor) {
   if (bytes <= 0) return false;
   cunwind_processors others = before;
   others.words[processor / 64] &= ~(1ull << (processor % 64));
-  // EINVAL: there is no other that it may be on.
+  // EINVAL: the thread may run on no other processor.
   if (!allow(others.words, bytes)) return false;
   before.bytes = bytes;
   cunwind_processor_roam(&before);

@@ -1,11 +1,10 @@
-// Lets the watchdog run as soon as it wakes, and the helper as soon as it is made.
+// Makes the watchdog run as soon as it wakes, and the helper as soon as it is created.
 //
-// On a processor that something else is on, a thread that wakes waits until that thread's slice is over: up to 4 ms a
-// time with 250 ticks a second (measured: 0.01 to 8 ms, behind the stalled thread itself, or behind the reporter).
-// Linux 6.12 lets a thread ask for shorter slices than others (sched_runtime of SCHED_OTHER and SCHED_BATCH;
-// kernel/sched/syscalls.c, __setparam_fair), and lets one that wakes with a shorter slice run at once
-// (kernel/sched/features.h, PREEMPT_SHORT). It gets no more of the processor than others do, which is why it needs no
-// privilege. A child of clone(2) inherits it.
+// On a busy processor, a thread that wakes waits until the running thread's slice is over: up to 4 ms each time with
+// 250 ticks per second (measured: 0.01 to 8 ms, behind the stalled thread itself, or behind the reporter). From Linux
+// 6.12 on, a thread can request shorter slices (sched_runtime of SCHED_OTHER and SCHED_BATCH; kernel/sched/syscalls.c,
+// __setparam_fair), and a thread that wakes with a shorter slice runs at once (kernel/sched/features.h, PREEMPT_SHORT).
+// Its share of the processor stays the same, so it needs no privilege. A child of clone(2) inherits the slice.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,13 +16,13 @@
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
-/// Shorter than what others have (0.7 ms on one processor to 2.8 ms on eight and more: kernel/sched/fair.c,
-/// sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. When a tick comes after the slice is over,
-/// what was preempted has the processor until the next one. Traced with 0.1 ms, the shortest that the kernel gives: 6
-/// of 220 captures waited 2 to 4 ms for the reporter in their middle; with this, 5 of 660.
+/// The requested slice. It is shorter than the default (0.7 ms on one processor to 2.8 ms on eight and more:
+/// kernel/sched/fair.c, sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. If a tick finds the
+/// slice over, the preempted thread runs until the next tick. With 0.1 ms, the kernel's minimum, 6 of 220 captures
+/// waited 2 to 4 ms for the reporter in their middle; with this value, 5 of 660 did (traced).
 #define SLICE_NANOSECONDS 500000u
 
-/// sched_setattr(2)'s first version of `struct sched_attr`, which the C library has from 2.41 on.
+/// The first version of `struct sched_attr` (sched_setattr(2)). glibc declares it from 2.41 on.
 typedef struct scheduling {
   uint32_t size, policy;
   uint64_t flags;
@@ -32,8 +31,8 @@ typedef struct scheduling {
   uint64_t runtime, deadline, period;
 } scheduling;
 
-// The fields `nice` and `policy` of the calling thread's stat file (proc_pid_stat(5), 19 and 41). A file, because the
-// system calls that return them are among those that filters kill for.
+// Reads the fields `nice` and `policy` of the calling thread's stat file (proc_pid_stat(5), 19 and 41). Reads a file,
+// because a filter may kill the caller of the system calls that return them.
 static bool read_own_scheduling(scheduling *own) {
   char text[512];
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -42,7 +41,7 @@ static bool read_own_scheduling(scheduling *own) {
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
   if (got <= 0) return false;
   text[got] = 0;
-  // The second field ends with the last ')': the name in it may hold one too.
+  // The second field ends with the last ')': the name in it may contain one, too.
   char *field = strrchr(text, ')');
   for (int number = 2; field && number < 19; number++) field = strchr(field + 1, ' ');
   if (!field) return false;
@@ -54,7 +53,7 @@ static bool read_own_scheduling(scheduling *own) {
 }
 
 bool cunwind_request_short_slice(void) {
-  // The default lateness of a timed wait: 50 us (prctl(2), PR_SET_TIMERSLACK).
+  // By default a timed wait may end 50 us late (prctl(2), PR_SET_TIMERSLACK).
   prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0);
   scheduling own = {.size = sizeof own, .runtime = SLICE_NANOSECONDS};
   if (!read_own_scheduling(&own) || (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH)) return false;

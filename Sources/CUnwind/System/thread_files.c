@@ -1,9 +1,8 @@
-// What the kernel says of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open, parsed by
-// hand.
+// The status of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open and parsed by hand.
 //
-// Any of these files may be missing, or empty: sandboxes (gVisor) have fewer than Linux, and those that show addresses
-// are root's in a process that is not dumpable. A missing file costs only what no other file says. It never means that
-// the thread has ended: only the missing directory does.
+// Any of these files may be missing or empty: sandboxes (gVisor) have fewer than Linux, and in a process that is not
+// dumpable, files with addresses belong to root. A missing file costs only the data that no other file has. It never
+// means that the thread has ended: only a missing directory does.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,8 +23,9 @@ static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) 
 
 static bool exists(const char *path) { return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0; }
 
-// The thread's directory, not tgkill(2) with signal 0: a capture must not look like a signal to a filter or a tracer.
-// Without /proc nothing says that a thread has ended. Not snprintf(3), which is not async-signal-safe.
+// Checks the thread's directory. Does not use tgkill(2) with signal 0: to a filter or a tracer, a capture must not look
+// like a signal. Without /proc, a thread never counts as ended. Does not use snprintf(3), which is not
+// async-signal-safe.
 static bool is_thread_of_this_process(pid_t tid) {
   static const char directory[] = "/proc/self/task";
   char path[sizeof directory + 16], digits[12];
@@ -41,7 +41,7 @@ static bool is_thread_of_this_process(pid_t tid) {
 
 static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
 
-// A sandbox may have a file that shows nothing. Of a thread that is gone the kernel says ESRCH.
+// In a sandbox a file may be empty. If the thread has ended, the kernel returns ESRCH.
 static bool shows_something(int file) {
   char first;
   long got = cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0);
@@ -58,7 +58,7 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   int error = tid > 0 && is_thread_of_this_process(tid) ? 0 : ESRCH;
   for (size_t index = 0; index < sizeof files / sizeof *files; index++) {
     *files[index] = -1;
-    // The last one stands in for the second.
+    // wchan replaces the missing syscall file.
     if (error != 0 || (files[index] == &thread->wait_file && thread->system_call_file >= 0)) continue;
     *files[index] = open_file(engine, tid, names[index]);
     if (*files[index] < 0 && is_out_of_descriptors(errno)) error = errno;
@@ -67,7 +67,7 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
       *files[index] = -1;
     }
   }
-  // It may have ended meanwhile, and then its files are missing because of that.
+  // The thread may have ended meanwhile, which would explain missing files.
   if (error == 0 && thread->status_file < 0 && !is_thread_of_this_process(tid)) error = ESRCH;
   if (error == 0) return thread;
   cunwind_thread_close(thread);
@@ -84,7 +84,7 @@ void cunwind_thread_close(cunwind_thread *thread) {
   free(thread);
 }
 
-// All of a file, or as much as fits. Negative: an errno; the kernel says ESRCH of a thread that is gone.
+// Reads a file, or as much as fits. Negative: an errno; ESRCH if the thread has ended.
 static long read_all(int file, char *text, size_t size) {
   size_t length = 0;
   while (length < size - 1) {
@@ -104,7 +104,7 @@ static bool is_digit(char letter, int base, unsigned *value) {
   return true;
 }
 
-// Skips blanks and "0x"; leaves `*at` behind the number. False: there is none.
+// Skips blanks and "0x", reads the number, and moves `*at` behind it. False: there is none.
 static bool take_number(const char **at, int base, uint64_t *number) {
   const char *text = *at;
   unsigned digit;
@@ -127,7 +127,7 @@ static void parse_system_call(const char *text, cunwind_thread_status *thread_st
   }
   if (!take_number(&text, 16, &thread_status->stack_pointer) || !take_number(&text, 16, &thread_status->pc)) return;
   thread_status->system_call = is_outside ? -1 : (int64_t)number;
-  // A thread that is just being made, and a kernel thread, have neither.
+  // A new thread and a kernel thread have neither.
   thread_status->is_blocked = thread_status->stack_pointer != 0 && thread_status->pc != 0;
 }
 
@@ -136,7 +136,7 @@ static const char *after(const char *text, const char *label) {
   return found ? found + strlen(label) : NULL;
 }
 
-// proc_pid_status(5). The name comes first and has its line breaks escaped, so it can't be taken for another field.
+// proc_pid_status(5). The name comes first, with its line breaks escaped, so it cannot look like another field.
 static void parse_status(const char *text, int signal_number, cunwind_thread_status *thread_status) {
   const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
   const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
@@ -149,8 +149,8 @@ static void parse_status(const char *text, int signal_number, cunwind_thread_sta
                                    take_number(&involuntary, 10, &thread_status->involuntary_switches);
 }
 
-// An open file of /proc/<tid> stays with its thread: after the thread's end a read gives ESRCH, even if another thread
-// has the id by then. Where no file can be read, only the directory says whether there is such a thread.
+// An open file of /proc/<tid> belongs to its thread: after the thread's end a read returns ESRCH, even if another
+// thread has the id by then. If no file can be read, only the directory shows whether the thread exists.
 bool cunwind_thread_is_there(const cunwind_thread *thread) {
   int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
   char first;
@@ -177,7 +177,7 @@ bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_stat
   return true;
 }
 
-// proc_pid_wchan(5): the kernel's function that the thread waits in, or "0" where it is not shown.
+// proc_pid_wchan(5): the kernel function in which the thread waits, or "0" if it is hidden.
 static void read_wait(cunwind_thread *thread, cunwind_thread_status *thread_status) {
   if (thread->wait_file < 0 || read_all(thread->wait_file, thread->text, sizeof thread->text) <= 0) return;
   if (strcmp(thread->text, "0") == 0) return;
@@ -185,7 +185,7 @@ static void read_wait(cunwind_thread *thread, cunwind_thread_status *thread_stat
            thread->text);
 }
 
-// Time on CPU, time ready, time slices. All 0 where the kernel does not count (proc_pid_schedstat).
+// CPU time, time runnable, time slices. All are 0 if the kernel does not count them (proc_pid_schedstat).
 uint64_t cunwind_thread_slices(cunwind_thread *thread) {
   if (thread->slices_file < 0 || read_all(thread->slices_file, thread->text, sizeof thread->text) <= 0) return 0;
   const char *text = thread->text;

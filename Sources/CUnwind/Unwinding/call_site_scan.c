@@ -1,13 +1,15 @@
 // Steps where no unwind information covers the PC.
 //
-// Much of the Swift toolchain's own libraries has none. Of such a function's frame one thing is sure: its return
-// address is the first thing above its locals, and follows a call instruction. So the first word outwards that does is
-// taken, unless it is an earlier call's. The frame pointer is either saved right below that word, or was left alone.
+// Large parts of the Swift toolchain's own libraries have no unwind information. But a function's return address is
+// always the first word above its locals, and follows a call instruction. So this step takes the next such word
+// outwards, unless it is left over from an earlier call. The frame pointer is either saved right below that word, or
+// unchanged.
 
 #include "Unwinding/unwind.h"
 
-// The caller's registers, if only the function's return address is known. It may have saved and changed every
-// callee-saved register, but no compiler uses the frame pointer for anything else in a function that does not save it.
+// Sets the caller's registers, if only the function's return address is known. The function may have saved and changed
+// every callee-saved register, but no compiler uses the frame pointer for other values in a function that does not save
+// it.
 static void return_from(const cunwind_registers *from, cunwind_registers *to, uint64_t pc, uint64_t stack_pointer) {
   to->known = 0;
   cunwind_set_register(to, CUNWIND_PC, pc);
@@ -17,7 +19,7 @@ static void return_from(const cunwind_registers *from, cunwind_registers *to, ui
 
 #if defined(__x86_64__)
 
-// The place of the return address in the record that the frame pointer points to; 0 when there is none.
+// Returns the address of the return address in the record of the frame pointer; 0 if there is no record.
 static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registers *from) {
   uint64_t record = from->value[CUNWIND_FP], word;
   if (!cunwind_is_known(from, CUNWIND_FP) || record % 8 != 0 || record < from->value[CUNWIND_SP]) return 0;
@@ -25,8 +27,8 @@ static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registe
   return cunwind_follows_call(unwinder, word, NULL) ? record + 8 : 0;
 }
 
-// Locals that nothing was written to yet hold what earlier calls left there, return addresses too. A return address of
-// a call into another image does not belong to this function, unless a tail call led here.
+// Uninitialized locals contain words of earlier calls, including return addresses. A return address of a call into
+// another image does not belong to this function, unless a tail call led here.
 static bool is_left_over(const cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
   return target != 0 &&
          cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);
@@ -53,14 +55,14 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
 
 #else
 
-// On aarch64 the return address is in LR until a function saves it, and is then saved in a frame record that FP points
-// to (AAPCS64 6.4.6); there is nothing above the locals to scan for.
+// On aarch64 the return address is in LR until a function saves it in the frame record of FP (AAPCS64 6.4.6). It is not
+// above the locals, so there is nothing to scan for.
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                        cunwind_registers *to) {
   if (!is_exact || !cunwind_is_known(from, CUNWIND_LR)) return CUNWIND_STEP_NO_INFO;
   uint64_t link = cunwind_strip(from->value[CUNWIND_LR]), saved;
   if (!cunwind_follows_call(unwinder, link, NULL)) return CUNWIND_STEP_NO_INFO;
-  // LR equal to the one in the record: this function has saved it, so the record is its own.
+  // If the record contains LR, this function has saved it: the record is its own.
   if (cunwind_is_known(from, CUNWIND_FP) &&
       cunwind_stack_copy_read(unwinder->copy, from->value[CUNWIND_FP] + 8, &saved, sizeof saved) &&
       cunwind_strip(saved) == link) {

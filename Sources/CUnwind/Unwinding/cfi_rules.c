@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/// States that are remembered at a time. Compilers nest one.
+/// The most states that are remembered at a time. Compilers use one.
 #define REMEMBERED_STATES 4u
 
 // DWARF 5, section 7.24, and GNU's additions (LSB core, "DWARF Extensions").
@@ -33,7 +33,7 @@ enum {
   OP_VALUE_OFFSET = 0x14,
   OP_VALUE_OFFSET_SIGNED = 0x15,
   OP_VALUE_EXPRESSION = 0x16,
-  OP_NEGATE_RETURN_STATE = 0x2d,  // aarch64: the return address is signed from here on. It is stripped in any case.
+  OP_NEGATE_RETURN_STATE = 0x2d,  // aarch64: the return address is signed from here on. It is always stripped.
   OP_ARGUMENTS_SIZE = 0x2e,
   OP_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 };
@@ -42,12 +42,12 @@ typedef struct program {
   cunwind_bytes bytes;
   const cunwind_function *function;
   cunwind_rules *rules;
-  cunwind_rules initial;  // For the instructions that restore a register's first rule.
+  cunwind_rules initial;  // The first rules, for instructions that restore them.
   cunwind_rules remembered[REMEMBERED_STATES];
   unsigned remembered_count;
 } program;
 
-// Rules of registers that are not kept, such as those of vectors, are read and dropped.
+// Reads and ignores rules of registers that are not kept, such as vector registers.
 static void set_rule(program *program, uint64_t number, cunwind_rule_kind kind, int64_t offset) {
   if (number < CUNWIND_REGISTER_COUNT) {
     program->rules->registers[number] = (cunwind_rule){.kind = kind, .offset = offset};
@@ -88,7 +88,7 @@ static void restore_state(program *program) {
   else *program->rules = program->remembered[--program->remembered_count];
 }
 
-// Unsigned, as a damaged factor may be anything.
+// Unsigned, because a damaged factor may have any value.
 static int64_t scale(uint64_t offset, int64_t factor) { return (int64_t)(offset * (uint64_t)factor); }
 
 static void carry_out(program *program, uint8_t operation) {
@@ -174,7 +174,7 @@ static void carry_out(program *program, uint8_t operation) {
   }
 }
 
-// An advance of the location. False: the instruction is another one.
+// Advances the location. False: it is another instruction.
 static bool advance(program *program, uint8_t operation, uint64_t *location) {
   uint64_t unit = program->function->code_alignment;
   if ((operation & 0xc0) == OP_ADVANCE) *location += (operation & 0x3fu) * unit;

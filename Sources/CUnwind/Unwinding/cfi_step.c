@@ -5,7 +5,7 @@
 #include "Unwinding/eh_frame.h"
 #include "Unwinding/unwind.h"
 
-// What a caller can still rely on after its callee: SP and the callee-saved registers.
+// The registers that a callee preserves: SP and the callee-saved ones.
 #if defined(__x86_64__)
 static const uint8_t kept_registers[] = {CUNWIND_FP, 3, 12, 13, 14, 15};
 #else
@@ -33,7 +33,7 @@ static cunwind_step load(cunwind_unwinder *unwinder, uint64_t address, uint64_t 
   return cunwind_read(unwinder, address, value, sizeof *value) ? CUNWIND_STEP_OK : CUNWIND_STEP_NO_MEMORY;
 }
 
-// The caller's value of register `number`.
+// Finds the caller's value of register `number`.
 static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
                           uint64_t number, uint64_t cfa, uint64_t *value) {
   const cunwind_rule *rule = &rules->registers[number];
@@ -67,14 +67,14 @@ bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *star
 
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                  cunwind_registers *to) {
-  // A return address can be the first of the next function, after a call that never returns: look one byte before.
+  // After a call that never returns, the return address may be the start of the next function: use the byte before.
   uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), cfa, value;
   cunwind_function function;
   cunwind_rules rules;
   if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function) ||
       function.return_register >= CUNWIND_REGISTER_COUNT || !cunwind_find_rules(unwinder->pages, &function, pc, &rules))
     return CUNWIND_STEP_NO_INFO;
-  // An undefined return address is how the first function of a thread is marked.
+  // An undefined return address marks the first function of a thread.
   if (rules.registers[function.return_register].kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_STEP_OUTERMOST;
   unwinder->failure = CUNWIND_END_COMPLETE;
   cunwind_step step = find_cfa(unwinder, from, &rules, &cfa);
@@ -87,7 +87,7 @@ cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regis
   if (rules.registers[CUNWIND_SP].kind == CUNWIND_RULE_SAME) value = cfa;
   else if ((step = apply(unwinder, from, &rules, CUNWIND_SP, cfa, &value)) != CUNWIND_STEP_OK) return step;
   cunwind_set_register(to, CUNWIND_SP, value);
-  // A register that cannot be found is not known further out; most frames need none.
+  // If a register is not found, it is unknown further out. Most frames do not need it.
   for (size_t index = 0; index < sizeof kept_registers; index++) {
     int number = kept_registers[index];
     if (apply(unwinder, from, &rules, (uint64_t)number, cfa, &value) == CUNWIND_STEP_OK) {

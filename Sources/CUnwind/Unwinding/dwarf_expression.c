@@ -1,13 +1,13 @@
-// DWARF expressions (version 5, section 2.5), as far as call frame information uses them: linkage stubs, functions that
+// DWARF expressions (version 5, section 2.5), as used in call frame information: in linkage stubs, functions that
 // realign the stack, and signal frames.
 
 #include "Unwinding/dwarf_expression.h"
 
 #include <string.h>
 
-/// Values on the expression's stack; compilers use 4.
+/// The most values on the expression's stack. Compilers use 4.
 #define MAX_DEPTH 16u
-/// Operations that are carried out: an end for one with a loop in it.
+/// The most operations that are carried out, because an expression may contain a loop.
 #define MAX_OPERATIONS 256u
 
 enum {
@@ -80,7 +80,7 @@ static uint64_t shift(uint64_t value, uint64_t count, uint8_t operation) {
   return operation == OP_SHL ? value << count : value >> count;
 }
 
-// False: the operation is none of two values.
+// False: the operation does not take two values.
 static bool combine(machine *machine, uint8_t operation) {
   if (operation < OP_AND || operation > OP_NE || operation == OP_NEG || operation == OP_NOT ||
       operation == OP_PLUS_CONST || operation == OP_BRANCH || operation == 0x1b || operation == 0x1d)

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/// Bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
+/// The most bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
 #define AUGMENTATION_BYTES 8u
-/// Version 1 is what compilers write to .eh_frame; 3 differs only in the return register's encoding.
+/// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register.
 enum { VERSION_1 = 1, VERSION_3 = 3 };
 enum { ENCODING_OMIT = 0xff, ENCODING_FORM = 0x0f, ENCODING_BASE = 0x70, BASE_PC = 0x10, ENCODING_INDIRECT = 0x80 };
 
@@ -45,7 +45,7 @@ int64_t cunwind_read_sleb128(cunwind_bytes *from) {
 uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding) {
   uint64_t place = from->at, value;
   switch (encoding & ENCODING_FORM) {
-    case 0x00:  // As wide as an address.
+    case 0x00:  // The size of an address.
     case 0x04:
     case 0x0c:
       value = cunwind_read_fixed(from, 8);
@@ -75,13 +75,13 @@ uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding) {
   uint8_t base = encoding & ENCODING_BASE;
   if (base == BASE_PC) value += place;
   else if (base != 0) from->has_failed = true;
-  // What an indirect one points to is data of the linker's. Nothing that is needed here is stored so.
+  // An indirect address points to data of the linker. No address that is needed here is indirect.
   if (encoding & ENCODING_INDIRECT) value = 0;
   return value;
 }
 
-// The entry of the search table with the greatest start that is not above `pc`; its second half is where the entry of
-// .eh_frame is. 0: none.
+// Finds the entry of the search table with the greatest start not above `pc`, and returns its second half, the address
+// of the entry in .eh_frame. 0: there is none.
 static uint64_t search_table(const cunwind_module *module, cunwind_page_cache *pages, uint64_t pc) {
   uint64_t low = 0, high = module->table_count;
   int32_t entry[2] = {0, 0};
@@ -96,7 +96,7 @@ static uint64_t search_table(const cunwind_module *module, cunwind_page_cache *p
   return module->table_base + (uint64_t)(int64_t)entry[1];
 }
 
-// An entry's length and what comes after it. The extended form, for entries of 4 GiB, is in no executable.
+// Reads an entry's length and finds its end. No executable uses the extended form, for entries of 4 GiB.
 static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwind_page_cache *pages,
                        uint64_t address) {
   if (address < module->fixed_low || address >= module->fixed_high) return false;
@@ -107,9 +107,9 @@ static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwi
   return true;
 }
 
-/// What a common information entry says of the entries that refer to it.
+/// The data of a common information entry, for the entries that refer to it.
 typedef struct common {
-  bool has_data;  // Entries have a length of augmentation data, to be stepped over.
+  bool has_data;  // Entries have augmentation data with a length, which is skipped.
 } common;
 
 static bool read_augmentation(cunwind_bytes *bytes, const char *letters, cunwind_function *function, common *common) {
@@ -165,7 +165,7 @@ bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *p
     return false;
   if (function->address_encoding == ENCODING_OMIT) return false;
   function->start = cunwind_read_encoded(&bytes, function->address_encoding);
-  // The range has the form of the address, but is not relative to anything.
+  // The range has the encoding of the address, but is never relative.
   function->end = function->start + cunwind_read_encoded(&bytes, function->address_encoding & ENCODING_FORM);
   if (common.has_data) {
     uint64_t size = cunwind_read_uleb128(&bytes);

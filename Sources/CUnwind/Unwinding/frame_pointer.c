@@ -1,4 +1,4 @@
-// One step along the frame-pointer chain: [FP] is the caller's FP, [FP + 8] the return address, on both architectures.
+// Steps along the frame-pointer chain: [FP] is the caller's FP, [FP + 8] the return address, on both architectures.
 
 #include "Unwinding/unwind.h"
 
@@ -9,7 +9,7 @@ cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cun
   if (record % 8 != 0 || record < from->value[CUNWIND_SP]) return CUNWIND_STEP_NO_INFO;
   if (!cunwind_stack_copy_read(unwinder->copy, record, words, sizeof words)) return CUNWIND_STEP_NO_INFO;
   uint64_t pc = cunwind_strip(words[1]);
-  // The chain itself has to go outwards. The outermost function may have left 0.
+  // The chain must lead outwards. The outermost function may have stored 0.
   if (words[0] != 0 && words[0] <= record) return CUNWIND_STEP_NO_INFO;
   if (!cunwind_follows_call(unwinder, pc, NULL)) return CUNWIND_STEP_NO_INFO;
   to->known = 0;

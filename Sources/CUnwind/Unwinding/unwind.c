@@ -1,19 +1,19 @@
-// From the innermost frame to the thread's first function: which way to step, what to keep, when to stop.
+// Walks from the innermost frame to the thread's first function: chooses each step, keeps frames, and ends in time.
 
 #include "Unwinding/unwind.h"
 
 #include <string.h>
 
-/// Frames kept from each end of a stack that has too many.
+/// The number of frames kept from each end of a stack that has too many.
 #define HALF (CUNWIND_MAX_FRAMES / 2)
 
-// The innermost frames go to `frames` in order, the others round and round in what is left.
+// Stores the innermost frames in order, and the others in a ring in the rest of `frames`.
 typedef struct recorder {
   cunwind_stack *stack;
-  uint32_t ring_base;    // First index of the ring.
-  uint32_t ring_total;   // Frames put in the ring.
-  uint32_t ring_lost;    // Frames of an earlier ring that a gap cut off.
-  uint32_t inner_count;  // Frames before the ring.
+  uint32_t ring_base;    // The first index of the ring.
+  uint32_t ring_total;   // The number of frames stored in the ring so far.
+  uint32_t ring_lost;    // The number of frames of an earlier ring, before a gap.
+  uint32_t inner_count;  // The number of frames before the ring.
   bool has_gap;
 } recorder;
 
@@ -66,7 +66,7 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
   if (cunwind_stack_copy_read(unwinder->copy, address, to, size)) return true;
   const cunwind_module *module = cunwind_module_at(unwinder->modules, address);
   if (module) {
-    // Unwind information is read-only, but refers to personality routines through words of writable data.
+    // Unwind information is read-only, but points to personality routines through writable words.
     bool is_fixed = address >= module->fixed_low && address < module->fixed_high;
     if (is_fixed ? cunwind_page_cache_read(unwinder->pages, address, to, size)
                  : cunwind_guarded_read(address, to, size) == size) {
@@ -75,8 +75,8 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
     unwinder->failure = CUNWIND_END_BAD_MEMORY;
     return false;
   }
-  // Not an image, so it should have been stack. If it is mapped, it lies beyond the copy; by now the thread runs again,
-  // and what is there need not be what was.
+  // The address is in no image, so it should be stack. If it is mapped, it is outside the copy. The thread runs again
+  // by now, so the memory may have changed.
   uint8_t probe;
   bool is_mapped = cunwind_guarded_read(address, &probe, sizeof probe) == sizeof probe;
   unwinder->missing = address;
@@ -84,7 +84,7 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
   return false;
 }
 
-// A call through a bad pointer: PC is in no image, and the return address is still where the call put it.
+// Steps out of a call through a bad pointer: PC is in no image, and the return address is where the call stored it.
 static cunwind_step step_back_from_bad_call(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                             cunwind_registers *to) {
   *to = *from;
@@ -111,7 +111,7 @@ static cunwind_step step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regist
   return cunwind_step_by_cfi(unwinder, &completed, is_exact, to);
 }
 
-// One step by the most trustworthy way that works. `*source` says which.
+// Makes one step by the most reliable way that works, and stores it in `*source`.
 static cunwind_step step_outwards(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                   cunwind_registers *to, uint8_t *source) {
   *source = CUNWIND_FRAME_CFI;
@@ -156,11 +156,11 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
       step = step_outwards(unwinder, registers, is_exact, &caller, &source);
     }
     if (step != CUNWIND_STEP_OK) return reason(unwinder, step);
-    // A handler may have run on a stack of its own, so only a signal may lead elsewhere. A function that has nothing on
-    // the stack has its caller's SP: on aarch64 any leaf, on x86-64 glibc's vfork, which pops its return address.
+    // Only a signal may lead to another stack, because a handler may have its own. A function with nothing on the stack
+    // has its caller's SP: any leaf on aarch64; on x86-64 glibc's vfork, which pops its return address.
     uint64_t next = caller.value[CUNWIND_SP];
     if (!is_signal && (next < stack_pointer || (next == stack_pointer && !is_exact))) return CUNWIND_END_LOOP;
-    // What a signal interrupted may well have been a jump to nowhere.
+    // A signal may have interrupted a jump to an invalid address.
     if (!is_signal && !cunwind_module_of_code(unwinder->modules, caller.value[CUNWIND_PC] - 1)) {
       return CUNWIND_END_BAD_CODE_ADDRESS;
     }
@@ -170,8 +170,8 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
   return CUNWIND_END_TOO_DEEP;
 }
 
-// Call frame information can't cross a gap in the copy. Beyond it the walk begins anew at the first frame record whose
-// chain holds for LINKS records: in code with frame pointers, as Swift's is, that is a frame of the thread.
+// Call frame information cannot cross a gap in the copy. The walk continues at the first frame record after the gap
+// with a chain of LINKS valid records: in code with frame pointers, like Swift's, that is a frame of the thread.
 static bool find_frame_beyond_gap(cunwind_unwinder *unwinder, cunwind_registers *found) {
   enum { LINKS = 4 };
   const cunwind_stack_copy *copy = unwinder->copy;
