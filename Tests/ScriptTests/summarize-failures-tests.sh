@@ -39,7 +39,7 @@ echo '➜ Test a() skipped: \"needs root\"'
 echo '━ Test c() recorded a known issue at C.swift:5:6: Expectation failed'
 echo '➜ Test b() skipped'
 echo '✔ Test run passed'"
-expect "too many skipped tests fail" 1 "Install what they need, or get the rights." \
+expect "too many skipped tests fail" 1 "Install the missing tools, or get the rights." \
     'for i in {1..13}; do echo "➜ Test t$i() skipped"; done'
 expect "the limit of skipped tests passes" 0 "➜ Test t12() skipped" \
     'for i in {1..12}; do echo "➜ Test t$i() skipped"; done'

@@ -36,7 +36,7 @@ __attribute__((noinline)) long cunwind_test_make_big_call(cunwind_test_big_call 
       if (result > 0) waitpid((pid_t)result, NULL, 0);
       break;
   }
-  __asm__ volatile("" : "+r"(result));  // No tail call: the frame is looked for.
+  __asm__ volatile("" : "+r"(result));  // No tail call: the test searches for this frame.
   return result < 0 ? -errno : result;
 }
 

@@ -26,8 +26,8 @@ size_t cunwind_test_call_count(void) { return cunwind_test_timed_call_count + cu
 
 cunwind_test_call cunwind_test_call_at(size_t index) { return entry_at(index)->call; }
 
-// The function around an address is the last listed one that begins before it. A function that is not in the list could be
-// mistaken for the listed one before it, so addresses more than a page after the beginning do not count.
+// The function that contains an address is the last listed one that begins before it. A function that is not listed
+// could be confused with the listed one before it, so addresses more than a page after the beginning do not count.
 bool cunwind_test_call_contains(size_t index, uint64_t address) {
   uint64_t start = (uint64_t)(uintptr_t)entry_at(index)->block;
   if (address <= start || address - start > 4096) return false;
@@ -54,7 +54,7 @@ static void *block_again_and_again(void *context) {
   cunwind_test_blocker_result *result = &blocker->result;
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGUSR2);  // What sigtimedwait waits for.
+  sigaddset(&set, SIGUSR2);  // The signal for which sigtimedwait waits.
   // Set the signal mask: on a thread of libdispatch the inherited one blocks nearly every signal.
   pthread_sigmask(SIG_SETMASK, &set, NULL);
   __atomic_store_n(&blocker->tid, gettid(), __ATOMIC_RELEASE);

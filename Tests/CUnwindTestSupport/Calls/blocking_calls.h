@@ -1,4 +1,4 @@
-// The calls a thread can block in, and what they block on.
+// The calls in which a thread can block, and the objects for which they wait.
 
 #ifndef CUNWIND_BLOCKING_CALLS_H
 #define CUNWIND_BLOCKING_CALLS_H
@@ -10,11 +10,11 @@
 
 #include "CUnwindTestSupport.h"
 
-/// Everything that a call may need. One for each blocker.
+/// The objects that a call may need. Each blocker has its own.
 typedef struct cunwind_test_fixture {
   uint32_t milliseconds;
   uint32_t is_stopping;
-  uint32_t is_held;  ///< The feeder has the lock that is waited for.
+  uint32_t is_held;  ///< The feeder holds the lock for which the call waits.
   int pipe[2];
   int full_pipe[2];
   int pair[2];
@@ -31,9 +31,9 @@ typedef struct cunwind_test_fixture {
   pthread_rwlock_t rwlock;
 } cunwind_test_fixture;
 
-/// 0 when the call ended as it should, else an errno.
+/// Makes the call. Returns 0 if it ended as it should, else an errno.
 typedef int (*cunwind_test_block)(cunwind_test_fixture *fixture);
-/// Waits for about the fixture's time, then lets the blocked call go on.
+/// Waits for about the fixture's time, then ends the wait of the blocked call.
 typedef void (*cunwind_test_feed)(cunwind_test_fixture *fixture);
 
 typedef struct cunwind_test_entry {

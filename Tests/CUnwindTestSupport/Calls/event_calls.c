@@ -28,8 +28,8 @@ static void wait_for(const cunwind_test_fixture *f, const uint32_t *flag, uint32
   }
 }
 
-// The feeder takes the lock, the blocker sees that and blocks, the feeder releases the lock, and the blocker takes it and
-// reports that. Without these steps the two would race for the lock.
+// The feeder takes the lock, the blocker sees that and blocks, the feeder releases the lock, and the blocker takes it
+// and reports that. Without these steps the two would race for the lock.
 static void wait_until_held(const cunwind_test_fixture *f) { wait_for(f, &f->is_held, 1); }
 static void say_passed(cunwind_test_fixture *f) { __atomic_store_n(&f->is_held, 0, __ATOMIC_RELEASE); }
 static void hold_a_while(cunwind_test_fixture *f) {

@@ -85,7 +85,7 @@ bool cunwind_test_fixture_init(cunwind_test_fixture *f, uint32_t milliseconds) {
   pthread_mutex_init(&f->condition_mutex, NULL);
   pthread_cond_init(&f->condition, NULL);
   pthread_rwlock_init(&f->rwlock, NULL);
-  return pthread_mutex_lock(&f->mutex) == 0;  // Never given up: it is there to be waited for.
+  return pthread_mutex_lock(&f->mutex) == 0;  // Never released: the blocked call waits for it.
 }
 
 void cunwind_test_fixture_destroy(cunwind_test_fixture *f) {

@@ -1,4 +1,4 @@
-// A thread in one long system call that neither waits nor looks for signals: it copies zeros from a file of holes.
+// A thread in one long system call that neither waits nor checks for signals: it copies zeros from a sparse file.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /// The most that one call moves is 2 GiB less a page (read(2)).
 #define MOST_BYTES ((size_t)0x7ffff000)
-/// The memory behind all of the buffer.
+/// The size of the memory to which all of the buffer is mapped, over and over.
 #define WINDOW_BYTES ((size_t)64 << 20)
 #define BUFFER_BYTES ((size_t)2 << 30)
 
@@ -62,7 +62,7 @@ __attribute__((noinline)) static long make_call(cunwind_test_kernel_call *call) 
       break;
     }
   }
-  __asm__ volatile("" : "+r"(result));  // No tail call: the frame is looked for.
+  __asm__ volatile("" : "+r"(result));  // No tail call: the test searches for this frame.
   return result < 0 ? -errno : result;
 }
 

@@ -166,7 +166,8 @@ BLOCK(io_getevents) {
 #define ENTRY(name, by_stop, by_signal) \
   { {#name, true, by_stop, by_signal}, cunwind_test_block_in_##name, NULL }
 
-// signal(7) lists what SA_RESTART does not restart, and what even a stop ends. Measured on Linux 6.18: the same.
+// signal(7) lists the calls that SA_RESTART does not restart, and those that a stop ends. Measured on Linux 6.18: the
+// same.
 const cunwind_test_entry cunwind_test_timed_calls[] = {
     ENTRY(nanosleep, false, true),
     ENTRY(clock_nanosleep, false, true),

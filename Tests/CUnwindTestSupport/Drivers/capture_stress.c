@@ -1,5 +1,5 @@
-// Captures threads that hold the process's locks, and checks for damage: a lock that stays locked, a lost child, a leaked
-// descriptor or process.
+// Captures threads that hold the process's locks, and checks for damage: a lock that stays locked, a lost child, a
+// leaked descriptor or process.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>

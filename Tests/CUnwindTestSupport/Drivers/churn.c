@@ -1,5 +1,5 @@
-// One thread per kind of lock: the locks of the allocator, the dynamic linker, the thread list, fork, stdio, the kernel, and
-// C++ exceptions.
+// One thread per kind of lock: the locks of the allocator, the dynamic linker, the thread list, fork, stdio, the
+// kernel, and C++ exceptions.
 
 #define _GNU_SOURCE
 #include "Drivers/churn.h"

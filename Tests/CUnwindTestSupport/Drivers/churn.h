@@ -26,12 +26,12 @@ typedef struct cunwind_test_churner {
   uint64_t lost_exceptions;
 } cunwind_test_churner;
 
-/// Throws a C++ exception through a few frames and catches it. False: it did not arrive as it was thrown.
+/// Throws a C++ exception through a few frames and catches it. False: the caught exception is not the thrown one.
 bool cunwind_test_throw_and_catch(void);
 
-/// Starts one of each kind. 0 or an errno.
+/// Starts one thread of each kind. Returns 0 or an errno.
 int cunwind_test_churn_start(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
-/// Ends and joins them; one that does not end is stuck.
+/// Ends and joins the threads. A thread that does not end is stuck.
 void cunwind_test_churn_stop(cunwind_test_churner churners[CUNWIND_TEST_CHURNERS]);
 
 #ifdef __cplusplus

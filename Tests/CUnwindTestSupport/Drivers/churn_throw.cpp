@@ -1,4 +1,4 @@
-// C++ exceptions, whose unwinder is libgcc's and asks the dynamic linker for the images.
+// C++ exceptions: libgcc's unwinder gets the images from the dynamic linker.
 
 #include <string>
 

@@ -20,7 +20,7 @@
 /// A small library that is in every glibc system and that this program does not link.
 #define LIBRARY "libBrokenLocale.so.1"
 
-// Copies the library to the new file `path`. Its descriptor, or -1.
+// Copies the library to the new file `path`. Returns its descriptor, or -1.
 static int copy_library(char *path) {
   void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
   struct link_map *map = NULL;
@@ -53,7 +53,7 @@ static int list_cut_image(void) {
   unlink(path);
   cunwind_engine_destroy(engine);
   if (status != 0) return status;
-  // A new list: the old engine's would not be made anew.
+  // A new engine, because the old one would not rebuild its list.
   engine = cunwind_engine_create(SIGPROF);
   if (!engine) return 3;
   bool is_listed = lists(engine, cunwind_engine_refresh_images(engine), path);

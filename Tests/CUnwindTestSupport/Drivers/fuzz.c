@@ -8,7 +8,7 @@
 #include "Drivers/random_numbers.h"
 #include "Engine/engine.h"
 
-/// Real stacks that are changed, and how much of each is kept: small, so that a million go by in a minute or two.
+/// The number of real stacks that are changed, and the size of each: small, so that a million take a minute or two.
 #define SEEDS 6
 #define SEED_BYTES 4096u
 
@@ -37,7 +37,7 @@ static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint
   return is_taken;
 }
 
-// A value that an unwinder may follow: an address of code, of the stack, or near one.
+// Returns a value that an unwinder may follow: an address in code or on the stack, or near one.
 static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, uint64_t *random) {
   uint64_t draw = cunwind_test_random(random), offset = cunwind_test_random(random);
   const cunwind_module *module = &engine->modules.list[draw / 16 % engine->modules.count];
@@ -61,7 +61,7 @@ static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, u
   }
 }
 
-// Whether what the unwinder promises of every stack holds.
+// Returns whether the unwinder kept its promises for a stack.
 static bool is_sound(const cunwind_stack *stack) {
   if (stack->frame_count == 0 || stack->frame_count > CUNWIND_MAX_FRAMES) return false;
   if (stack->end > CUNWIND_END_TOO_DEEP || stack->omitted_at > stack->frame_count) return false;

@@ -10,9 +10,9 @@
 #include "Engine/engine.h"
 #include "Unwinding/cfi_rules.h"
 
-/// Bytes from the image's start that are copied: all of libc's segments that are not writable fit.
+/// The bytes that are copied from the image's start: enough for all segments of libc that are not writable.
 #define COPIED_BYTES (4u * 1024 * 1024)
-/// Words of stack that a step reads.
+/// The number of stack words that a step reads.
 #define STACK_WORDS 512
 
 static const cunwind_module *find_module(const cunwind_engine *engine, const char *name) {
@@ -23,7 +23,7 @@ static const cunwind_module *find_module(const cunwind_engine *engine, const cha
   return NULL;
 }
 
-// Where the search table leads to for a random one of its functions.
+// Returns the address to which the search table leads for a random function.
 static uint64_t random_entry(const cunwind_module *module, uint64_t *random, int32_t entry[2]) {
   uint64_t index = cunwind_test_random(random) % module->table_count;
   memcpy(entry, (const void *)(uintptr_t)(module->table + index * 8), 8);
@@ -77,7 +77,7 @@ cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t table
     uint64_t at = random_entry(&moved, &random, entry), pc = moved.table_base + (uint64_t)(int64_t)entry[0];
     if (at < moved.fixed_low || at >= moved.fixed_high - 256) continue;
     pc += cunwind_test_random(&random) % 64;
-    // The function's entry, or the one that it shares with others; both begin within so many bytes.
+    // The function's entry, or its common entry; both begin within so many bytes.
     uint8_t saved[256];
     uint8_t *place = (uint8_t *)(uintptr_t)at;
     int32_t back;

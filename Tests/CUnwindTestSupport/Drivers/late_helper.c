@@ -41,7 +41,7 @@ int cunwind_test_late_helper(bool looks_again) {
   engine->helper.unreaped = child;
   if (looks_again) {
     siginfo_t ended;
-    // Not reaped by this.
+    // WNOWAIT: this does not reap the child.
     waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
     cunwind_engine_refresh_images(engine);
   } else {

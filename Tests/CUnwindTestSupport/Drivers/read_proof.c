@@ -1,4 +1,4 @@
-// A thread that changes two words whenever it runs, which a read of it must find equal.
+// A thread that changes two words whenever it runs. A valid read finds them equal.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>

@@ -23,7 +23,7 @@ static pid_t fork_with_id(pid_t id) {
 }
 
 bool cunwind_test_may_choose_ids(void) {
-  // The own id is in use; the kernel checks that after the privilege.
+  // The caller's own id is in use; the kernel checks that after the privilege.
   return fork_with_id(getpid()) < 0 && errno == EEXIST;
 }
 

@@ -1,4 +1,4 @@
-// The processors that helpers and the thread that makes them may use, and a thread that leaves one.
+// The processors that helpers and their creator may use, and a thread that moves off one.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -78,7 +78,7 @@ static void *leave(void *context) {
   cunwind_test_leaving_result *result = leaving->result;
   cpu_set_t all, only, after;
   if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) return NULL;
-  // Bound while it reads its processor, then free again.
+  // Bind the thread while it reads its processor, then free it again.
   int here = sched_getcpu();
   bind_to(here, &only);
   result->leaves_its_only = cunwind_engine_leave_processor(leaving->engine, here);

@@ -14,7 +14,7 @@
 #include "Restrictions/seccomp_filter.h"
 #include "Support/bounded.h"
 
-/// Pages of the memory that is read, of which one is missing, and another one beyond that.
+/// The pages of the memory that is read, one of which is missing, and another page after them.
 enum { PAGES = 40, MISSING = 30 };
 
 static bool reads_what_is_there(void) {

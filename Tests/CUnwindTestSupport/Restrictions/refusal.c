@@ -66,7 +66,8 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   return child > 0 && status == 0;
 }
 
-// Runs `body` in a child under a filter that makes `call` fail with `error` or kill (0). Returns the child's wait status.
+// Runs `body` in a child under a filter that makes `call` fail with `error` or kill (0). Returns the child's wait
+// status.
 static int run_under_filter(uint32_t call, int error, bool (*body)(void)) {
   pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// A thread that asks for short slices, and its scheduling attributes afterwards.
+// A thread that requests short slices, and its scheduling attributes afterwards.
 
 #define _GNU_SOURCE
 #include <CUnwind.h>
@@ -18,7 +18,7 @@ typedef struct run {
 } run;
 
 static bool tell(cunwind_test_scheduling *told) {
-  // sched_setattr(2)'s first version of `struct sched_attr`.
+  // The first version of `struct sched_attr` (sched_setattr(2)).
   struct {
     uint32_t size, policy;
     uint64_t flags;

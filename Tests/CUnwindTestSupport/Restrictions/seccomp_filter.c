@@ -1,4 +1,4 @@
-// Filters as container runtimes and service managers install them, for one system call.
+// Filters for one system call, like those of container runtimes and service managers.
 
 #define _GNU_SOURCE
 #include "Restrictions/seccomp_filter.h"

@@ -7,11 +7,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/// Has the kernel answer the system call `call` of this process with `action` (SECCOMP_RET_...). Negative with errno: the
-/// filter was not installed.
+/// Makes the kernel answer the system call `call` of this process with `action` (SECCOMP_RET_...). Negative with errno:
+/// the filter was not installed.
 int cunwind_test_refuse(uint32_t call, uint32_t action);
 
-/// The action that makes a call fail with `error`; 0: that kills the process.
+/// Returns the action that makes a call fail with `error`, or kills the process (0).
 uint32_t cunwind_test_refusal_by(int error);
 
 #pragma GCC visibility pop

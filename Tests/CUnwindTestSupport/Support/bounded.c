@@ -35,6 +35,6 @@ int cunwind_test_await_child(pid_t child, int *status) {
 }
 
 bool cunwind_test_had_no_time(cunwind_status status, const cunwind_capture_info *info) {
-  // EBUSY: the helper of an earlier time-out is still there.
+  // EBUSY: the helper of an earlier timeout still runs.
   return status == CUNWIND_TIMED_OUT || (status == CUNWIND_FAILED && info->error == EBUSY);
 }

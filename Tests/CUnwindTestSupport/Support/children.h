@@ -5,11 +5,11 @@
 
 #include <sys/types.h>
 
-/// Opens the list of the children of a thread of this process, of any exit signal (proc(5), children). A negative number: it
-/// cannot be opened. The caller closes it.
+/// Opens the list of a thread's children with any exit signal (proc(5), children). The caller closes it. Negative: the
+/// list cannot be opened.
 int cunwind_test_open_children(pid_t thread);
 
-/// The first child in the list now; 0 when there is none.
+/// Returns the first child in the list now; 0 if there is none.
 pid_t cunwind_test_first_child(int children);
 
 #endif

@@ -105,7 +105,7 @@ static void call_null(cunwind_test_thread *thread_state) {
 
 #if defined(__x86_64__)
 
-// A function with a frame record and without unwind information, as Swift's libraries have them. `word` is in its locals.
+// A function with a frame record but no unwind information, as in Swift's libraries. `word` is in its locals.
 __asm__(
     ".text\n"
     ".type cunwind_test_call_with_local, @function\n"
@@ -146,7 +146,7 @@ static void spin_below_leftover(cunwind_test_thread *thread_state) {
 
 #else
 
-// Only on x86-64 is the stack searched for return addresses.
+// The engine searches the stack for return addresses only on x86-64.
 static void spin_below_leftover(cunwind_test_thread *thread_state) { spin(thread_state); }
 
 #endif
