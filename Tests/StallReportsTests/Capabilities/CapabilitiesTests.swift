@@ -58,7 +58,7 @@ import Testing
         )
     }
 
-    @Test func `a loss depends on what is missing beside it`() {
+    @Test func `a loss depends on the other missing features`() {
         let alone = capabilities(missing: [.read])[.read]?.loss ?? ""
         let both = capabilities(missing: [.read, .ptrace])
         #expect(alone.contains("stopped with ptrace instead"))
@@ -105,7 +105,7 @@ import Testing
         #expect(!complaining.contains { $0.contains("containerd") })
     }
 
-    @Test func `ptrace is refused to a process that is not dumpable, or is traced`() {
+    @Test func `ptrace is refused if not dumpable or already traced`() {
         let closed = remedies(.ptrace, Environment(pid: 1, isDumpable: false))
         #expect(closed.first?.hasPrefix("make the process dumpable") == true)
         let capable = remedies(.ptrace, Environment(pid: 1, isDumpable: false, maySysPtrace: true))
@@ -126,7 +126,7 @@ import Testing
         #expect(filtered.last?.contains("SystemCallFilter=perf_event_open") == true)
     }
 
-    @Test func `a hidden file is the sandbox's or that of a process that is not dumpable`() {
+    @Test func `a sandbox or a process that is not dumpable hides files`() {
         #expect(remedies(.syscall, Environment(pid: 1)).first?.contains("gVisor") == true)
         #expect(remedies(.syscall, Environment(pid: 1, isDumpable: false)).first?.contains("dumpable") == true)
         #expect(remedies(.schedstat, Environment(pid: 1)).first?.contains("gVisor") == true)

@@ -44,7 +44,7 @@ import Testing
         )
     }
 
-    @Test func `a call that runs in the kernel is named with its target and time`() {
+    @Test func `a call in the kernel is named with its target and time`() {
         func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?) -> String {
             StallReport.Cause(
                 kind: .cpu, summary: "", confidence: .certain, onCPUMilliseconds: 1_100, runQueueMilliseconds: 10,

@@ -4,7 +4,7 @@ import Testing
 @testable import StallReports
 
 @Suite struct SampleSharesTests {
-    @Test func aReportWithoutWeightsCountsEachMomentForTheNearestValidSample() throws {
+    @Test func withoutWeightsTheNearestValidSampleCounts() throws {
         var report = try StallReport.literal()
         #expect(report.sampleShares == [1, 0], "the second sample is invalid")
         report.samples[1].isValid = true

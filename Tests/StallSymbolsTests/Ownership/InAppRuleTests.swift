@@ -9,7 +9,7 @@ import Testing
     }
 
     @Test(arguments: ["/opt/notes/bin/notes", "/usr/lib/notes/notes", "/usr/bin/notes", "notes"])
-    func theExecutableIsInAppWhereverItLies(path: String) {
+    func theExecutableIsInAppInAnyDirectory(path: String) {
         #expect(isInApp(path, isExecutable: true))
     }
 
@@ -25,16 +25,16 @@ import Testing
         "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr/lib/x86_64-linux-gnu/libc.so.6",
         "/usr/lib/swift/linux/libFoundation.so", "/usr/local/lib/libz.so",
     ])
-    func aLibraryOfTheSystemIsNot(path: String) {
+    func aLibraryOfTheSystemIsNotInApp(path: String) {
         #expect(!isInApp(path))
     }
 
     @Test(arguments: ["linux-vdso.so.1", "[vdso]", ""])
-    func whatHasNoFileIsNot(path: String) {
+    func anImageWithoutAFileIsNotInApp(path: String) {
         #expect(!isInApp(path))
     }
 
-    @Test func theToolchainsLibrariesAreNotWhereverItIsInstalled() {
+    @Test func theToolchainsLibrariesAreNeverInApp() {
         let core = "/opt/swift/usr/lib/swift/linux/libswiftCore.so"
         #expect(isInApp("/opt/swift/usr/lib/swift/linux/libFoundation.so"))
         #expect(!isInApp("/opt/swift/usr/lib/swift/linux/libFoundation.so", among: [core]))

@@ -76,7 +76,7 @@ import Testing
     @Test(arguments: [
         (490.1, ScenarioResult.wrongDuration), (490.3, .ok), (550, .ok), (610, .ok), (612.3, .wrongDuration),
     ])
-    func theUncertaintyOfTheBeginIsGranted(injected: Double, wanted: ScenarioResult) {
+    func theUncertaintyOfTheBeginIsTolerated(injected: Double, wanted: ScenarioResult) {
         var late = report(500)
         late.startUncertainty = 100
         #expect(outcome(expected, injected: injected, late).result == wanted)
@@ -85,7 +85,7 @@ import Testing
     @Test(
         arguments: [(0, ScenarioResult.wrongDuration), (3, .wrongDuration), (6, .ok), (60, .ok)]
             as [(Double, ScenarioResult)])
-    func theWaitForACPUIsGranted(waited: Double, wanted: ScenarioResult) {
+    func theWaitForACPUIsTolerated(waited: Double, wanted: ScenarioResult) {
         // 15 ms longer than injected, of which 10 ms are 2 %.
         var outcome = outcome(expected, injected: 500, report(515.5))
         outcome.waitedMilliseconds = waited
@@ -181,7 +181,7 @@ import Testing
         #expect(outcome.own == report(500))
     }
 
-    @Test func noReportWithoutAStallIsOk() {
+    @Test func noStallAndNoReportIsOk() {
         #expect(outcome(nil, injected: nil).result == .ok)
         #expect(outcome(nil, injected: 150).result == .ok)
     }
@@ -266,7 +266,7 @@ import Testing
         #expect(self.result(judged) { $0.split = nil } == .wrongSplit)
     }
 
-    @Test func theNamesAreThoseOfTheSummary() {
+    @Test func theNamesMatchTheSummary() {
         #expect(
             ScenarioResult.allCases.map(\.rawValue) == [
                 "ok", "missed", "wrong-kind", "wrong-loop", "wrong-mode", "wrong-callout", "wrong-function",

@@ -17,7 +17,7 @@ import Testing
             (.milliseconds(5), 5_000_000), (.nanoseconds(5_000_001), 5_000_001), (.seconds(1.5), 1_500_000_000),
             (.seconds(24 * 60 * 60), 86_400_000_000_000),
         ] as [(Duration, UInt64)])
-    func aThresholdInRangeIsTakenToTheNanosecond(duration: Duration, nanoseconds: UInt64) throws {
+    func aThresholdInRangeIsExactToTheNanosecond(duration: Duration, nanoseconds: UInt64) throws {
         #expect(try StallMonitor.Configuration.nanoseconds(duration) == nanoseconds)
     }
 

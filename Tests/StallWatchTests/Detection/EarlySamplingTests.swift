@@ -62,7 +62,7 @@ private let ms: UInt64 = 1_000_000
 
     // MARK: The ration
 
-    @Test func oneTurnMayBeStoppedAtTheBeginningAndOnePerThousandTurnsAfterwards() {
+    @Test func theFirstTurnAndOneInAThousandMayBeStopped() {
         var early = EarlySampling()
         var stops = 0
         for turn in 0..<20_000 as Range<UInt64> {

@@ -29,7 +29,7 @@ import Testing
         #expect(try open(in: directory).isEmpty)
     }
 
-    @Test func `where it cannot be written there is none`() {
+    @Test func `an unwritable directory gets no file`() {
         #expect(CapabilityFile(capabilities, in: "/nowhere") == nil)
     }
 }

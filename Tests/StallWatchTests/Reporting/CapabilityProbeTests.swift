@@ -55,7 +55,7 @@ import Testing
         #expect(Capabilities.Outcome(attempt) == outcome)
     }
 
-    @Test func `a monitor tells its capabilities before, during and after its run`() throws {
+    @Test func `capabilities are readable before, during and after a run`() throws {
         let monitor = try StallMonitor(.init(reports: .none))
         let before = monitor.capabilities
         try monitor.start()
