@@ -8,8 +8,8 @@
 #   release-static  a release build with the Swift libraries linked statically
 #   stripped        the same, stripped; its reports are symbolicated afterwards with the debug file
 #
-# Exit status: 0 if everything is right, 1 if not, 64 for a wrong argument. Of the stripped build, every function and line
-# must be right. Its other wrong results are only listed: a stripped process lacks the names that they depend on.
+# Exit status: 0 if everything is right, 1 if not, 64 for a wrong argument. Of the stripped build, every function and
+# line must be right. Its other wrong results are only listed: a stripped process lacks the names that they depend on.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 

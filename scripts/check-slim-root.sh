@@ -11,9 +11,9 @@
 # The program is a release build with the Swift libraries linked statically. In each root it has its own /proc, and the
 # machine's /dev and /sys, as in a container.
 #
-# Needs root for chroot(2) and mounts, the packages of `scripts/install-dependencies.sh slim`, and the network at the first
-# run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the demo ran in all roots, with
-# all results right (without libdw, except those that need inlined functions); 1 if not; 69 without root.
+# Needs root for chroot(2) and mounts, the packages of `scripts/install-dependencies.sh slim`, and the network at the
+# first run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the demo ran in all
+# roots, with all results right (without libdw, except those that need inlined functions); 1 if not; 69 without root.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 

@@ -2,8 +2,8 @@
 """Checks that every Swift and C block of the documentation is compiled.
 
 Reads the README, docs/ and the documentation catalogs. Apart from indentation and imports, each Swift block must be a
-part of a Swift file in Snippets/, which the package manager builds, or in Examples/, which the tests build. Each C block
-must be a part of a C file in Examples/. A Swift block of `.package(…)` and `.product(…)` lines only is a part of a
+part of a Swift file in Snippets/, which the package manager builds, or in Examples/, which the tests build. Each C
+block must be a part of a C file in Examples/. A Swift block of `.package(…)` and `.product(…)` lines only is a part of a
 manifest: Package.swift must declare the products and traits that it names.
 
 Exit status: 0 without faults, 1 with faults.
@@ -50,7 +50,8 @@ for document in documents:
             problem = ", ".join(unknown_names(block))
             problem = problem and f"Package.swift declares no product or trait named {problem}"
         else:
-            problem = "" if any(contains(file, code) for file in compiled[language]) else "no compiled file has this block"
+            is_compiled = any(contains(file, code) for file in compiled[language])
+            problem = "" if is_compiled else "no compiled file has this block"
         if problem:
             faults += 1
             print(f"{document.relative_to(root)}: error: {problem}", file=sys.stderr)

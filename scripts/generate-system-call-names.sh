@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 CC=${CC:-cc}
 output=Sources/StallWatch/Diagnosis/SystemCallNames+Tables.swift
 
-# Prints "number name" for each system call of the header $1, in ascending order. Further arguments go to the preprocessor.
+# Prints "number name" for each system call of the header $1, in ascending order. Further arguments go to the
+# preprocessor.
 numbers() {
   header=$1
   shift

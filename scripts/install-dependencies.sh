@@ -8,8 +8,8 @@
 #   scripts/install-dependencies.sh slim      for `make slim`
 #   scripts/install-dependencies.sh lint      for `make lint` and `make format`
 #
-# Exit status (sysexits.h): 0 if everything is installed, or the system has no Debian packages; 64 for a wrong argument; 69
-# if a package is missing and cannot be installed.
+# Exit status (sysexits.h): 0 if everything is installed, or the system has no Debian packages; 64 for a wrong argument;
+# 69 if a package is missing and cannot be installed.
 set -euo pipefail
 
 readonly unavailable=69

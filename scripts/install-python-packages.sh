@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Python packages that the tests need and Debian does not have, in .build/python. Prints nothing if they are
-# installed.
+# Installs the Python packages that the tests need and Debian does not have, in .build/python. Prints nothing if they
+# are installed.
 #
 # Exit status (sysexits.h): 0 if they are installed, 69 if they cannot be.
 set -euo pipefail
@@ -25,5 +25,5 @@ for python in python3 /usr/bin/python3; do
         exit 0
     fi
 done
-echo "Python packages could not be installed: ${packages[*]}. The package index is not reachable, or pip is missing." >&2
+echo "Python packages could not be installed: ${packages[*]}. The index is not reachable, or pip is missing." >&2
 exit $unavailable

@@ -4,7 +4,7 @@
     scripts/validate-reports.py [--strict] PATH...
 
 Each PATH is a report, an NDJSON file with one report per line, or a directory with reports. With --strict, a field or a
-word that the schema does not list is also a fault: the schema must document everything that this repository's code writes.
+word that the schema does not list is also a fault: the schema must document everything that this repository writes.
 
 Prints the number of valid reports. Exit status: 0 if all are valid and there is at least one, 1 if not, 64 for a wrong
 argument, 69 if jsonschema is missing (Debian: python3-jsonschema).
