@@ -1,6 +1,6 @@
 import LinuxSupport
 
-/// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), each validated by its contents before use.
+/// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), validated by their contents before use.
 ///
 /// Measured with the Swift 6.3 toolchain's library.
 enum DispatchLayout {
