@@ -8,7 +8,7 @@ extension Capabilities {
 
     /// Turns the results of attempts into features with their losses and remedies.
     ///
-    /// A pure function: everything that it says follows from its arguments.
+    /// A pure function: the result depends on the arguments only.
     ///
     /// - Parameters:
     ///   - environment: The system's rules for the process.

@@ -26,7 +26,7 @@ extension Capabilities.FeatureName {
         }
     }
 
-    /// Whether reports are whole without the feature.
+    /// Whether reports are complete without the feature.
     ///
     /// Most of these are missing in every container: a monitor without them is not degraded.
     package var isOptional: Bool {
@@ -38,7 +38,7 @@ extension Capabilities.FeatureName {
         }
     }
 
-    /// Returns what reports lack without the feature.
+    /// Returns the data that reports lack without the feature.
     ///
     /// - Parameter missing: All missing features.
     /// - Returns: A sentence without its period; `nil` for an unknown name.

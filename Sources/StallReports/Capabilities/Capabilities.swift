@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// The abilities of StallWatch in one process, as tried there.
+/// The features of StallWatch that work in one process, found by trying them there.
 ///
-/// A feature that is missing costs reports what ``Feature/loss`` says. ``Feature/remedies`` says what would give it.
+/// For a missing feature, ``Feature/loss`` says what reports lack, and ``Feature/remedies`` how to enable it.
 public struct Capabilities: Codable, Sendable, Equatable {
-    /// The version of StallWatch that tried them.
+    /// The version of StallWatch that tried the features.
     public var version: String
     /// The system's rules for the process.
     public var environment: Environment
-    /// Every feature, in a fixed order.
+    /// All features, in a fixed order.
     public var features: [Feature]
 
     /// The name of the file without a directory entry in which a monitor keeps its capabilities open.
@@ -23,7 +23,7 @@ public struct Capabilities: Codable, Sendable, Equatable {
     /// Returns the feature with that name; `nil` if an older version did not know it.
     public subscript(name: FeatureName) -> Feature? { features.first { $0.name == name } }
 
-    /// The missing features, without which reports lack something.
+    /// The missing features.
     public var missing: [Feature] { features.filter { $0.state == .missing } }
 
     /// Whether a report may lack its stack, its cause, its source lines, or its durability.
@@ -48,21 +48,21 @@ public struct Capabilities: Codable, Sendable, Equatable {
 }
 
 extension Capabilities {
-    /// One part of what StallWatch can do.
+    /// A feature that a system may lack or forbid.
     public struct Feature: Codable, Sendable, Equatable {
         /// The feature's name.
         public var name: FeatureName
-        /// Whether it works.
+        /// Whether the feature works.
         public var state: State
-        /// What was found or refused, such as "Operation not permitted"; `nil` if there is nothing to add.
+        /// The reason for the state, such as "Operation not permitted"; `nil` if there is nothing to add.
         public var detail: String?
-        /// What reports lack without it; `nil` unless it is missing.
+        /// The data that reports lack without the feature; `nil` unless it is missing.
         public var loss: String?
-        /// The settings, packages or versions that would give it; empty unless it is missing.
+        /// The settings, packages or versions that enable the feature; empty unless it is missing.
         ///
-        /// They are alternatives for different runtimes. Where several rules forbid a feature, each has to be lifted.
+        /// They are alternatives for different runtimes. If several rules forbid a feature, all of them must be lifted.
         public var remedies: [String]
-        /// Whether reports are whole without it: it only adds to them.
+        /// Whether reports are complete without the feature, which only adds details.
         public var isOptional: Bool
     }
 
@@ -133,11 +133,11 @@ extension Capabilities {
         /// Accepts any word, known or unknown.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// It was tried and works.
+        /// The feature was tried and works.
         public static let works = State(rawValue: "works")
-        /// It was tried and does not work.
+        /// The feature was tried and does not work.
         public static let missing = State(rawValue: "missing")
-        /// It was not tried, for the reason in ``Feature/detail``.
+        /// The feature was not tried, for the reason in ``Feature/detail``.
         public static let notTried = State(rawValue: "notTried")
     }
 
@@ -153,9 +153,9 @@ extension Capabilities {
         public var architecture: String
         /// The seccomp mode: 0 for none, 1 for strict, 2 for a filter of system calls; `nil` if unknown.
         public var seccompMode: Int?
-        /// Whether the process can gain no privileges (prctl(2), PR_SET_NO_NEW_PRIVS); `nil` if unknown.
+        /// Whether the process can never gain privileges (prctl(2), PR_SET_NO_NEW_PRIVS); `nil` if unknown.
         public var hasNoNewPrivileges: Bool?
-        /// The scope of Yama, 0 to 3; `nil` where the kernel has no Yama or does not show it.
+        /// The scope of Yama, 0 to 3; `nil` if the kernel has no Yama or does not show it.
         public var yamaScope: Int?
         /// The AppArmor profile with its mode, or the label of another security module; `nil` if there is none.
         public var securityLabel: String?

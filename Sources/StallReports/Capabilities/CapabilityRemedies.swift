@@ -1,4 +1,4 @@
-/// The settings, packages and versions that would give a missing feature, by the rules that forbid it here.
+/// The settings, packages and versions that enable a missing feature, from the rules that forbid it.
 ///
 /// Sources: the default seccomp profiles of moby and containerd, pull requests moby 43987 (CAP_PERFMON) and containerd
 /// 7714 (AppArmor), Linux's Documentation/admin-guide/LSM/Yama.rst, proc(5), ptrace(2), systemd.exec(5).
@@ -9,7 +9,7 @@ struct CapabilityRemedies {
         self.environment = environment
     }
 
-    /// Returns what would give the feature.
+    /// Returns the ways to enable a feature.
     ///
     /// - Parameters:
     ///   - name: The missing feature.
