@@ -155,7 +155,7 @@ extension LockIdentifier {
             else { continue }
             return (futex - offset, .thread(writer))
         }
-        return (futex, .unknown("readers own it, which it does not store, or it was just released"))
+        return (futex, .unknown("readers own it, and it does not store them, or it was just released"))
     }
 
     /// Returns the joined thread: the futex word is its id, which the kernel clears at its end (set_tid_address(2)).
