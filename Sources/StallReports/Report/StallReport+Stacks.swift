@@ -151,7 +151,7 @@ extension StallReport {
         ///
         /// Such a function is never blamed.
         public var compilerGenerated: CompilerGenerated?
-        /// Why the name or line is missing, where the reason is not the image's.
+        /// The reason why the name or line is missing, unless the image has the reason.
         public var reason: String?
         /// The kind of frame.
         public var kind: FrameKind

@@ -188,7 +188,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var file: String?
         /// The line in ``file``, from 1.
         public var line: Int?
-        /// The share of the stall's duration in which the function was the one to look at, 0 to 1; `nil` if unknown.
+        /// The share of the stall's duration in which the function was the culprit, 0 to 1; `nil` if unknown.
         public var share: Double?
 
         package init(

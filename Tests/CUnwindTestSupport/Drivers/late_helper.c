@@ -29,7 +29,7 @@ int cunwind_test_overdue_helper(void) {
   return was_left ? !has_ended : -ECHILD;
 }
 
-int cunwind_test_late_helper(bool looks_again) {
+int cunwind_test_late_helper(bool refreshes) {
   cunwind_engine *engine = cunwind_engine_create(27);
   if (!engine) return -errno;
   pid_t child = fork();
@@ -39,7 +39,7 @@ int cunwind_test_late_helper(bool looks_again) {
     _exit(0);
   }
   engine->helper.unreaped = child;
-  if (looks_again) {
+  if (refreshes) {
     siginfo_t ended;
     // WNOWAIT: this does not reap the child.
     waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT);
@@ -48,6 +48,6 @@ int cunwind_test_late_helper(bool looks_again) {
     cunwind_engine_destroy(engine);
   }
   int left = waitpid(child, NULL, 0) == child;
-  if (looks_again) cunwind_engine_destroy(engine);
+  if (refreshes) cunwind_engine_destroy(engine);
   return left;
 }

@@ -292,7 +292,7 @@ uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 /// Gives an engine a child that ends late, like a helper that gets no CPU. Destroys the engine at once, or after the
 /// child's end and a refresh of the images. Returns the number of the engine's remaining children, dead or alive; a
 /// negative errno on failure.
-int cunwind_test_late_helper(bool looks_again);
+int cunwind_test_late_helper(bool refreshes);
 
 /// Gives an engine a child that never ends, like a helper that the watchdog detached from and that was then stopped.
 /// Returns the number of children left after its time limit; a negative errno on failure, ECHILD if it ended before its

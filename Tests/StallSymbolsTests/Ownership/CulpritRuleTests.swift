@@ -44,7 +44,7 @@ import Testing
         #expect(culprit(of: frames) == "load()")
         #expect(
             StallReport.blame(for: [frames[0]], images: [image()])
-                == .none("the app's functions on the stack were all made by the compiler"))
+                == .none("the compiler made all of the app's functions on the stack"))
     }
 
     @Test func functionWithoutLineIsSkippedIfOthersHaveLines() {
