@@ -10,8 +10,7 @@ SHELL := /bin/bash
 SWIFT := swift
 CLANG_FORMAT := clang-format
 SWIFT_SOURCES := Package.swift Sources Tests Benchmarks Examples
-C_FOLDERS := Sources/* Sources/*/include Examples/*/Sources/* Examples/*/Sources/*/include Tests/* Tests/Support/* Benchmarks/Sources/* Benchmarks/Sources/*/include
-C_SOURCES = $(wildcard $(foreach folder,$(C_FOLDERS),$(addprefix $(folder)/,*.c *.cpp *.h)))
+C_SOURCES = $(shell find Sources Examples Tests Benchmarks -name '.build*' -prune -o \( -name '*.c' -o -name '*.cpp' -o -name '*.h' \) -print)
 # More options for the demo: make demo DEMO="--scenario lock --threshold 100ms"
 DEMO :=
 

@@ -32,7 +32,7 @@ let package = Package(
         .target(name: "CLinux"),
         // Captures and unwinds stacks. Needs only the C library. It links no system unwinder, so C++ exceptions of the
         // program still go through libgcc_s.
-        .target(name: "CUnwind"),
+        .target(name: "CUnwind", cSettings: [.headerSearchPath(".")]),
         // Reads debug information with libdw. It loads libdw on first use, so the build needs only libdw's headers.
         .target(name: "CSymbols"),
         // The system interfaces that the other modules need: clocks, threads, files, /proc, memory.
@@ -86,7 +86,11 @@ let package = Package(
             swiftSettings: settings
         ),
         // Threads in every state that the capture engine supports, in C. Part of the tests.
-        .target(name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport"),
+        .target(
+            name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",
+            cSettings: [.headerSearchPath("."), .headerSearchPath("../../Sources/CUnwind")],
+            cxxSettings: [.headerSearchPath(".")]
+        ),
         // Helpers that the test targets share.
         .target(
             name: "TestSupport", dependencies: ["LinuxSupport", "StackCapture", "StallReports"],

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the whole demo in four builds and counts in each the right verdicts, functions and lines.
+# Runs the whole demo in four builds, and counts the right results, functions and lines of each.
 #
 #   scripts/check-demo-builds.sh [BUILD...]   all four without an argument, 2 minutes each after the builds
 #
@@ -8,8 +8,8 @@
 #   release-static  a release build with the Swift libraries linked statically
 #   stripped        the same, stripped; its reports are symbolicated afterwards with the debug file
 #
-# Exit status: 0 if everything is right; for the stripped build, if every function and line is. What that build alone got
-# wrong is listed: only the process itself can tell it, and a stripped one has no names. 64 for a wrong argument.
+# Exit status: 0 if everything is right, 1 if not, 64 for a wrong argument. Of the stripped build, every function and
+# line must be right. Its other wrong results are only listed: a stripped process lacks the names that they depend on.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -36,12 +36,12 @@ build() {
     program="$(swift build "${options[@]}" --show-bin-path)/stallwatch-demo"
 }
 
-# Keeps the two lines of counts of the table in file $2 as build $1's.
+# Keeps the two lines of counts in the table of file $2 as the counts of build $1.
 count() {
     counts[$1]=$(grep -E '^[0-9]+ of [0-9]+ ok|^blamed: ' "$2" | paste -sd ';' | sed 's/;blamed:/; blamed:/') || true
 }
 
-# Whether build $1 has blamed every function and every line.
+# Succeeds if build $1 has blamed every function and every line.
 blames_all() {
     [[ ${counts[$1]} =~ blamed:\ ([0-9]+)\ of\ ([0-9]+)\ functions,\ ([0-9]+)\ of\ ([0-9]+)\ lines ]] &&
         [[ ${BASH_REMATCH[2]} -gt 0 && ${BASH_REMATCH[1]} == "${BASH_REMATCH[2]}" ]] &&
@@ -65,7 +65,7 @@ run_stripped() {
     swift build --product stallwatch
     local objcopy
     objcopy="$(dirname -- "$(realpath -- "$(command -v swiftc)")")/llvm-objcopy"
-    # The debug file is not where the process would find it.
+    # In a directory where the process does not find the debug file.
     "$objcopy" --only-keep-debug "$program" "$folder/symbols/stallwatch-demo.debug"
     "$objcopy" --strip-all "$program" "$folder/stallwatch-demo"
     "$folder/stallwatch-demo" --quiet --output "$folder/reports" --summary "$folder/summary.json" \
@@ -96,7 +96,7 @@ done
 echo
 for name in "$@"; do printf '%-15s %s\n' "$name" "${counts[$name]}"; done
 if [[ -f $results/stripped/table.txt ]]; then
-    echo "Not right in the stripped build:"
+    echo "Wrong in the stripped build:"
     awk -F '  +' 'NF >= 7 && $6 != "ok" && $6 != "result" { print "  " $1 ": " $6 }' "$results/stripped/table.txt"
 fi
 exit "$failed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks which way the references in Sources/ point, and that files are named after what they declare.
+"""Checks which way the references in Sources/ point, how files are named, and how many a folder has.
 
     scripts/check-layers.py [--root DIRECTORY] [--layout new|old] [--count]
 
@@ -10,20 +10,22 @@
 3. Names. A file that declares a type or an extension is named after one: `Name.swift` declares or extends `Name`,
    `Type+Topic.swift` extends `Type`. Files with nothing but functions and variables may have any name. NAME_EXCEPTIONS
    lists the others, each with its reason.
+4. Sizes. A folder of Sources/ or Tests/ has at most MOST_FILES files, not counting those in its subfolders.
 
-This is a reader of tokens, not a compiler. It does not see members that an extension in a forbidden folder adds to a
-type of an allowed one. Private names count in their own file only. A name is not taken for a reference if it follows a
-dot, is an argument's label, is a type nested in the type around it, or if the file has a name of its own like it.
+The script reads tokens; it does not compile. It does not see a member that an extension in a forbidden folder adds to a
+type of an allowed one. A private name counts only in its own file. A name is no reference if it follows a dot, is an
+argument's label or a type nested in the type around it, or if the file declares the same name.
 
 --count prints how many references lead from folder to folder (a file that uses a name counts once), how many of them
-are forbidden, and how many types are in a file of another name. `--layout old` judges the six folders before the split,
-of which each was to know only the next one.
+are forbidden, and how many types are in a file of another name. `--layout old` checks the six folders before the split;
+each of them was allowed to know only the next one.
 
-Exit status: 0 if nothing is found, 1 if something is, 2 for wrong arguments. With --count: 0.
+Exit status: 0 without faults, 1 with faults, 2 for wrong arguments. With --count: 0.
 """
 
 import argparse
 import collections
+import os
 import pathlib
 import re
 import sys
@@ -39,8 +41,10 @@ MODULES = {
     "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
     "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput"},
 }
-# Modules that one file at most imports.
+# Modules that at most one file imports.
 IMPORTED_ONCE = {"CUnwind"}
+# The most files of a folder.
+MOST_FILES = 25
 
 # Which folders of Sources/StallWatch each folder may refer to. "." holds the files beside the folders.
 LAYOUTS = {
@@ -63,7 +67,7 @@ LAYOUTS = {
     },
 }
 
-# Files whose name is none of their declarations' (relative to Sources/), and why.
+# Files that are not named after a declaration (relative to Sources/), and why.
 NAME_EXCEPTIONS = {}
 
 TYPES = {"struct", "class", "enum", "protocol", "actor", "typealias"}
@@ -76,9 +80,9 @@ class Fault(Exception):
 
 
 def code(text):
-    """`text` without comments and without what string literals say; what they interpolate stays."""
+    """Returns `text` without comments and without the text of string literals. Interpolated code stays."""
     out, index, length = [], 0, len(text)
-    # How many parentheses are open inside each interpolation, and how its string ends.
+    # For each interpolation the number of open parentheses and the end of its string.
     interpolations = []
     while index < length:
         rest = text[index : index + 2]
@@ -112,7 +116,7 @@ def code(text):
 
 
 def string(text, index, end, out, interpolations):
-    """Passes over a string literal from `index` on; stops after `end`, or in an interpolation."""
+    """Skips a string literal from `index` on. Returns the index after `end`, or of the first interpolated token."""
     escape = "\\" + "#" * end.count("#")
     while index < len(text):
         if text.startswith(end, index):
@@ -125,26 +129,26 @@ def string(text, index, end, out, interpolations):
                 interpolations.append([1, end])
                 return index + 1
         index += 1
-    raise Fault("a string literal has no end")
+    raise Fault("a string literal does not end")
 
 
 class File:
-    """What a file declares, and the names that it uses."""
+    """The declarations of a file, and the names that it uses."""
 
     def __init__(self, path):
         self.path = path
         self.imports = []
         self.top = {}  # Declared at the top level and visible in other files: the keyword by name.
         self.types = collections.defaultdict(set)  # Nested types, by the name of the type around them.
-        self.own = set()  # Every name that is declared anywhere in the file.
+        self.own = set()  # All names that the file declares, at any level.
         self.extended = set()
-        self.uses = []  # (name, names of the types around it, what follows)
+        self.uses = []  # (name, names of the types around it, the next token)
         self.read(TOKEN.findall(code(path.read_text())))
 
     def read(self, tokens):
-        scopes = []  # Of each open brace the type's name, or None.
-        pending = None  # The type whose brace is about to open.
-        hidden = False  # Whether the declaration that begins is private.
+        scopes = []  # For each open brace the type's name, or None.
+        pending = None  # The type whose brace comes next.
+        hidden = False  # Whether the current declaration is private.
         index = 0
         while index < len(tokens):
             token = tokens[index]
@@ -190,7 +194,7 @@ class File:
                 qualified = before == "." and tokens[index - 2] if index > 1 else ""
                 if before != ".":
                     self.uses.append((name, around, after))
-                    # A parameter, an argument's label, a case, a capture: a name of the file's own.
+                    # The file declares it: a parameter, an argument's label, a case or a capture.
                     if before == "case" or (after == ":" and not name[0].isupper()):
                         self.own.add(name)
                 elif qualified in MODULES:
@@ -234,7 +238,7 @@ class Tree:
                 self.nested[parent] |= names
 
     def in_folders(self, folders):
-        """Of each file of Sources/StallWatch its folder and itself."""
+        """Yields each file of these folders of Sources/StallWatch: (folder, path, file)."""
         for path, file in self.files.items():
             if path.parts[0] == "StallWatch":
                 folder = path.parts[1] if len(path.parts) > 2 else "."
@@ -242,7 +246,7 @@ class Tree:
                     yield folder, path, file
 
     def references(self, folders):
-        """Every name of another folder that a file uses: (from, to, path, name), once for each file."""
+        """Yields each name of another folder that a file uses, once per file: (from, to, path, name)."""
         declared = {}
         for folder, path, file in self.in_folders(folders):
             for name, keyword in file.top.items():
@@ -279,7 +283,7 @@ class Tree:
             yield f"{self.sources}/StallWatch: error: no file in any of the folders {', '.join(folders)}"
         for path in self.files:
             if path.parts[0] == "StallWatch" and (len(path.parts) < 3 or path.parts[1] not in folders):
-                yield f"Sources/{path}: error: this is in none of the folders {', '.join(folders)}"
+                yield f"Sources/{path}: error: the file is outside the folders {', '.join(folders)}"
         for folder, target, path, name in self.references(folders):
             if target not in folders[folder]:
                 yield f"Sources/{path}: error: {folder} may not refer to {target}: {name}"
@@ -290,10 +294,19 @@ class Tree:
             nested = {name for names in file.types.values() for name in names}
             fits = stem in file.extended or not plus and (stem in file.top or stem in nested)
             if (file.extended or file.top_types()) and not fits and str(path) not in NAME_EXCEPTIONS:
-                yield f"Sources/{path}: error: the file {'extends' if plus else 'declares and extends'} no {stem}"
+                yield f"Sources/{path}: error: the file {'does not extend' if plus else 'neither declares nor extends'} {stem}"
         for path in NAME_EXCEPTIONS:
             if pathlib.Path(path).parts[0] in self.modules and not (self.sources / path).exists():
-                yield f"Sources/{path}: error: an exception for a file that is not there: take it off the list"
+                yield f"Sources/{path}: error: the file does not exist: remove it from NAME_EXCEPTIONS"
+
+
+def size_faults(root):
+    for top in ("Sources", "Tests"):
+        for folder, subfolders, files in os.walk(root / top):
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+            if len(files) > MOST_FILES:
+                name = pathlib.Path(folder).relative_to(root)
+                yield f"{name}: error: the folder has {len(files)} files, the limit is {MOST_FILES}: split it by concept"
 
 
 def print_counts(tree, folders):
@@ -323,7 +336,7 @@ def main():
     if options.count:
         print_counts(tree, folders)
         return 0
-    faults = [*tree.import_faults(), *tree.folder_faults(folders), *tree.name_faults()]
+    faults = [*tree.import_faults(), *tree.folder_faults(folders), *tree.name_faults(), *size_faults(options.root)]
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0

@@ -4,8 +4,8 @@
 #   scripts/check-real-packages.sh debug            a debug build
 #   scripts/check-real-packages.sh release-static   a release build with the Swift libraries linked statically
 #
-# Further arguments are the program's: a folder for the reports, and a part of the labels to try. Exit status: the
-# program's, or 64 for a wrong argument.
+# Further arguments go to the program: a folder for the reports, and a part of the labels to try. Exit status: that of
+# the program, or 64 for a wrong argument.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Runs the demo in slim root file systems and counts the right reports in each.
 #
-#   scripts/check-slim-root.sh [demo options...]   three minutes each, and one more to make each at the first time
+#   scripts/check-slim-root.sh [demo options...]   three minutes each, and one more for each at the first run
 #
-#   slim               Debian's minimal root (debootstrap, minbase) with what Swift's slim images add: libcurl, libxml2, tzdata
+#   slim               Debian's minimal root (debootstrap, minbase) with the additions of Swift's slim images: libcurl,
+#                      libxml2, tzdata
 #   libunwind8         the same with libunwind8, which StallWatch does not use
-#   libunwind8+libdw1  the same with libdw1, too, which adds inlined functions, files and lines
+#   libunwind8+libdw1  the same with libunwind8 and libdw1, which adds inlined functions, files and lines
 #
 # The program is a release build with the Swift libraries linked statically. In each root it has its own /proc, and the
 # machine's /dev and /sys, as in a container.
 #
-# Needs root for chroot(2) and mounts, what `scripts/install-dependencies.sh slim` installs, and at the first run the
-# network. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the demo ran in all of them,
-# with libdw all results are right, and without it all but those that need inlined functions; 1 if not, 69 without root.
+# Needs root for chroot(2) and mounts, the packages of `scripts/install-dependencies.sh slim`, and the network at the
+# first run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the demo ran in all
+# roots, with all results right (without libdw, except those that need inlined functions); 1 if not; 69 without root.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +23,7 @@ readonly base=libcurl4,libxml2,tzdata
 readonly roots=${SLIM_ROOTS:-$PWD/.build/slim}
 
 if [ "$(id -u)" -ne 0 ]; then
-    echo 'A root file system can be made and entered by root only: run this with sudo.' >&2
+    echo 'Only root can create and enter a root file system: run this with sudo.' >&2
     exit $unavailable
 fi
 
@@ -31,13 +32,13 @@ options=(--product stallwatch-demo --enable-all-traits -c release --static-swift
 swift build "${options[@]}"
 program=$(swift build "${options[@]}" --show-bin-path)/stallwatch-demo
 
-# make_root NAME [PACKAGE...]: makes the root if it is missing.
+# make_root NAME [PACKAGE...]: creates the root if it is missing.
 make_root() {
     local name=$1 packages=$base
     shift
     [ -e "$roots/$name/complete" ] && return
     for package in "$@"; do packages+=,$package; done
-    echo "Making the root file system $name (one minute)."
+    echo "Creating the root file system $name (one minute)."
     rm -rf --one-file-system "${roots:?}/$name"
     mkdir -p "$roots/packages"
     debootstrap --variant=minbase --cache-dir="$roots/packages" --include="$packages" "$release" "$roots/$name" \
@@ -48,7 +49,7 @@ make_root() {
     touch "$roots/$name/complete"
 }
 
-# has NAME LIBRARY: whether the root has the library.
+# has NAME LIBRARY: succeeds if the root has the library.
 has() { compgen -G "$roots/$1/usr/lib/*/$2.so.*" >/dev/null; }
 
 # run_in NAME [demo options...]: runs the demo in the root, in mount and process namespaces of its own.
@@ -107,11 +108,11 @@ make_root libunwind8 libunwind8
 make_root libunwind8+libdw1 libunwind8 libdw1
 if has slim libunwind || has slim libdw || has libunwind8 libdw || ! has libunwind8 libunwind ||
     ! has libunwind8+libdw1 libdw; then
-    echo "The roots in $roots do not have the libraries that their names say: remove them and run this again." >&2
+    echo "The roots in $roots do not have the libraries of their names: remove them and run this again." >&2
     exit 1
 fi
 
-# The demo's own status says whether all results are right; the counts say it for each root.
+# The demo's own exit status does not count, because each root has its own list of allowed results.
 for name in slim libunwind8 libunwind8+libdw1; do run_in "$name" "$@" || true; done
 check slim inlined
 check libunwind8 inlined

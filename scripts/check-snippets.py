@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Checks that every Swift and C block of the documentation is compiled.
 
-Looks at the README, docs/ and the documentation catalogs. A Swift block has to be, line by line and apart from its
-indentation and its imports, a part of a Swift file in Snippets/, which the package manager builds, or in Examples/,
-which the tests build. A C block has to be a part of a C file in Examples/. A Swift block of nothing but `.package(…)`
-and `.product(…)` lines is part of a manifest: the products and traits that it names have to be in Package.swift.
+Reads the README, docs/ and the documentation catalogs. Apart from indentation and imports, each Swift block must be a
+part of a Swift file in Snippets/, which the package manager builds, or in Examples/, which the tests build. Each C
+block must be a part of a C file in Examples/. A Swift block of `.package(…)` and `.product(…)` lines only is a part of a
+manifest: Package.swift must declare the products and traits that it names.
 
-Exit status: 0 if all of that holds, 1 if not.
+Exit status: 0 without faults, 1 with faults.
 """
 
 import pathlib
@@ -29,7 +29,7 @@ def contains(whole, part):
 
 
 def unknown_names(block):
-    """The products and traits in lines of a manifest that Package.swift does not declare."""
+    """Returns the products and traits in a manifest's lines that Package.swift does not declare."""
     products = re.findall(r'\.product\(name: "([^"]+)", package: "StallWatch"', block)
     lists = re.findall(r'\.package\([^\n]*StallWatch[^\n]*traits: \[([^\]]*)\]', block)
     traits = [name for names in lists for name in re.findall(r'"([^"]+)"', names)]
@@ -48,9 +48,10 @@ for document in documents:
         code = [line for line in lines(textwrap.dedent(block)) if not line.startswith("import ")]
         if all(line.startswith((".package(", ".product(", "//")) for line in code):
             problem = ", ".join(unknown_names(block))
-            problem = problem and f"Package.swift declares no product or trait of this name: {problem}"
+            problem = problem and f"Package.swift declares no product or trait named {problem}"
         else:
-            problem = "" if any(contains(file, code) for file in compiled[language]) else "nothing compiles this block"
+            is_compiled = any(contains(file, code) for file in compiled[language])
+            problem = "" if is_compiled else "no compiled file has this block"
         if problem:
             faults += 1
             print(f"{document.relative_to(root)}: error: {problem}", file=sys.stderr)

@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 CC=${CC:-cc}
 output=Sources/StallWatch/Diagnosis/SystemCallNames+Tables.swift
 
-# Prints "number name" for each system call that the header $1 defines, ascending; further arguments go to the preprocessor.
+# Prints "number name" for each system call of the header $1, in ascending order. Further arguments go to the
+# preprocessor.
 numbers() {
   header=$1
   shift
@@ -24,7 +25,7 @@ numbers() {
     }' | sort -n
 }
 
-# Turns them into runs of consecutive numbers: (first number, "name name ...").
+# Converts these lines into runs of consecutive numbers: (first number, "name name ...").
 table() {
   awk '
     function flush(text) {

@@ -1,38 +1,38 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are needed and missing. Says nothing when none is.
+# Installs the Debian packages that are needed and missing. Prints nothing if none is missing.
 #
-#   scripts/install-dependencies.sh build     what `make demo` and `make bench` need
-#   scripts/install-dependencies.sh test      what `make test` needs
-#   scripts/install-dependencies.sh packages  what `make packages` needs
-#   scripts/install-dependencies.sh aarch64   what `make test-aarch64` needs
-#   scripts/install-dependencies.sh slim      what `make slim` needs
-#   scripts/install-dependencies.sh lint      what `make lint` and `make format` need
+#   scripts/install-dependencies.sh build     for `make demo` and `make bench`
+#   scripts/install-dependencies.sh test      for `make test`
+#   scripts/install-dependencies.sh packages  for `make packages`
+#   scripts/install-dependencies.sh aarch64   for `make test-aarch64`
+#   scripts/install-dependencies.sh slim      for `make slim`
+#   scripts/install-dependencies.sh lint      for `make lint` and `make format`
 #
-# Exit status (sysexits.h): 0 when everything is there, 64 for a wrong argument, 69 when something is missing and cannot
-# be installed here.
+# Exit status (sysexits.h): 0 if everything is installed, or the system has no Debian packages; 64 for a wrong argument;
+# 69 if a package is missing and cannot be installed.
 set -euo pipefail
 
 readonly unavailable=69
 
-# Each package, and what it is needed for: also what is said where there are no Debian packages.
+# The purpose of each package, also printed on systems without Debian packages.
 declare -rA purpose=(
-    [libdw-dev]='libdw (elfutils) with its headers: it reads debug information; only its library is loaded, when there is one'
-    [debuginfod]='debuginfod (elfutils): the tests ask it for debug files, on the loopback address'
+    [libdw-dev]='libdw (elfutils) with its headers: reads debug information; the build needs the headers only'
+    [debuginfod]='debuginfod (elfutils): serves debug files to the tests, on the loopback address'
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
-    [python3-jsonschema]='jsonschema for Python 3: it checks reports against the published schema'
-    [python3-protobuf]='protobuf for Python 3: it reads exported pprof profiles'
-    [python3-pip]='pip for Python 3: it installs the Python packages that Debian does not have'
-    [chromium]='Chromium: it opens the page that the tool writes'
-    [chromium-driver]='the WebDriver of Chromium: it presses the keys in that page'
-    [python3-selenium]='Selenium for Python 3: it tells the driver which'
+    [python3-jsonschema]='jsonschema for Python 3: checks reports against the published schema'
+    [python3-protobuf]='protobuf for Python 3: reads exported pprof profiles'
+    [python3-pip]='pip for Python 3: installs the Python packages that Debian does not have'
+    [chromium]='Chromium: opens the page that the tool writes'
+    [chromium-driver]='the WebDriver of Chromium: presses keys in that page'
+    [python3-selenium]='Selenium for Python 3: controls the WebDriver'
     [zlib1g-dev]='zlib with its headers: one of the libraries that the test package calls'
-    [libcurl4-openssl-dev]='libcurl with its headers: Foundation needs it where it is linked statically'
+    [libcurl4-openssl-dev]='libcurl with its headers: needed to link Foundation statically'
     [g++-aarch64-linux-gnu]='the C and C++ libraries of aarch64: the tests for that architecture are compiled with them'
-    [qemu-system-arm]='qemu-system-aarch64: it emulates a machine that runs them'
-    [cpio]='cpio: it packs the files of that machine'
-    [debootstrap]='debootstrap: it makes a slim root file system'
-    [clang-format]='clang-format 14: it checks and mends the format of the C files'
+    [qemu-system-arm]='qemu-system-aarch64: emulates a machine that runs these tests'
+    [cpio]='cpio: packs the files of that machine'
+    [debootstrap]='debootstrap: creates a slim root file system'
+    [clang-format]='clang-format 14: checks and formats the C files'
 )
 case "${1-}" in
 build) packages=(libdw-dev) ;;
@@ -54,17 +54,17 @@ esac
 
 say() { printf '%s\n' "$@" >&2; }
 
-# The packages of "$@" that are not installed, one a line.
+# Prints the packages of "$@" that are not installed, one per line.
 missing_of() {
     local package
     for package in "$@"; do
-        # More than one line where it is installed for several architectures.
+        # Prints several lines if the package is installed for several architectures.
         dpkg-query --show --showformat '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
             echo "$package"
     done
 }
 
-# The packages' lists know every one of "$@".
+# Succeeds if the package lists contain every one of "$@".
 are_listed() {
     local package
     for package in "$@"; do
@@ -78,12 +78,12 @@ as_root() {
     elif [ -t 0 ]; then
         sudo "$@"
     else
-        # There is nobody who could type a password.
+        # Without a terminal, sudo must not ask for a password.
         sudo -n "$@"
     fi
 }
 
-# Neither asks questions nor takes a package away to make room; waits for another apt-get that is at work.
+# Asks no questions and removes no packages; waits while another apt-get runs.
 apt() {
     as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get --quiet --yes -o DPkg::Lock::Timeout=120 "$@"
@@ -97,7 +97,7 @@ if ! command -v swift >/dev/null; then
 fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    say 'This is not a Debian system, so nothing is installed for you. What is needed:'
+    say 'This is not a Debian system, so nothing is installed. Install these yourself:'
     for package in "${packages[@]}"; do say "  - ${purpose[$package]}"; done
     exit 0
 fi
@@ -118,7 +118,7 @@ say "Installing Debian packages: ${missing[*]}"
 if are_listed "${missing[@]}" && install "${missing[@]}"; then
     :
 else
-    # The lists are missing, or so old that a package's file is no longer on the mirror.
+    # The lists are missing, or so old that the mirror no longer has a package's file.
     { apt update && install "${missing[@]}"; } || give_up "Debian packages could not be installed: ${missing[*]}."
 fi
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Usage: scripts/summarize-failures.sh COMMAND [ARGUMENT...]
 #
-# Runs a test command. At the end it repeats which tests were skipped, which issues are known and, if the command failed,
-# which issues were recorded, because people and CI systems look at the end of a long log first. The exit status is the
-# command's, or 1 if more tests were skipped than SKIP_LIMIT.
+# Runs a test command. At the end it repeats the skipped tests, the known issues and, if the command failed, the
+# recorded issues, because people and CI systems read the end of a long log first. The exit status is that of the
+# command, or 1 if more than SKIP_LIMIT tests were skipped.
 set -uo pipefail
 
-# An ordinary user without special rights skips a handful of tests. More of them mean that tools are missing.
+# Without special rights, a handful of tests is skipped. If there are more, tools are missing.
 SKIP_LIMIT=12
 
 log=$(mktemp)
@@ -15,7 +15,7 @@ trap 'rm -f -- "$log"' EXIT
 "$@" 2>&1 | tee -- "$log"
 status=${PIPESTATUS[0]}
 
-# repeat TITLE PATTERN: prints the matching lines below a title with their number, if there are any.
+# repeat TITLE PATTERN: prints a title with the number of matching lines, and the lines, if there are any.
 repeat() {
     local count
     count=$(grep -cE "$2" "$log")
@@ -30,14 +30,14 @@ repeat "Skipped tests" '^➜ .* skipped'
 repeat "Known issues" '^.{1,4} .* recorded a known issue'
 if ((status != 0)); then
     echo "== Failed with exit status $status. Issues and their details:"
-    # An issue (✘) is followed by its details (↳). They can have several lines, such as a program's output, up to the next
+    # Details (↳) follow an issue (✘). They can have several lines, such as a program's output, up to the next
     # mark. The summaries of cases and suites, and the comments of declarations, are left out.
     awk '/^✘ .* recorded an issue/ { details = 1; print; next }
         /^(✘|✔|◇|➜|━|↳ \/\/\/)/ { details = 0 }
         details' "$log" | head -n 200
 fi
 if ((skipped > SKIP_LIMIT)); then
-    echo "== Failed: $skipped tests were skipped, and the limit is $SKIP_LIMIT. Install what they need, or get the rights."
+    echo "== Failed: $skipped tests were skipped; the limit is $SKIP_LIMIT. Install the tools, or get the rights."
     ((status != 0)) || status=1
 fi
 exit "$status"

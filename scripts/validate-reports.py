@@ -3,11 +3,11 @@
 
     scripts/validate-reports.py [--strict] PATH...
 
-Each PATH is a report, an NDJSON file with one report a line, or a directory with reports in it. With --strict, a field or a
-word that the schema does not list is a fault too: what this repository's own code writes has to be documented there.
+Each PATH is a report, an NDJSON file with one report per line, or a directory with reports. With --strict, a field or a
+word that the schema does not list is also a fault: the schema must document everything that this repository writes.
 
-Prints the number of valid reports. Exit status: 0 when all are valid and there is at least one, 1 when not, 64 for a wrong
-argument, 69 when jsonschema is missing (Debian: python3-jsonschema).
+Prints the number of valid reports. Exit status: 0 if all are valid and there is at least one, 1 if not, 64 for a wrong
+argument, 69 if jsonschema is missing (Debian: python3-jsonschema).
 """
 
 import json
@@ -18,7 +18,7 @@ import sys
 try:
     from jsonschema import Draft202012Validator
 except ImportError:
-    # Debian's package is for Debian's Python, which need not be the first one on PATH.
+    # Debian's package works with Debian's Python, which may not be the first one on PATH.
     if pathlib.Path("/usr/bin/python3").exists() and "STALLWATCH_PYTHON" not in os.environ:
         os.environ["STALLWATCH_PYTHON"] = "tried"
         os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
@@ -29,7 +29,7 @@ SCHEMA = pathlib.Path(__file__).resolve().parent.parent / "Schemas" / "stall-rep
 
 
 def strict(node):
-    """The schema with every object closed and every vocabulary fixed."""
+    """Returns the schema with closed objects and fixed vocabularies."""
     if isinstance(node, list):
         return [strict(item) for item in node]
     if not isinstance(node, dict):
@@ -46,7 +46,7 @@ def strict(node):
 
 
 def reports(path):
-    """Each report under a path, with its name."""
+    """Yields each report at a path, with its name."""
     if path.is_dir():
         for file in sorted(path.glob("stall-*.json")):
             yield file.name, json.loads(file.read_bytes())

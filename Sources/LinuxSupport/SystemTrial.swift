@@ -3,7 +3,7 @@ import Glibc
 
 /// A system call that the system may forbid, tried in a child process.
 ///
-/// For tools: the child is made with fork(2), and a monitored program has engines that try the same on threads.
+/// Only for tools, because it forks. In a monitored program the capture engine tries the same calls on a thread.
 package enum SystemTrial: CaseIterable, Sendable {
     case readMemory, ptrace, sampling, pageFaults, signal
 
@@ -30,5 +30,5 @@ package enum SystemTrial: CaseIterable, Sendable {
     }
 }
 
-/// Whether the calling process is dumpable: others of its user may read its memory and trace it.
+/// Whether the calling process is dumpable: other processes of its user may read its memory and trace it.
 package var isDumpable: Bool { clinux_is_dumpable() }

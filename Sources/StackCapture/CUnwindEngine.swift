@@ -287,7 +287,7 @@ extension CUnwindEngine {
         case CUNWIND_END_COMPLETE: nil
         case CUNWIND_END_NO_UNWIND_INFO: "a function has no unwind information"
         case CUNWIND_END_BAD_MEMORY: "a part of the stack is not mapped"
-        case CUNWIND_END_NOT_IN_COPY: "the stack is larger than what is copied"
+        case CUNWIND_END_NOT_IN_COPY: "the stack is larger than the part that is copied"
         case CUNWIND_END_LOOP: "the stack is damaged: it does not lead outwards"
         case CUNWIND_END_BAD_CODE_ADDRESS: "a return address is not in any image's code"
         case CUNWIND_END_TOO_DEEP: "the stack is deeper than the limit"

@@ -56,8 +56,8 @@ extension StallReport {
 extension Sequence where Element == StallReport {
     /// These reports with the names and lines that can be found for their frames.
     ///
-    /// The same as one after the other, and faster: what is read of a file for one report is kept for the next, within the
-    /// memory limit. The time limit is for all of them together.
+    /// Faster than one report after another: the data read from a file for one report is kept for the next, within the
+    /// memory limit. The time limit applies to all reports together.
     ///
     /// - Parameters:
     ///   - sources: Where to look.

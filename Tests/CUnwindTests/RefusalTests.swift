@@ -25,7 +25,7 @@ import Testing
         #expect(cunwind_test_stop_reused_id() == Int32(CUNWIND_NO_SUCH_THREAD.rawValue))
     }
 
-    @Test func `a helper whose parent is gone ends`() {
+    @Test func `a helper ends if its parent is gone`() {
         var status: Int32 = -1
         let took = cunwind_test_unnamed_helper(&status)
         #expect(status == Int32(CUNWIND_TIMED_OUT.rawValue))

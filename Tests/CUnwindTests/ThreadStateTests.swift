@@ -66,7 +66,7 @@ import Testing
         #expect(result.is_put_back)
     }
 
-    @Test func `a thread that blocks the signal gets none`() throws {
+    @Test func `a thread that blocks the signal is sent none`() throws {
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_BLOCKING_SIGNALS, 3))
         let engine = try CaptureEngine(thread: cunwind_test_thread_tid(thread_state))
         #expect(try engine.status().signal_is_blocked)

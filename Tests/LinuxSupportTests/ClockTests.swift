@@ -2,7 +2,7 @@ import Testing
 
 @testable import LinuxSupport
 
-@Suite struct ClocksTests {
+@Suite struct ClockTests {
     @Test(
         arguments: [
             (.zero, 0), (.nanoseconds(1), 1), (.milliseconds(250), 250_000_000), (.seconds(86_400), 86_400_000_000_000),

@@ -8,7 +8,7 @@ import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/check-layers.py"
 
-# One type a folder, in the order of the layers. Each test adds files to it.
+# A tree without faults: one type per folder, in the order of the layers. Each test adds files to it.
 CLEAN = {
     "StallWatch/API/Monitor.swift": "public final class Monitor { let reporter = Reporter() }",
     "StallWatch/Reporting/Reporter.swift": "struct Reporter { var sink: Sink?; var watchdog: Watchdog? }",
@@ -25,7 +25,7 @@ CLEAN = {
 
 
 def run(files, *arguments):
-    """The exit status and the output of the script for the clean tree with `files` added."""
+    """Returns the script's exit status and output for the clean tree with `files` added."""
     with tempfile.TemporaryDirectory() as root:
         for name, text in {**CLEAN, **files}.items():
             path = pathlib.Path(root) / "Sources" / name
@@ -85,7 +85,7 @@ class LayerTests(unittest.TestCase):
         self.accepts("struct Probe { enum Cause {}\n var cause: Cause }")
         self.accepts("struct Probe { func splitTime() {}\n func f() { splitTime() } }")
 
-    def test_a_type_nested_in_the_type_around_is_not_a_reference(self):
+    def test_a_nested_type_of_the_same_type_is_not_a_reference(self):
         status, output = run(
             {
                 "StallWatch/Loops/Probe.swift": "struct Probe {}\nextension Probe { struct Cause {} }",
@@ -94,7 +94,7 @@ class LayerTests(unittest.TestCase):
         )
         self.assertEqual((status, output), (0, ""))
 
-    def test_a_private_name_is_of_its_file_only(self):
+    def test_a_private_name_counts_only_in_its_file(self):
         status, output = run(
             {
                 "StallWatch/Diagnosis/Split.swift": "struct Split {}\nprivate struct Part {}\nprivate func add() {}",
@@ -103,7 +103,7 @@ class LayerTests(unittest.TestCase):
         )
         self.assertEqual((status, output), (0, ""))
 
-    def test_a_public_name_with_a_private_setter_is_known(self):
+    def test_a_name_with_a_private_setter_counts(self):
         status, output = run(
             {
                 "StallWatch/Diagnosis/Split.swift": "struct Split {}\nprivate(set) var total = 0",
@@ -113,9 +113,9 @@ class LayerTests(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("Loops may not refer to Diagnosis: total", output)
 
-    def test_a_file_outside_of_the_folders_is_refused(self):
-        folders = "none of the folders Integrations, API, Reporting, Detection, Diagnosis, Loops, Sinks"
-        self.refuses("struct Stray {}", f"this is in {folders}", "StallWatch/Stray.swift")
+    def test_a_file_outside_the_folders_is_refused(self):
+        folders = "Integrations, API, Reporting, Detection, Diagnosis, Loops, Sinks"
+        self.refuses("struct Stray {}", f"the file is outside the folders {folders}", "StallWatch/Stray.swift")
 
     # Modules.
 
@@ -134,14 +134,23 @@ class LayerTests(unittest.TestCase):
     # File names.
 
     def test_a_file_with_another_name_than_its_types_is_refused(self):
-        self.refuses("struct Sensor {}", "the file declares and extends no Probe")
-        self.refuses("extension Sensor {}", "the file extends no Probe", "StallWatch/Loops/Probe+Clock.swift")
+        self.refuses("struct Sensor {}", "the file neither declares nor extends Probe")
+        self.refuses("extension Sensor {}", "the file does not extend Probe", "StallWatch/Loops/Probe+Clock.swift")
 
     def test_a_file_named_after_an_extension_a_nested_type_or_nothing_passes(self):
         self.accepts("extension LoopSource.Kind {}", "StallWatch/Loops/LoopSource+Kind.swift")
         self.accepts("extension LoopSource { struct Probe {} }")
         self.accepts("extension [UInt8] { var sum: Int { 0 } }", "StallWatch/Loops/Array+Sum.swift")
         self.accepts("func doThis() {}\nlet limit = 3", "StallWatch/Loops/Actions.swift")
+
+    # Sizes.
+
+    def test_a_folder_with_more_files_than_the_limit_is_refused(self):
+        files = {f"CUnwind/Calls/call{number}.c": "" for number in range(25)}
+        self.assertEqual(run(files), (0, ""))
+        status, output = run({**files, "CUnwind/Calls/call25.h": ""})
+        fault = "Sources/CUnwind/Calls: error: the folder has 26 files, the limit is 25: split it by concept\n"
+        self.assertEqual((status, output), (1, fault))
 
     # Counts.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests scripts/install-dependencies.sh on machines made of stubs: nothing is installed, no root is needed.
+# Tests scripts/install-dependencies.sh on machines made of stubs: it installs nothing and needs no root.
 set -euo pipefail
 
 script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/install-dependencies.sh
@@ -8,8 +8,8 @@ trap 'rm -rf -- "$scratch"' EXIT
 failures=0
 case_name=
 
-# machine NAME: a Debian machine as root, with swift, up-to-date lists, and no package of ours.
-# Its state is a directory of files; the stubs below read and write them.
+# machine NAME: creates a Debian machine with the user root, swift, current package lists, and none of our packages.
+# The machine's state is a directory of files that the stubs read and write.
 machine() {
     case_name=$1
     state=$scratch/$1
@@ -35,7 +35,7 @@ machine() {
         esac'
 }
 
-# stub NAME BODY: a command of the machine.
+# stub NAME BODY: adds a command to the machine.
 stub() {
     printf '#!%s/bin/bash\n%s\n' "$state" "$2" >"$state/bin/$1"
     chmod +x "$state/bin/$1"
@@ -56,7 +56,7 @@ fail() {
 exits_with() { [ "$status" -eq "$1" ] || fail "exit status $status, not $1"; }
 says() { grep -qF -- "$1" "$state/output" || fail "does not say: $1"; }
 says_nothing() { [ ! -s "$state/output" ] || fail 'says something'; }
-# calls VERB...: what apt-get was called for, in order.
+# calls VERB...: checks the calls of apt-get, in order.
 calls() {
     local made
     made=$(grep -oE ' (update|install) ?' "$state/calls" | tr -d ' \n' || true)
@@ -141,7 +141,7 @@ stub sudo 'echo "sudo $1" >>"$STATE/calls"; shift; exec "$@"'
 run build
 exits_with 0
 calls install
-grep -qx 'sudo -n' "$state/calls" || fail 'sudo could ask for a password, and nobody would answer'
+grep -qx 'sudo -n' "$state/calls" || fail 'sudo could ask for a password, and would wait forever'
 
 machine user-whom-sudo-refuses
 echo 1000 >"$state/uid"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests scripts/install-python-packages.sh with a pip that is a stub: nothing is installed, no network is needed.
+# Tests scripts/install-python-packages.sh with a stub of pip: it installs nothing and needs no network.
 set -euo pipefail
 
 script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/install-python-packages.sh
@@ -8,7 +8,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 failures=0
 case_name=
 
-# checkout NAME BODY: a checkout with the script, and a python3 that does BODY when it is called with `-m pip`.
+# checkout NAME BODY: creates a checkout with the script, and a python3 that runs BODY.
 checkout() {
     case_name=$1
     root=$scratch/$1
@@ -35,7 +35,7 @@ fail() {
 exits_with() { [ "$status" -eq "$1" ] || fail "exit status $status, not $1"; }
 installs() { [ "$(grep -c install "$root/calls" || true)" -eq "$1" ] || fail "did not install $1 times"; }
 
-# The stub makes the target directory, as pip does.
+# Like pip, the stub creates the target directory.
 readonly pip='
 [ "$2" = pip ] || exit 1
 [ "$3" = --version ] && exit 0

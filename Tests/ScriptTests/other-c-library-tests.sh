@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests that StallWatch does not compile with a C library that is not glibc, and says why. Of that library there is only
-# the header that tells it from glibc.
+# Tests that StallWatch does not compile with another C library than glibc, and says why. The other library is only a
+# features.h that does not define __GLIBC__.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 

@@ -5,7 +5,8 @@ set -euo pipefail
 script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/summarize-failures.sh
 failures=0
 
-# expect NAME STATUS LAST_LINES BODY: with the command BODY, the script exits with STATUS and its output ends with LAST_LINES.
+# expect NAME STATUS LAST_LINES BODY: with the command BODY, the script exits with STATUS and its output ends with
+# LAST_LINES.
 expect() {
     local output status=0
     output=$("$script" bash -c "$4") || status=$?
@@ -39,7 +40,7 @@ echo '➜ Test a() skipped: \"needs root\"'
 echo '━ Test c() recorded a known issue at C.swift:5:6: Expectation failed'
 echo '➜ Test b() skipped'
 echo '✔ Test run passed'"
-expect "too many skipped tests fail" 1 "Install what they need, or get the rights." \
+expect "too many skipped tests fail" 1 "Install the tools, or get the rights." \
     'for i in {1..13}; do echo "➜ Test t$i() skipped"; done'
 expect "the limit of skipped tests passes" 0 "➜ Test t12() skipped" \
     'for i in {1..12}; do echo "➜ Test t$i() skipped"; done'

@@ -10,7 +10,7 @@ import Testing
         #expect(open.methods(for: ThreadStatus(state: .running)) == [.ptrace])
     }
 
-    @Test func aRunningThreadIsSignalledIfPtraceIsRefused() {
+    @Test func aRunningThreadIsSignaledIfPtraceIsRefused() {
         #expect(closed.methods(for: ThreadStatus(state: .running)) == [.signal])
     }
 

@@ -197,7 +197,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     }
 
     /// A stop would cut a copy short, and a missed sample does not show that the thread is not in one.
-    @Test func `a thread without a sample is stopped only after several captures`() throws {
+    @Test func `without samples a thread is stopped after several captures`() throws {
         let engine = ScriptedEngine(
             statuses: [running],
             answers: [.perf: [.failure(.notSampled)], .ptrace: [.success(stack(.ptrace, frames: 4))]]

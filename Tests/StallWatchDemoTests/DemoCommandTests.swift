@@ -64,7 +64,7 @@ import Testing
         #expect(error.map { DemoCommand.exitCode(for: $0).rawValue } == 64)
     }
 
-    @Test func anUnknownScenarioIsAnsweredWithAllNames() {
+    @Test func anUnknownScenarioIsRefusedWithAllNames() {
         let error = #expect(throws: (any Error).self) { try DemoCommand.parse(["--scenario", "nonsense"]) }
         guard let error else { return }
         for scenario in Scenario.all { #expect(DemoCommand.message(for: error).contains(scenario.name)) }

@@ -23,11 +23,11 @@ import Testing
         #expect(try await attempts(passing: 3, isStolen: true) == 3)
     }
 
-    @Test func theLastMeasurementStandsWhateverTheHostDoes() async throws {
+    @Test func theLastMeasurementIsAlwaysKept() async throws {
         #expect(try await attempts(passing: .max, isStolen: true) == maximumMeasurements)
     }
 
-    @Test func anUndisturbedMeasurementStands() async throws {
+    @Test func anUndisturbedMeasurementIsKept() async throws {
         #expect(try await attempts(passing: 2, isStolen: false) == 1)
     }
 

@@ -61,7 +61,7 @@ void check_faults(void) {
   uint64_t took = cunwind_test_unnamed_helper(&status);
   check(status == CUNWIND_TIMED_OUT && took >= CUNWIND_STOP_TIMEOUT_NANOSECONDS &&
             took < 10 * CUNWIND_STOP_TIMEOUT_NANOSECONDS,
-        "a helper whose parent is gone ends", "status %d after %llu ms", status, COUNT(took / 1000000));
+        "a helper ends if its parent is gone", "status %d after %llu ms", status, COUNT(took / 1000000));
   check(cunwind_test_late_helper(false) == 0 && cunwind_test_late_helper(true) == 0,
         "a helper that ends late is reaped", "at once and later");
   check(cunwind_test_overdue_helper() == 0, "a helper left to its thread is killed in time", "within its limit");

@@ -93,7 +93,7 @@ static void check_blocked_signal(void) {
   }
   bool runs_on = stop(&subject);
   check(status.signal_is_blocked && capture_status == CUNWIND_SIGNAL_BLOCKED && stack.frame_count == 0 && runs_on,
-        "a thread that blocks the signal gets none", "status %d", capture_status);
+        "a thread that blocks the signal is sent none", "status %d", capture_status);
 }
 
 static void check_uninterruptible_sleep(void) {

@@ -1,15 +1,15 @@
 // CUnwind captures the stacks of threads of this process.
 //
-// Three ways to copy a thread's registers and stack (read, stop, signal), and one way to unwind the copy.
-// The caller's policy chooses the way.
+// It copies a thread's registers and stack by one of four methods (read, stop, perf, signal), and unwinds the copy.
+// The caller's policy chooses the method.
 //
 // Threads. An engine and everything made from it belong to one thread at a time (the watchdog); two engines are
 // independent of each other. No function here may be called on the thread that is being captured.
 //
-// Memory. Everything a capture needs is allocated by the `_create` and `_open` functions (about 2 MiB an engine), but
-// for the first capture by signal, which makes a buffer of 1 MiB. While a thread is stopped, and inside the signal
-// handler, nothing allocates, takes a lock, or blocks. Memory that may not be there is read so that a missing page is an
-// error (`cunwind_memory_access`).
+// Memory. The `_create` and `_open` functions allocate everything that a capture needs (about 2 MiB per engine), except
+// for the buffer of 1 MiB that the first capture by signal allocates. While a thread is stopped, and in the signal
+// handler, nothing allocates, takes a lock, or blocks. A read of memory that may be unmapped returns an error if a page
+// is missing (`cunwind_memory_access`).
 //
 // fork(2). A child has a copy of the engine that it must not use; it may destroy it.
 //
@@ -38,79 +38,80 @@
 extern "C" {
 #endif
 
-/// The most frames of one stack. Of a deeper one the innermost and the outermost halves are kept.
+/// The most frames of one stack. If a stack is deeper, its innermost and outermost frames are kept, half of each.
 #define CUNWIND_MAX_FRAMES 512
-/// The most bytes of a stack that are copied (1 MiB). A stack that is cut has a marked gap.
+/// The most bytes of a stack that are copied (1 MiB). A larger stack is cut, and the gap is marked.
 #define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
 /// The longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
 #define CUNWIND_MAX_BUILD_ID_BYTES 32
-/// How long a read is retried, in nanoseconds (100 us): longer than a thread takes from one wait for a fast disk to the next
-/// (repeated fsync(2) takes 35 us each, of which 15 us are waiting; measured). One try takes 5 us.
+/// How long a read is retried, in nanoseconds (100 us). A thread takes less time from one wait for a fast disk to the
+/// next: a repeated fsync(2) takes 35 us, of which it waits 15 us (measured). One try takes 5 us.
 #define CUNWIND_READ_TIMEOUT_NANOSECONDS 100000ull
-/// The longest wait for a thread to stop before its capture is given up or left pending, in nanoseconds (120 ms). Only a thread
-/// that gets no CPU, or stays in the kernel, takes so long, and the wait costs it nothing. A cgroup's quota keeps one from running for up to its period: 100 ms by default
-/// (Documentation/scheduler/sched-bwc.rst).
+/// The longest wait for a thread to stop, in nanoseconds (120 ms). After that, the capture fails or stays pending. Only
+/// a thread that gets no CPU or stays in the kernel takes so long, and the wait costs it nothing. A cgroup's quota can
+/// keep a thread off the CPU for one period: 100 ms by default (Documentation/scheduler/sched-bwc.rst).
 #define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
-/// How much longer the helper alone waits for a thread that was asked to stop, in nanoseconds (2 s), so that the request makes
-/// no call of the thread return EINTR. Meanwhile the same thread cannot be stopped again.
+/// How much longer the helper waits alone for a thread that was asked to stop, in nanoseconds (2 s), so that the
+/// request makes no call of the thread return EINTR. Until then the same thread cannot be stopped again.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
 /// How long a capture stays pending, in nanoseconds (10 minutes): as long as a stall's samples last.
 #define CUNWIND_PENDING_TIMEOUT_NANOSECONDS 600000000000ull
-/// Threads that may have been asked to stop and have not stopped yet. With more, a stop fails with EBUSY.
+/// The most threads that have been asked to stop and have not stopped yet. Beyond that, a stop fails with EBUSY.
 #define CUNWIND_MAX_PENDING_STOPS 4
-/// Longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within 0.1 ms
-/// (measured). In munmap(2) and fork(2) the event's memory cannot be mapped before the call returns.
+/// The longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within
+/// 0.1 ms (measured). During munmap(2) and fork(2), the event's memory cannot be mapped before the call returns.
 #define CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS 5000000ull
-/// Longest wait for a perf event to be opened, in nanoseconds (30 ms). The machine's first event takes 5 to 15 ms (measured).
+/// The longest wait for a perf event to open, in nanoseconds (30 ms). The machine's first event takes 5 to 15 ms
+/// (measured).
 #define CUNWIND_OPEN_TIMEOUT_NANOSECONDS 30000000ull
-/// Longest wait for the signal handler to run, in nanoseconds (120 ms), for the same reason.
+/// The longest wait for the signal handler to run, in nanoseconds (120 ms): a cgroup's period, as for a stop.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
 
-/// Async callers of one stack that are read.
+/// The most async callers that are read for one stack.
 #define CUNWIND_MAX_ASYNC_CALLERS 128
 
-/// How a call ended.
+/// The result of a call.
 typedef enum cunwind_status {
   CUNWIND_OK = 0,
-  CUNWIND_NO_SUCH_THREAD,  ///< The thread is gone, or is not of this process.
+  CUNWIND_NO_SUCH_THREAD,  ///< The thread has ended, or belongs to another process.
   CUNWIND_NOT_BLOCKED,     ///< Read: the thread is on CPU or runnable.
-  CUNWIND_MOVED,           ///< Read: the thread ran while it was read; the copy was thrown away.
-  CUNWIND_REFUSED,         ///< The kernel did not allow it (`error` says why: EPERM, EACCES, ENOSYS).
+  CUNWIND_MOVED,           ///< Read: the thread ran during the read; the copy was discarded.
+  CUNWIND_REFUSED,         ///< The kernel refused (`error` says why: EPERM, EACCES, ENOSYS).
   CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
-  CUNWIND_NOT_SHOWN,       ///< Read: /proc has not the files here that a read needs.
+  CUNWIND_NOT_SHOWN,       ///< Read: /proc lacks the files that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
   CUNWIND_NOT_IN_CALL,     ///< Perf: the thread was not inside a system call.
-  CUNWIND_NOT_SAMPLED,     ///< Perf: the event was not open in time, or the thread was not on a CPU while it was.
+  CUNWIND_NOT_SAMPLED,     ///< Perf: the event did not open in time, or the thread was not on a CPU while it was open.
   CUNWIND_NOT_PENDING,     ///< No stop of the thread is pending.
-  CUNWIND_PENDING,         ///< Stop: the thread has not stopped yet, and is captured when it does.
-  CUNWIND_FAILED           ///< Anything else; `error` is the errno.
+  CUNWIND_PENDING,         ///< Stop: the thread has not stopped yet. Its stack is captured when it does.
+  CUNWIND_FAILED           ///< Any other failure; `error` is the errno.
 } cunwind_status;
 
 /// Why a stack is not complete.
 typedef enum cunwind_end {
   CUNWIND_END_COMPLETE = 0,      ///< It reached the thread's first function.
-  CUNWIND_END_NO_UNWIND_INFO,    ///< A function has no CFI, and neither call-site scan nor frame pointer went on.
-  CUNWIND_END_BAD_MEMORY,        ///< A word that was needed is not mapped.
-  CUNWIND_END_NOT_IN_COPY,       ///< A word of the stack that was needed lies beyond what was copied.
+  CUNWIND_END_NO_UNWIND_INFO,    ///< A function has no CFI, and neither the call-site scan nor its frame pointer helps.
+  CUNWIND_END_BAD_MEMORY,        ///< A needed word is not mapped.
+  CUNWIND_END_NOT_IN_COPY,       ///< A needed word of the stack is outside the copy.
   CUNWIND_END_LOOP,              ///< The stack pointer did not move outwards.
-  CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in code of any image.
-  CUNWIND_END_TOO_DEEP           ///< More steps than the bound on one unwind.
+  CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in the code of any image.
+  CUNWIND_END_TOO_DEEP           ///< The stack has more frames than the bound on one unwind.
 } cunwind_end;
 
 /// How a frame was found.
 typedef enum cunwind_frame_source {
   CUNWIND_FRAME_INITIAL = 0,     ///< The registers themselves.
   CUNWIND_FRAME_CFI,             ///< Call frame information.
-  CUNWIND_FRAME_CALL_SITE_SCAN,  ///< First word outwards that follows a call instruction.
+  CUNWIND_FRAME_CALL_SITE_SCAN,  ///< The next word outwards that follows a call instruction.
   CUNWIND_FRAME_POINTER          ///< The frame-pointer chain.
 } cunwind_frame_source;
 
-/// How this process reads its own memory where a page may be missing. All give the same bytes and fault at nothing.
+/// How this process reads its own memory where a page may be missing. All give the same bytes, and none can fault.
 typedef enum cunwind_memory_access {
   CUNWIND_MEMORY_ANY = 0,  ///< The first of the following that works.
   CUNWIND_MEMORY_CALL,     ///< process_vm_readv(2).
-  CUNWIND_MEMORY_FILE,     ///< /proc/self/mem. Reads pages without read permission, too.
-  CUNWIND_MEMORY_PIPE  ///< The kernel copies through a pipe: two calls a page, two descriptors for the time of a read.
+  CUNWIND_MEMORY_FILE,     ///< /proc/self/mem. Also reads pages without read permission.
+  CUNWIND_MEMORY_PIPE      ///< The kernel copies through a pipe: two calls per page, two descriptors during a read.
 } cunwind_memory_access;
 
 typedef struct cunwind_engine cunwind_engine;
@@ -120,200 +121,200 @@ typedef struct cunwind_thread cunwind_thread;
 typedef struct cunwind_frame {
   uint64_t address;         ///< The frame's PC. A return address unless `is_exact`.
   uint64_t stack_pointer;   ///< The stack pointer inside the frame (its callee's CFA).
-  uint8_t is_exact;         ///< 1: the address is the instruction itself (innermost frame, or interrupted by a signal).
+  uint8_t is_exact;         ///< 1: the PC itself, not a return address (innermost frame, or interrupted by a signal).
   uint8_t is_signal_frame;  ///< 1: the kernel's signal trampoline.
   uint8_t source;           ///< A `cunwind_frame_source`.
   uint8_t reserved;
 } cunwind_frame;
 
-/// A stack, unwound.
+/// An unwound stack.
 typedef struct cunwind_stack {
-  uint32_t frame_count;            ///< Frames in `frames`.
-  uint32_t omitted_count;          ///< Frames left out by a limit...
-  uint32_t omitted_at;             ///< ...before this index of `frames`; 0 with no frame left out.
-  uint8_t is_omitted_count_exact;  ///< 0: the copy has a gap, and how many frames were in it is not known.
+  uint32_t frame_count;            ///< The number of frames in `frames`.
+  uint32_t omitted_count;          ///< The number of frames that a limit left out...
+  uint32_t omitted_at;             ///< ...before this index of `frames`; 0 if none was left out.
+  uint8_t is_omitted_count_exact;  ///< 0: the copy has a gap with an unknown number of frames.
   uint8_t end;                     ///< A `cunwind_end`.
   cunwind_frame frames[CUNWIND_MAX_FRAMES];
 } cunwind_stack;
 
-/// Bytes of the name of a function of the kernel (wchan); a longer one is cut.
+/// The size of the name of a kernel function (wchan), in bytes. A longer name is cut.
 #define CUNWIND_WAIT_NAME_BYTES 64
 
-/// What the kernel says of a thread.
+/// The status of a thread, as the kernel shows it.
 typedef struct cunwind_thread_status {
-  char state;              ///< proc(5)'s letter: R, S, D, T, t, Z, X, I; 0 where it is not shown.
-  bool shows_system_call;  ///< /proc shows the call here. If not, `is_blocked` is false and says nothing.
-  bool is_blocked;         ///< In a system call or a fault and off CPU: `stack_pointer` and `pc` hold.
-  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk; false where that is not shown.
-  bool counts_switches;    ///< The two counts of switches hold.
-  int64_t system_call;     ///< Number, or -1 when it is blocked outside one (page fault), or running, or not shown.
+  char state;              ///< The letter of proc(5): R, S, D, T, t, Z, X, I; 0 if /proc does not show it.
+  bool shows_system_call;  ///< /proc shows the system call. If not, `is_blocked` is false and has no meaning.
+  bool is_blocked;         ///< In a system call or a fault, and off CPU: `stack_pointer` and `pc` are valid.
+  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk; false if /proc does not show it.
+  bool counts_switches;    ///< The two counts of switches are valid.
+  int64_t system_call;     ///< The number; -1 if blocked outside a call (page fault), running, or not shown.
   uint64_t arguments[6];
   uint64_t stack_pointer;
   uint64_t pc;
   uint64_t voluntary_switches;
   uint64_t involuntary_switches;
-  /// The function of the kernel that the thread waits in, only where the system call is not shown; else empty.
+  /// The kernel function in which the thread waits, if /proc does not show the system call; else empty.
   char waits_in[CUNWIND_WAIT_NAME_BYTES];
 } cunwind_thread_status;
 
-/// A Swift async function that waits for one that is on the stack.
+/// A Swift async function that awaits a function on the stack.
 typedef struct cunwind_async_caller {
-  uint64_t address;       ///< Where it goes on: the beginning of that part of it.
-  uint32_t frame;         ///< Index of the async function's frame that it, and its callees, wait for.
-  uint8_t is_task_start;  ///< 1: the chain ends here, at what ends the task.
+  uint64_t address;       ///< The address at which it resumes: the beginning of that part of the function.
+  uint32_t frame;         ///< The index of the async function's frame for which it, and its callees, wait.
+  uint8_t is_task_start;  ///< 1: the chain ends here, at the function that ends the task.
 } cunwind_async_caller;
 
 typedef struct cunwind_async_callers {
   uint32_t count;
-  cunwind_async_caller callers[CUNWIND_MAX_ASYNC_CALLERS];  ///< Of each frame the nearest caller first.
+  cunwind_async_caller callers[CUNWIND_MAX_ASYNC_CALLERS];  ///< For each frame, the nearest caller first.
 } cunwind_async_callers;
 
-/// Bytes of a path that are kept, with its final 0.
+/// The size of a path, in bytes, with its final 0.
 #define CUNWIND_TARGET_BYTES 512
 
-/// The method's result beside the stack: error, cost, size, system call.
+/// The result of a capture beside the stack: error, cost, size, system call.
 typedef struct cunwind_capture_info {
-  int error;  ///< errno where the status asks for one, else 0.
-  /// The thread was kept from running for at most this long: stop: from the last moment at which it was seen not to
-  /// have stopped until after its release; signal: in the handler. Of both captures, when it had to be made twice. 0
+  int error;  ///< The errno of statuses that have one, else 0.
+  /// The most time for which the thread was kept from running. Stop: from the last check that found it not stopped
+  /// until after its release. Signal: the time in the handler. The sum of both captures if a second one was needed; 0
   /// for a read.
   uint64_t held_nanoseconds;
-  uint64_t capture_nanoseconds;  ///< The whole call, on the caller's time.
-  uint64_t stack_bytes;          ///< Bytes of stack copied.
-  uint64_t copied_at;            ///< Stop: when the thread stood still, in monotonic nanoseconds. Else 0.
-  /// The thread was inside a system call, at the sample (perf) or when it was asked (stop). The next fields hold.
+  uint64_t capture_nanoseconds;  ///< The duration of the whole call, on the caller's thread.
+  uint64_t stack_bytes;          ///< The number of stack bytes copied.
+  uint64_t copied_at;            ///< Stop: the time at which the thread was stopped, in monotonic nanoseconds. Else 0.
+  /// The thread was in a system call, at the sample (perf) or when it was asked to stop: the next fields are valid.
   bool is_in_call;
-  int64_t system_call;  ///< Number; -1 where the code before the call does not show it.
+  int64_t system_call;  ///< The number; -1 if the code before the call does not show it.
   uint64_t arguments[6];
-  /// The file behind the first argument, if that is a descriptor, when the call returned; a cut one is left out. Empty for perf.
+  /// The file behind the first argument, if that is a descriptor, when the call returned. Empty for perf, or if the
+  /// path is too long.
   char target[CUNWIND_TARGET_BYTES];
 } cunwind_capture_info;
 
-/// An image (ELF file mapped in).
+/// An image (a mapped ELF file).
 typedef struct cunwind_image {
-  const char
-      *_Nullable path;  ///< Never NULL once filled; empty for the executable's own entry when its path is unknown.
-  uint64_t base;        ///< Load bias: address = base + the file's virtual address.
-  uint64_t low, high;   ///< Lowest and one past the highest mapped address.
+  const char *_Nullable path;  ///< Never NULL once filled; empty for the executable if its path is unknown.
+  uint64_t base;               ///< The load bias: address = base + the file's virtual address.
+  uint64_t low, high;          ///< The lowest mapped address, and the first one after the highest.
   uint8_t build_id[CUNWIND_MAX_BUILD_ID_BYTES];
-  uint8_t build_id_length;  ///< 0: it has none.
+  uint8_t build_id_length;  ///< 0: the image has no build ID.
 } cunwind_image;
 
-/// How an engine is set up. Zero is the default of every field but the first.
+/// The options of an engine. Zero is the default of every field except the first.
 typedef struct cunwind_options {
-  /// The signal for `cunwind_capture_signal`, 1...64. No handler is installed before it is first used.
+  /// The signal for `cunwind_capture_signal`, 1...64. The first such capture installs the handler.
   int signal_number;
-  /// CUNWIND_MEMORY_ANY, or the only one to try. It holds for all engines of the process.
+  /// CUNWIND_MEMORY_ANY, or the only access to try. It applies to all engines of the process.
   cunwind_memory_access memory_access;
-  /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests have their own.
+  /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests use their own.
   const char *_Nullable proc_directory;
 } cunwind_options;
 
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
-/// Makes an engine: buffers and module list. Where memory is read by file, one descriptor stays open from then on.
-/// Returns NULL with errno: EINVAL, ENOMEM; EPERM where no access to memory works. Async-signal-safe: no.
+/// Creates an engine: buffers and module list. If memory is read by file, one descriptor stays open from then on.
+/// Returns NULL with errno: EINVAL, ENOMEM, or EPERM if no access to memory works. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
 
-/// The same with the defaults. Async-signal-safe: no.
+/// Creates an engine with default options. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
 
-/// How memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
+/// Returns how memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
 cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
 
-/// Frees an engine. NULL is fine. Puts back the signal action that it found, if the present one is still ours, no other
-/// engine uses it, and no signal of ours is still on its way. Waits 50 ms at most, and only for a helper that a capture had to
-/// give up. Async-signal-safe: no.
+/// Frees an engine; does nothing for NULL. Restores the signal action that it found, if the current one is still ours,
+/// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, and only for a helper that did not
+/// end in time. Async-signal-safe: no.
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
-/// Tries the stop on a short-lived thread of its own and says whether ptrace works here.
-/// CUNWIND_OK, CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced), or CUNWIND_FAILED; `error` may be NULL.
-/// Under Yama scope 1 each stop names the helper with PR_SET_PTRACER and clears the name afterwards: a tracer that the app
-/// had named cannot be read and so is not restored. Takes about 1 ms. Async-signal-safe: no.
+/// Tries a stop on a short-lived thread of its own, to find out whether ptrace works. Returns CUNWIND_OK,
+/// CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced) or CUNWIND_FAILED; `error` may be NULL. Under Yama scope 1
+/// each stop names the helper with PR_SET_PTRACER and clears the name afterwards. The kernel does not show a tracer
+/// that the app had named, so it is not restored. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
-/// Whether no seccomp filter ends the process for the system call that `cunwind_capture_signal` makes. Under a filter a child
-/// process tries it. Async-signal-safe: no.
+/// Returns false if a seccomp filter would end the process for the system call of `cunwind_capture_signal`. Under a
+/// filter a child process tries the call. Async-signal-safe: no.
 bool cunwind_may_send_signals(void);
 
-/// Brings the list of images up to date with dlopen and dlclose. Call it before captures: they don't. Takes 0.5 us an
-/// image while nothing changed and 4 us when something did (measured), and none of the dynamic linker's locks: the
-/// thread to be captured may hold them, as it does in a callback of dl_iterate_phdr(3). Returns how many there are.
-/// Pointers from `cunwind_engine_image` hold until the next call. Async-signal-safe: no.
+/// Updates the list of images after dlopen and dlclose, and returns its length. Captures do not update it: call this
+/// first. Costs 0.5 us per image if nothing changed, else 4 us (measured). Takes no lock of the dynamic linker: the
+/// thread to be captured may hold it, for example in a callback of dl_iterate_phdr(3). Pointers from
+/// `cunwind_engine_image` are valid until the next call. Async-signal-safe: no.
 size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 
-/// A number that changes whenever the list of images does. Async-signal-safe: yes.
+/// Returns a number that changes whenever the list of images changes. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
 
-/// The number of images beyond the list's 8192, and of those with unreadable headers: frames in them end a
-/// stack with CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
+/// Returns the number of images that the list lacks: those beyond 8192, and those with unreadable headers. A frame in
+/// one of them ends a stack with CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
 size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine);
 
-/// Copies out image number `index` of the list, which is sorted by address. False when out of range.
+/// Copies image number `index` of the list, which is sorted by address. Returns false if there is none.
 /// Async-signal-safe: yes.
 bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, cunwind_image *_Nonnull image);
 
-/// Lets the calling thread run soon after it wakes, and timed waits of its end in time: for the watchdog's thread, before
-/// its first capture. Asks for short slices (sched_setattr(2); Linux 6.12, older ones take no notice) and the least
-/// timer slack. No privilege; policy and nice value stay. Returns whether the kernel took the slice: where it does not, the
-/// thread is as good as any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
+/// Makes the calling thread run soon after it wakes, and its timed waits end on time. The watchdog's thread calls it
+/// before its first capture. Requests short slices (sched_setattr(2); ignored before Linux 6.12) and the least timer
+/// slack. Needs no privilege, and keeps policy and nice value. Returns whether the kernel accepted the slice; if not,
+/// the thread runs like any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
 bool cunwind_request_short_slice(void);
 
-/// Moves the calling thread off `processor`, if it is on it and may run on another one; its affinity is the same afterwards.
-/// False: it was not moved, for example because a seccomp filter kills for that, or stops have not been probed
-/// (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
+/// Moves the calling thread off `processor`, if it is on it and may run on another one. Its affinity stays the same.
+/// Returns false if it was not moved, also if a seccomp filter would kill it for the call, or stops have not been
+/// probed (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
 bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int processor);
 
 // ---- Threads --------------------------------------------------------------------------------------------------------
 
-/// Opens the /proc files of a thread of this process, so that each later inspection is one pread a file. Files that are
-/// missing are no error. Returns NULL with errno: ESRCH when there is no such thread, EMFILE, ENFILE, ENOMEM. In a process
-/// that is not dumpable (PR_SET_DUMPABLE) the system call is not shown. Async-signal-safe: no.
+/// Opens the /proc files of a thread of this process; later inspections need one pread per file. A missing file is not
+/// an error. Returns NULL with errno: ESRCH if there is no such thread, EMFILE, ENFILE, ENOMEM. If the process is not
+/// dumpable (PR_SET_DUMPABLE), /proc does not show system calls. Async-signal-safe: no.
 cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, pid_t tid);
 
-/// Closes them. NULL is fine. Async-signal-safe: no.
+/// Closes the files of a thread; does nothing for NULL. Async-signal-safe: no.
 void cunwind_thread_close(cunwind_thread *_Nullable thread);
 
-/// Fills `status` with what the kernel says of the thread. CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs about 10 us on the caller's
-/// time, nothing on the thread's. Async-signal-safe: yes.
+/// Reads the status of a thread. Returns CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs the caller about 10 us and the
+/// thread nothing. Async-signal-safe: yes.
 cunwind_status cunwind_thread_inspect(cunwind_thread *_Nonnull thread, cunwind_thread_status *_Nonnull status);
 
-/// Whether a stop makes the system call `number` end with EINTR instead of letting it go on: signal(7)'s list, and the
-/// calls of asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
+/// Returns whether a stop makes the system call `number` return EINTR: the list of signal(7), and the calls of
+/// asynchronous I/O. `is_on_socket`: its first argument is a socket. Async-signal-safe: yes.
 bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 
-/// Whether every system call that waits in the kernel's function `name` goes on after a stop. False for names that are not
-/// known. Async-signal-safe: yes.
+/// Returns whether every system call that waits in the kernel function `name` resumes after a stop. False for unknown
+/// names. Async-signal-safe: yes.
 bool cunwind_wait_restarts_after_stop(const char *_Nonnull name);
 
 // ---- Captures -------------------------------------------------------------------------------------------------------
-// Each copies registers and stack into the engine, unwinds the copy after the thread has been let go, and fills `stack`
-// (which is left with 0 frames when the status is not CUNWIND_OK). `info` is always filled.
+// Each copies registers and stack into the engine, and unwinds the copy after the thread has been released. `stack` has
+// 0 frames if the status is not CUNWIND_OK. `info` is always filled.
 
-/// Read: for a blocked thread, from SP and PC in /proc. The thread is not touched. While it moves it is read again, within
-/// CUNWIND_READ_TIMEOUT_NANOSECONDS. Where a frame needs a register that neither /proc shows nor the code implies, the stack
-/// ends incomplete (CUNWIND_END_NO_UNWIND_INFO).
-/// CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_MOVED, CUNWIND_NOT_SHOWN, CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
+/// Read: captures a blocked thread from SP and PC in /proc, without touching it. If the thread moves, it is read again,
+/// until CUNWIND_READ_TIMEOUT_NANOSECONDS have passed. If a frame needs a register that neither /proc shows nor the
+/// code implies, the stack is incomplete (CUNWIND_END_NO_UNWIND_INFO). Returns CUNWIND_OK, CUNWIND_NOT_BLOCKED,
+/// CUNWIND_MOVED, CUNWIND_NOT_SHOWN or CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
 cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
-/// Stop: a helper process that shares our memory seizes the thread with ptrace, copies, lets go.
-/// CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (it sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED
-/// (ECANCELED: the helper was killed; EBUSY: the same thread has not stopped since it was last asked, or too many have not). Whatever happens to the helper, the
-/// thread runs on. Async-signal-safe: no.
+/// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
+/// Whatever happens to the helper, the thread continues. Returns CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (the
+/// thread sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY:
+/// the thread has not stopped since the last request, or too many threads have not). Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
-/// The same, but a thread that does not stop in time stays asked: CUNWIND_PENDING. That is a thread in a system call that
-/// computes or copies for long: it stops when the call returns, with the user stack that it had all the while. The helper
-/// then copies and releases it at once. Until then, or until `cunwind_cancel_stop`, no other stop of the thread is tried.
-/// Async-signal-safe: no.
+/// Stop: the same, but if the thread does not stop in time, the request stays: CUNWIND_PENDING. Such a thread is in a
+/// system call that computes or copies for long. It stops when the call returns, with the same user stack; the helper
+/// then copies the stack and releases the thread at once. Until then, or until `cunwind_cancel_stop`, the thread gets
+/// no other stop request. Async-signal-safe: no.
 cunwind_status cunwind_capture_stop_pending(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                             cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
-/// Takes the result of a pending stop, once. CUNWIND_PENDING: the thread has not stopped yet.
-/// CUNWIND_NOT_PENDING: none is pending. Else as `cunwind_capture_stop`. Does not wait, but for the end of a helper that has copied (50 ms at most).
-/// Async-signal-safe: no.
+/// Takes the result of a pending stop, once. Returns CUNWIND_PENDING if the thread has not stopped yet,
+/// CUNWIND_NOT_PENDING if no stop is pending, else the statuses of `cunwind_capture_stop`. Waits only for the end of a
+/// helper that has copied the stack, at most 50 ms. Async-signal-safe: no.
 cunwind_status cunwind_collect_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
@@ -321,33 +322,32 @@ cunwind_status cunwind_collect_stop(cunwind_engine *_Nonnull engine, cunwind_thr
 /// if that takes longer than CUNWIND_RELEASE_TIMEOUT_NANOSECONDS. Async-signal-safe: no.
 void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
 
-/// Perf: the interrupt of a clock event of perf_event_open(2) copies the user registers and up to 63 KiB of the user stack
-/// of a running thread, also inside a system call, which goes on undisturbed. Only a sample inside a system call is used.
-/// The first event of the machine takes the kernel 5 to 15 ms to prepare (measured), on the caller's time.
-/// CUNWIND_OK, CUNWIND_NOT_IN_CALL, CUNWIND_NOT_SAMPLED, CUNWIND_TIMED_OUT (a call of the process holds the memory map),
-/// CUNWIND_REFUSED (kernel.perf_event_paranoid over 1 without CAP_PERFMON; a seccomp filter), CUNWIND_NO_SUCH_THREAD,
-/// CUNWIND_FAILED. Async-signal-safe: no.
+/// Perf: the interrupt of a clock event of perf_event_open(2) copies the user registers and up to 63 KiB of the user
+/// stack of a running thread, also in a system call, which it does not disturb. Only a sample in a system call is used.
+/// The machine's first event costs the caller 5 to 15 ms (measured). Returns CUNWIND_OK, CUNWIND_NOT_IN_CALL,
+/// CUNWIND_NOT_SAMPLED, CUNWIND_TIMED_OUT (a call of the process holds the memory map), CUNWIND_REFUSED
+/// (kernel.perf_event_paranoid over 1 without CAP_PERFMON; a seccomp filter), CUNWIND_NO_SUCH_THREAD or CUNWIND_FAILED.
+/// Async-signal-safe: no.
 cunwind_status cunwind_capture_perf(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
-/// Signal: the engine's signal is sent to the thread, whose handler copies registers and stack and nothing else.
-/// Signals that are not ours go to the action that was there before, with its mask; the default action is carried out.
-/// CUNWIND_OK, CUNWIND_SIGNAL_BLOCKED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, CUNWIND_FAILED (EBUSY: the app has
-/// replaced our handler since, and keeps its own; EAGAIN: the queue of signals is full; ENOSPC: 16 engines have it).
-/// A thread that is blocked in a call that is never restarted after a handler (signal(7)) gets EINTR from this: it is
-/// for threads on CPU. Async-signal-safe: no.
+/// Signal: sends the engine's signal to the thread, whose handler copies registers and stack and does nothing else.
+/// Signals of the app go to the previous action, with its mask; a default action is carried out. Returns CUNWIND_OK,
+/// CUNWIND_SIGNAL_BLOCKED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (EBUSY: the app has replaced
+/// our handler and keeps its own; EAGAIN: the queue of signals is full; ENOSPC: 16 engines use signals already). Use it
+/// only for threads on CPU: a call that is never restarted after a handler (signal(7)) returns EINTR.
+/// Async-signal-safe: no.
 cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                       cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 // ---- Async callers --------------------------------------------------------------------------------------------------
 
-/// Reads the Swift async callers of the thread whose `stack` was captured last with this engine, by read or by stop.
+/// Reads the Swift async callers of the thread whose `stack` this engine captured last, by read or by stop.
 ///
-/// The thread is held once more (`by_stop`), or proved to have stayed blocked; nothing is read unless the async
-/// functions' frames are still what they were in the copy. A stack without an async function costs one pass over its frames.
-/// `info`, from the capture, has what this took added to it.
-/// CUNWIND_OK also with no callers; CUNWIND_MOVED when the functions have returned meanwhile; else as the captures.
-/// Async-signal-safe: no.
+/// Stops the thread again (`by_stop`), or proves that it stayed blocked. Reads nothing if the frames of the async
+/// functions differ from the copy. If the stack has no async function, the cost is one pass over its frames. Adds the
+/// cost to the capture's `info`. Returns CUNWIND_OK, also without callers, CUNWIND_MOVED if the functions have returned
+/// meanwhile, else the statuses of the captures. Async-signal-safe: no.
 cunwind_status cunwind_read_async_callers(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                           bool by_stop, const cunwind_stack *_Nonnull stack,
                                           cunwind_async_callers *_Nonnull callers, cunwind_capture_info *_Nonnull info);

@@ -1,6 +1,6 @@
 /// A library of the system or of the toolchain, by the names of its functions.
 ///
-/// The names are what is left to go by where the library is linked into the executable.
+/// If the library is linked into the executable, only the names show where a function comes from.
 package enum RuntimeLibrary: Sendable {
     case c, cxx, dispatch, swift, foundation
 

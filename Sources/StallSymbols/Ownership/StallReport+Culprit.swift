@@ -31,7 +31,7 @@ extension StallReport {
         let own = stack.filter(\.isInApp)
         if let frame = candidate(in: own, images) { return .culprit(Culprit(frame, images)) }
         if own.contains(where: { $0.compilerGenerated != nil }) {
-            reason = "the app's functions on the stack were all made by the compiler"
+            reason = "the compiler made all of the app's functions on the stack"
         }
         let dependencies = stack.filter { $0.isDependency == true }
         if let frame = candidate(in: dependencies.reversed(), images) { return .culprit(Culprit(frame, images)) }

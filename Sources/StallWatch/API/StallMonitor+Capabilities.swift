@@ -1,11 +1,11 @@
 public import StallReports
 
 extension StallMonitor {
-    /// The abilities of this monitor in this process, tried for real.
+    /// The features that work for this monitor in this process, found by trying them.
     ///
-    /// Capture methods are tried on threads made for it, once per process; everything else is tried at each access. An
-    /// access takes some milliseconds on the calling thread, and less than a second where the system does not answer. It
-    /// loads libdw, unless the configuration asks for no lines. The app's threads are not affected.
+    /// Capture methods are tried once per process, on threads created for that; all other features at each access. An
+    /// access takes some milliseconds on the calling thread, and less than a second if the system does not respond. It
+    /// loads libdw, unless the configuration asks for no lines. It does not affect the app's threads.
     ///
     /// ```swift
     /// for feature in monitor.capabilities.missing {

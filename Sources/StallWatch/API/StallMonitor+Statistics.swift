@@ -61,9 +61,9 @@ extension StallMonitor {
         public let stallsPerHour: Double
         /// The average stalled time per hour, in seconds.
         public let stallSecondsPerHour: Double
-        /// The number of turns that were stopped for a sample before the threshold and became no stall.
+        /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
         ///
-        /// At most one in 1,000 turns, and the first.
+        /// At most one in 1,000 turns, plus the first one.
         public let earlyStops: Int
         /// The distribution of turn durations; buckets without turns are omitted.
         public let latency: [LatencyBucket]

@@ -155,7 +155,7 @@ public final class StallMonitor: Sendable {
 
     /// Starts the monitor's threads and begins to watch.
     ///
-    /// If reports lack something here, the monitor logs one line that says what: see ``capabilities``.
+    /// If reports will lack data on this system, the monitor logs one line that says which: see ``capabilities``.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
     ///   ``StallWatchError/Code/stopped`` after ``stop()``, and ``StallWatchError/Code/systemFailure`` if memory or a

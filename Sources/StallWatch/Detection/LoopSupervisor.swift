@@ -132,7 +132,7 @@ extension LoopSupervisor {
         let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
         follow(stall.turnBegan, from: stall.start)
         resolvePending()
-        let first = sampled.look(at: target, context, &diagnostician)
+        let first = sampled.inspect(target, context, &diagnostician)
         let isOverNow = isOver || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
         if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, poll, first.sample, waits: waits) {
             loop.recorder.clearStalled()
@@ -176,15 +176,15 @@ extension LoopSupervisor {
 
     private mutating func sample(_ stall: StallDetector.Stall, _ target: CaptureTarget, escalates: Bool = false) {
         resolvePending()
-        add(sampled.look(at: target, context, &diagnostician), to: stall, of: target, escalates: escalates)
+        add(sampled.inspect(target, context, &diagnostician), to: stall, of: target, escalates: escalates)
     }
 
     private mutating func add(
-        _ look: SampledTurn.Look, to stall: StallDetector.Stall, of target: CaptureTarget, isFirst: Bool = false,
-        isOver: Bool = false, escalates: Bool = false
+        _ inspection: SampledTurn.Inspection, to stall: StallDetector.Stall, of target: CaptureTarget,
+        isFirst: Bool = false, isOver: Bool = false, escalates: Bool = false
     ) {
         guard var record = stallRecord else { return }
-        var sample = look.sample
+        var sample = inspection.sample
         if sample.isThreadGone, isFirst {
             // No thread runs the loop any more, so no turn is delayed.
             loop.recorder.clearStalled()
@@ -198,7 +198,7 @@ extension LoopSupervisor {
         sample.isValid = !isOver && !isThreadGone && isWithinTurn(sample, stall.turnBegan)
         // A thread that has ended delays no turn, so there is nothing to escalate.
         if escalates { record.isEscalated = !sample.isThreadGone }
-        if !look.isUnchanged { sampled.add(sample) }
+        if !inspection.isUnchanged { sampled.add(sample) }
         record.samples = sampled.samples
         if sample.isPending, case .thread(let thread) = target { pendingThread = thread }
         if isThreadGone {
@@ -322,32 +322,32 @@ extension LoopSupervisor {
         guard resolvePending() else { return }
         let isPermitted = sampled.mayStop && early.mayStop(turn.turnBegan)
         var mayStop = false
-        let look = sampled.look(at: target, context, &diagnostician) {
-            // An attempt to stop a thread that a debugger holds would be refused, and ptrace not be used any more.
+        let inspection = sampled.inspect(target, context, &diagnostician) {
+            // A stop of a thread that a debugger holds would be refused, and ptrace would no longer be used.
             mayStop = isPermitted && !isTraced(thread)
             return mayStop
         }
-        if mayStop, look.mayHaveStopped { early.noteStop(of: turn.turnBegan) }
-        note(look, of: thread, isEarly: true)
+        if mayStop, inspection.mayHaveStopped { early.noteStop(of: turn.turnBegan) }
+        note(inspection, of: thread, isEarly: true)
     }
 
     /// Checks a stall between two samples.
     private mutating func check(_ stall: StallDetector.Stall, _ target: CaptureTarget) {
         guard case .thread(let thread) = target else { return }
         guard resolvePending() else { return }
-        let look = sampled.look(at: target, context, &diagnostician) { [mayStop = sampled.mayStop] in mayStop }
-        if look.sample.isThreadGone { return add(look, to: stall, of: target) }
-        note(look, of: thread, isEarly: false)
+        let inspection = sampled.inspect(target, context, &diagnostician) { [mayStop = sampled.mayStop] in mayStop }
+        if inspection.sample.isThreadGone { return add(inspection, to: stall, of: target) }
+        note(inspection, of: thread, isEarly: false)
         stallRecord?.samples = sampled.samples
     }
 
     /// Keeps what a check has seen, if it is a stack of the turn; otherwise the next sample stands for the time.
-    private mutating func note(_ look: SampledTurn.Look, of thread: Int32, isEarly: Bool) {
+    private mutating func note(_ inspection: SampledTurn.Inspection, of thread: Int32, isEarly: Bool) {
         let turnBegan = sampled.turnBegan ?? 0
         let isOver = { [recorder = loop.recorder] in recorder.stalledTurnEnd(turnBegan) != nil }
-        if look.sample.isPending { pendingThread = thread }
-        guard !look.isUnchanged, isWithinTurn(look.sample, turnBegan) else { return }
-        guard let stack = sampled.add(look, isEarly: isEarly) else { return }
+        if inspection.sample.isPending { pendingThread = thread }
+        guard !inspection.isUnchanged, isWithinTurn(inspection.sample, turnBegan) else { return }
+        guard let stack = sampled.add(inspection, isEarly: isEarly) else { return }
         diagnostician.observe(thread, stack: stack, isOver: isOver)
     }
 

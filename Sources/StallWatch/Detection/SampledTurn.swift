@@ -21,9 +21,9 @@ struct SampledTurn {
         self.start = start
     }
 
-    /// A look at the thread of a turn.
-    struct Look {
-        /// What it shows: a new sample, or the last one.
+    /// An inspection of the thread of a turn.
+    struct Inspection {
+        /// The sample: a new one, or the last one.
         var sample: StallRecord.Sample
         /// Whether the thread has not run since the last sample.
         var isUnchanged = false
@@ -35,7 +35,7 @@ struct SampledTurn {
         }
     }
 
-    /// Looks at the threads of the turn; captures none that has provably not run since the last sample.
+    /// Inspects the threads of the turn; captures none that has provably not run since the last sample.
     ///
     /// - Parameters:
     ///   - target: The threads.
@@ -43,22 +43,22 @@ struct SampledTurn {
     ///   - diagnostician: Reads the thread.
     ///   - mayStop: Returns whether the thread may be stopped. Called only before a capture.
     /// - Returns: The new sample, or the last one if the thread has not run since.
-    mutating func look(
-        at target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
+    mutating func inspect(
+        _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
         mayStop: () -> Bool = { true }
-    ) -> Look {
+    ) -> Inspection {
         var reading: ThreadReading?
         if case .thread(let thread) = target { reading = diagnostician.check(thread) }
         let age = context.now() &- start
         if let reading, let last = samples.last, samples.isCurrent(slices: reading.slices) {
             samples.extendLast(to: age, used: reading.used)
             diagnostician.extend(to: reading)
-            return Look(sample: last, isUnchanged: true)
+            return Inspection(sample: last, isUnchanged: true)
         }
         var sample = context.sample(target, age: age, mayStop: mayStop())
         sample.used = reading.map { ($0.used, $0.used) }
         sample.slices = reading?.slices ?? 0
-        return Look(sample: sample)
+        return Inspection(sample: sample)
     }
 
     /// Adds a sample of a stall.
@@ -84,13 +84,13 @@ struct SampledTurn {
     /// Adds the sample of a check, if it has a stack or will have one.
     ///
     /// - Returns: The stack; `nil` if there is none yet, or the sample was dropped.
-    mutating func add(_ look: Look, isEarly: Bool) -> CapturedStack? {
-        let stack = try? look.sample.stack.get()
-        guard stack != nil || look.sample.isPending else {
-            mayStop = look.sample.isPassingFailure && mayStop
+    mutating func add(_ inspection: Inspection, isEarly: Bool) -> CapturedStack? {
+        let stack = try? inspection.sample.stack.get()
+        guard stack != nil || inspection.sample.isPending else {
+            mayStop = inspection.sample.isPassingFailure && mayStop
             return nil
         }
-        var sample = look.sample
+        var sample = inspection.sample
         sample.isValid = true
         sample.isEarly = isEarly
         add(sample)

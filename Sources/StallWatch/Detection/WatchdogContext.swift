@@ -2,7 +2,6 @@ import StackCapture
 import StallReports
 import LinuxSupport
 internal import CLinux
-import Synchronization
 
 /// The state that the supervisors of all loops share.
 ///
@@ -109,27 +108,6 @@ final class WatchdogContext {
         } catch {
             return .failure(error)
         }
-    }
-}
-
-/// The settings of a configuration that the watchdog uses.
-struct WatchdogOptions: Sendable, Equatable {
-    var capturesAllThreads = false
-    var ignoresDebugged = true
-    var saturationThreshold: UInt64?
-    /// The number of thresholds after which a stall escalates; `nil` for never.
-    var escalationMultiple: Int?
-}
-
-/// Counts suppressions by reason; the watchdog writes, and any thread may read.
-final class SuppressionCounter: Sendable {
-    private let counts = Mutex(SuppressionCounts())
-
-    /// The counts so far.
-    var current: SuppressionCounts { counts.withLock { $0 } }
-
-    func add(_ reason: SuppressionReason) {
-        counts.withLock { $0[reason] += 1 }
     }
 }
 

@@ -215,14 +215,14 @@ enum CauseRules {
 }
 
 extension Cause.Kind {
-    /// The kind of stall that waiting in a kernel function is the cause of; `nil` if that does not show it.
+    /// The kind of stall that a wait in a kernel function causes; `nil` if the function does not show it.
     init?(waitChannel: String?) {
         guard let purpose = waitChannel.flatMap(WaitChannel.purpose(ofFunction:)) else { return nil }
         self = Cause.Kind(purpose)
     }
 
-    /// The kind of stall that a thread's activity is the cause of; `nil` for a call that only goes on after a signal, or
-    /// one that the system does not show.
+    /// The kind of stall that a thread's activity causes; `nil` for restart_syscall(2), which does not show the restarted
+    /// call, and for a call that the system does not show.
     init?(of activity: ThreadActivity) {
         switch activity {
         case .blocked: return nil

@@ -1,7 +1,6 @@
 import LinuxSupport
 
-/// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), each checked by its own contents before
-/// it is believed.
+/// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), validated by their contents before use.
 ///
 /// Measured with the Swift 6.3 toolchain's library.
 enum DispatchLayout {
@@ -13,17 +12,17 @@ enum DispatchLayout {
     static let labelOffset: UInt64 = 72
     /// The only property of a `DispatchQueue`, a Swift object: the address of the C object.
     ///
-    /// It is behind the type and the reference count.
+    /// It follows the type and the reference count.
     static let wrappedOffset: UInt64 = 16
-    /// Queues that target each other, followed at most.
+    /// The most queues that are followed from target to target.
     static let maximumTargets = 8
 
-    /// The queue that a `dispatch_sync` or its like waits for.
+    /// The queue for which `dispatch_sync` or a similar call waits.
     ///
     /// Such a thread waits on the word `dsc_event` of a struct dispatch_sync_context_s on its own stack. The word is
-    /// UINT32_MAX while it waits; behind it is the waiter's thread id; 56 bytes before it is `dc_ctxt`, which points to
-    /// the struct itself, 96 bytes before it; and 40 bytes before it is `dc_other`, the queue. Three values that agree
-    /// cannot be there by chance.
+    /// UINT32_MAX during the wait, and the waiter's thread id follows it. 56 bytes before the word is `dc_ctxt`, which
+    /// points to the struct itself, 96 bytes before the word. 40 bytes before the word is `dc_other`, the queue. Three
+    /// matching values are no coincidence.
     static func queue(ofWaiter waiter: Int32, waitingOn event: UInt64, _ memory: any MemoryReading) -> UInt64? {
         guard event > 96, memory.integer(at: event) == -1, memory.integer(at: event + 4) == waiter,
             memory.word(at: event - 56) == event - 96, let queue = memory.word(at: event - 40), queue != 0
@@ -33,7 +32,7 @@ enum DispatchLayout {
 
     /// The thread that runs the queue, or the queue that it targets.
     ///
-    /// A waiter may already have its own queue and wait for the target: `besides` is passed over.
+    /// A waiter may already run its own queue and wait for the target, so the thread `besides` does not count.
     static func owner(of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading) -> Int32? {
         var queue = queue
         for _ in 0..<maximumTargets {
@@ -46,7 +45,7 @@ enum DispatchLayout {
         return nil
     }
 
-    /// The queue's label, if it is one that can be printed.
+    /// The queue's label, if it is printable.
     static func label(of queue: UInt64, _ memory: any MemoryReading) -> String? {
         guard let address = memory.word(at: queue &+ labelOffset), let text = memory.string(at: address),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })

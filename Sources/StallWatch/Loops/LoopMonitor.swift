@@ -25,10 +25,10 @@ final class LoopMonitor: Sendable {
     /// The duration from which a turn is a stall, in nanoseconds.
     var threshold: UInt64 { currentThreshold.load(ordering: .relaxed) }
 
-    /// The number of turns that were stopped for a sample before the threshold and became no stall.
+    /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
     var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
 
-    /// Counts a turn that was stopped for a sample before the threshold and became no stall.
+    /// Counts a turn that was stopped for a sample before the threshold, but did not become a stall.
     func noteEarlyStop() { stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
 
     /// Changes the threshold, in nanoseconds.

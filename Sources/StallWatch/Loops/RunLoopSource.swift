@@ -101,10 +101,10 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
 
     /// The function in an executable that Foundation is linked into; empty if its symbol table does not name it.
     ///
-    /// Only the watchdog asks for it: reading all names takes some 10 milliseconds, once.
+    /// Only the watchdog uses it: reading all names takes some 10 milliseconds, once.
     private static let linkedRunFunction: Range<UInt64> = {
         var base: UInt64 = 0
-        // This code is part of the executable then.
+        // In that case this code is part of the executable, too.
         guard clinux_executable_base(#dsohandle, &base),
             let functions = try? ELFFile(path: "/proc/self/exe").scanFunctions(where: {
                 $0.elementsEqual(runFunctionName.utf8)

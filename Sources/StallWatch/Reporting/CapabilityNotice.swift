@@ -20,7 +20,7 @@ final class CapabilityNotice: Sendable {
         self.reporter = reporter
     }
 
-    /// Tries the capabilities, logs what is missing, and writes the file.
+    /// Tries the capabilities, logs the missing ones, and writes the file.
     func give() {
         let capabilities = probe.capabilities(loadsLibrary: false)
         reporter.logDegradation(capabilities)

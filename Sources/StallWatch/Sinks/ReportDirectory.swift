@@ -93,7 +93,7 @@ struct ReportDirectory: Sendable {
     static let ownerMark = "."
     static let temporarySuffix = ".tmp"
 
-    /// Flushes the directory itself, so that the new name is on disk too.
+    /// Flushes the directory itself, so that the new name is on disk, too.
     ///
     /// Ignores errors: if the file system cannot flush a directory, the report still survives the process.
     private func flushNames() {

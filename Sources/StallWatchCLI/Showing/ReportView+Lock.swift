@@ -21,7 +21,7 @@ extension ReportView {
         if lock.isDeadlock {
             let end =
                 report.state == .ended
-                ? "it ended after \(report.durationMilliseconds.duration)" : "no thread can go on"
+                ? "it ended after \(report.durationMilliseconds.duration)" : "no thread can continue"
             text += "  The threads wait in a cycle: \(end).\n"
         }
         return text

@@ -154,12 +154,3 @@ extension Scenario {
         return injected.value
     }
 }
-
-/// A gate at which a thread waits until another thread opens it.
-struct Gate: Sendable {
-    private let semaphore = DispatchSemaphore(value: 0)
-
-    func wait() { semaphore.wait() }
-
-    func open() { semaphore.signal() }
-}

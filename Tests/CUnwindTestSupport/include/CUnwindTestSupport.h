@@ -27,7 +27,7 @@ typedef struct cunwind_test_call {
 size_t cunwind_test_call_count(void);
 /// Returns entry `index` of the list; index < cunwind_test_call_count().
 cunwind_test_call cunwind_test_call_at(size_t index);
-/// Whether `address` is in the function of this test that makes call `index` (cunwind_test_block_in_...).
+/// Returns whether `address` is in the test's function that makes call `index` (cunwind_test_block_in_...).
 bool cunwind_test_call_contains(size_t index, uint64_t address);
 
 typedef struct cunwind_test_blocker cunwind_test_blocker;
@@ -54,11 +54,12 @@ bool cunwind_test_send_plain_signal(pid_t tid);
 
 // ---- Images ---------------------------------------------------------------------------------------------------------
 
-/// Returns the number of images of dl_iterate_phdr(3) that the engine does not list with the same base and path. Stores the
-/// number of all images of dl_iterate_phdr(3) in `linked`. Refresh the engine first.
+/// Returns the number of images of dl_iterate_phdr(3) that the engine does not list with the same base and path. Stores
+/// the number of all images of dl_iterate_phdr(3) in `linked`. Refresh the engine first.
 size_t cunwind_test_missing_images(const cunwind_engine *_Nonnull engine, size_t *_Nonnull linked);
 
-/// Returns whether another thread can refresh the engine's list within 2 s while this one holds the dynamic linker's lock.
+/// Returns whether another thread can refresh the engine's list within 2 s while this one holds the dynamic linker's
+/// lock.
 bool cunwind_test_refreshes_beside_held_linker_lock(cunwind_engine *_Nonnull engine);
 
 // ---- Threads in other states ----------------------------------------------------------------------------------------
@@ -101,8 +102,8 @@ uint32_t cunwind_test_state_frames(const cunwind_test_state *_Nonnull state);
 /// Permits any process to trace this one. Yama's scope 1 permits only ancestors, and a debugger that a test runs is a
 /// sibling. Async-signal-safe: yes.
 void cunwind_test_allow_tracing(void);
-/// Stops a child's first thread for `milliseconds`, as a debugger does at a breakpoint; its other threads continue. Returns
-/// false with errno if the thread was not stopped.
+/// Stops a child's first thread for `milliseconds`, as a debugger does at a breakpoint; its other threads continue.
+/// Returns false with errno if the thread was not stopped.
 bool cunwind_test_hold(pid_t tid, uint32_t milliseconds);
 
 /// Keeps the calling thread in vfork(2), uninterruptible, until a child has slept for `milliseconds`.
@@ -133,7 +134,7 @@ typedef struct cunwind_test_table_result {
 /// Changes a copy of the C library's unwind tables `tables` times, and unwinds one step by each.
 cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t tables);
 
-/// The result of capturing threads while they do what takes locks.
+/// The result of capturing threads that take locks.
 typedef struct cunwind_test_stress_result {
   uint64_t captures;   ///< By stop, with a stack.
   uint64_t reads;      ///< By read, with a stack.
@@ -151,8 +152,9 @@ typedef struct cunwind_test_stress_result {
   uint64_t slowest_held_nanoseconds, slowest_capture_nanoseconds;
 } cunwind_test_stress_result;
 
-/// For `milliseconds`, captures as fast as possible threads that malloc, dlopen, create threads, fork, vfork, print, throw C++
-/// exceptions, change mappings and send themselves signals. Standard output goes to /dev/null during that time.
+/// For `milliseconds`, captures as fast as possible threads that malloc, dlopen, create threads, fork, vfork, print,
+/// throw C++ exceptions, change mappings and send themselves signals. Standard output goes to /dev/null during that
+/// time.
 cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds);
 
 /// The result of captures by stop while the helper, the thread or the process is killed, stopped or signaled.
@@ -177,14 +179,15 @@ cunwind_test_fault_result cunwind_test_signal_storm(uint32_t milliseconds);
 /// Stops and continues (SIGSTOP, SIGCONT) a child process that captures its own thread, for `milliseconds`.
 cunwind_test_fault_result cunwind_test_job_control(uint32_t milliseconds);
 
-/// The result of reads of a thread that changes two words whenever it runs. A torn read found them different.
+/// The result of reads of a thread that changes two words whenever it runs. A torn read finds them different.
 typedef struct cunwind_test_proof_result {
   bool counted_slices;
   uint64_t valid, refused;
   uint64_t torn_valid, torn_refused;
 } cunwind_test_proof_result;
 
-/// Reads such a thread for so long. `counts_slices`: by its time slices, if the kernel counts them; else by its switches.
+/// Reads such a thread for `milliseconds`. `counts_slices`: proves the reads by time slices if the kernel counts them;
+/// else by switches.
 cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t milliseconds);
 
 /// The result of the capture of a thread that gets no CPU.
@@ -207,36 +210,36 @@ typedef struct cunwind_test_refusal_result {
   bool signal_is_complete, read_is_complete;
 } cunwind_test_refusal_result;
 
-/// Captures in a child process with a seccomp filter for ptrace(2), which returns EPERM or, with `kills`, kills the caller.
-/// Returns false with errno if the child could not be made.
+/// Captures in a child process with a seccomp filter for ptrace(2), which returns EPERM or, with `kills`, kills the
+/// caller. Returns false with errno if the child could not be made.
 bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);
 
-/// Runs `body` in a child process, under a seccomp filter with which process_vm_readv(2) fails with `error`, or kills (0).
-/// Returns how the child ended (wait(2)); its exit status is 1 if `body` returned true, 0 if false.
+/// Runs `body` in a child process, under a seccomp filter with which process_vm_readv(2) fails with `error`, or kills
+/// (0). Returns how the child ended (wait(2)); its exit status is 1 if `body` returned true, 0 if false.
 int cunwind_test_run_without_vm_readv(int error, bool (*_Nonnull body)(void));
 
-/// Has a child process with such a filter for sched_setaffinity(2) capture a thread by stop. Returns how it ended (wait(2));
-/// its exit status is 0 when the stack was whole.
+/// Makes a child process with such a filter for sched_setaffinity(2) capture a thread by stop. Returns the child's wait
+/// status (wait(2)); its exit status is 0 if the stack was whole.
 int cunwind_test_stop_under_filter(bool kills);
 
-/// Makes a child process read its own memory by that access, also at the edges of a hole, and capture threads with it. Returns
-/// 0, the number of the first step that failed, or -1 if the child ended otherwise.
+/// Makes a child process read its own memory by that access, also at the edges of a hole, and capture threads with it.
+/// Returns 0, the number of the first step that failed, or -1 if the child ended otherwise.
 int cunwind_test_memory_access(cunwind_memory_access access);
-/// The same, but the engine chooses the access, and process_vm_readv(2) fails with `error`, or kills (0).
+/// The same, but the engine chooses the access, and process_vm_readv(2) fails with `error`, or kills the child (0).
 int cunwind_test_memory_without_call(int error);
 
 /// The processors that helpers may use, and whether the thread that made them may use the same ones as before.
 typedef struct cunwind_test_placement_result {
   uint64_t captures;  ///< With a stack.
-  uint64_t seen;      ///< Times that a running helper was found.
-  uint64_t bound;     ///< Of these, the times when it might use only one processor.
-  bool roams;         ///< The thread that made them may use the same processors as before.
+  uint64_t seen;      ///< The number of times that a running helper was found.
+  uint64_t bound;     ///< Of these, the times that it was limited to one processor.
+  bool roams;         ///< The thread that created the helpers may use the same processors as before.
 } cunwind_test_placement_result;
 
 /// Captures a thread by stop, and reads the helpers' affinity during the captures. Returns false if setup failed.
 bool cunwind_test_placement(cunwind_test_placement_result *_Nonnull result);
 
-/// Whether a thread left the processor that it was asked to leave, case by case.
+/// Whether a thread moved off the processor that it had to leave, case by case.
 typedef struct cunwind_test_leaving_result {
   bool leaves_own;       ///< The processor that it ran on.
   bool is_free;          ///< After that, it may use the same processors as before.
@@ -248,8 +251,8 @@ typedef struct cunwind_test_leaving_result {
 /// Makes a new thread leave processors. Returns false if setup failed or there is only one processor.
 bool cunwind_test_leaving(cunwind_test_leaving_result *_Nonnull result);
 
-/// Has a child process with such a filter for sched_setattr(2) call cunwind_request_short_slice(). Returns how it ended
-/// (wait(2)); its exit status is what the call returned.
+/// Makes a child process with such a filter for sched_setattr(2) call cunwind_request_short_slice(). Returns the
+/// child's wait status (wait(2)); its exit status is the result of the call.
 int cunwind_test_short_slice_under_filter(bool kills);
 
 /// A thread's scheduling attributes (sched_getattr(2)).
@@ -274,36 +277,37 @@ typedef struct cunwind_test_shared_signal_result {
 /// Captures a thread 200 times by a signal that the app handles, among 200 signals for the app's handler.
 cunwind_test_shared_signal_result cunwind_test_shared_signal(void);
 
-/// Whether this process may choose the id of a child, which cunwind_test_stop_reused_id() needs.
+/// Returns whether this process may choose the id of a child, as cunwind_test_stop_reused_id() must.
 bool cunwind_test_may_choose_ids(void);
 /// Captures by stop a thread that has ended and whose id another process now has. Returns the cunwind_status, or -1.
 int cunwind_test_stop_reused_id(void);
 
-/// Lists images in a child process before and after the file of one of them is cut short. Returns 0 when it was in the
-/// first list and left out of the second, a negative signal number when the child died of it, else another number.
+/// Lists images in a child process before and after the file of one of them is cut short. Returns 0 if only the first
+/// list has that image, a negative signal number if the child died of a signal, else another number.
 int cunwind_test_cut_image(void);
 
 /// Runs a helper that its parent never names as tracer. Returns its wait in nanoseconds, and the cunwind_status.
 uint64_t cunwind_test_unnamed_helper(int *_Nonnull status);
 
-/// Gives an engine a child that ends late, like a helper that gets no CPU. Destroys the engine at once, or after a refresh of
-/// the images after the child's end. Returns the number of the engine's children that are left, dead or alive; a negative
-/// errno on failure.
-int cunwind_test_late_helper(bool looks_again);
+/// Gives an engine a child that ends late, like a helper that gets no CPU. Destroys the engine at once, or after the
+/// child's end and a refresh of the images. Returns the number of the engine's remaining children, dead or alive; a
+/// negative errno on failure.
+int cunwind_test_late_helper(bool refreshes);
 
-/// Gives an engine a child that never ends, like a helper that the watchdog detached from and that was then stopped. Returns
-/// the number of children left after its time limit; a negative errno on failure, ECHILD if it ended before its limit.
+/// Gives an engine a child that never ends, like a helper that the watchdog detached from and that was then stopped.
+/// Returns the number of children left after its time limit; a negative errno on failure, ECHILD if it ended before its
+/// limit.
 int cunwind_test_overdue_helper(void);
 
 /// A system call that stays in the kernel, on a CPU, for several times the bound on a stop.
 typedef enum cunwind_test_kernel_call_kind {
-  CUNWIND_TEST_LONG_READ,      ///< read(2) of 2 GiB, which no signal makes short.
-  CUNWIND_TEST_LONG_SENDFILE,  ///< sendfile(2), which one does.
+  CUNWIND_TEST_LONG_READ,      ///< read(2) of 2 GiB, which no signal interrupts.
+  CUNWIND_TEST_LONG_SENDFILE,  ///< sendfile(2), which a signal interrupts.
 } cunwind_test_kernel_call_kind;
 
 typedef struct cunwind_test_kernel_call cunwind_test_kernel_call;
 
-/// Makes a thread for one such call. NULL: no memory or no file.
+/// Creates a thread for one such call. NULL: no memory or no file.
 cunwind_test_kernel_call *_Nullable cunwind_test_kernel_call_create(cunwind_test_kernel_call_kind kind);
 pid_t cunwind_test_kernel_call_tid(const cunwind_test_kernel_call *_Nonnull call);
 /// The number of bytes that the call moves if nothing disturbs it.
@@ -312,9 +316,9 @@ size_t cunwind_test_kernel_call_length(const cunwind_test_kernel_call *_Nonnull 
 int cunwind_test_kernel_call_source(const cunwind_test_kernel_call *_Nonnull call);
 /// Lets the thread make the call. It stays alive afterwards.
 void cunwind_test_kernel_call_begin(cunwind_test_kernel_call *_Nonnull call);
-/// Whether the call has returned.
+/// Returns whether the call has returned.
 bool cunwind_test_kernel_call_is_over(const cunwind_test_kernel_call *_Nonnull call);
-/// Whether an address is in the function that makes the call.
+/// Returns whether `address` is in the function that makes the call.
 bool cunwind_test_kernel_call_contains(uint64_t address);
 /// Waits for the end of call and thread, and frees both. Returns the call's result, or a negative error number.
 long cunwind_test_kernel_call_finish(cunwind_test_kernel_call *_Nonnull call);
@@ -328,18 +332,19 @@ typedef enum cunwind_test_big_call {
   CUNWIND_TEST_BIG_FORK,
 } cunwind_test_big_call;
 
-/// Makes one such call; several if copies end early, `*calls` says how many. `source` and `sink` are files, `memory` has `length`
-/// bytes. Waits for a forked child, which ends at once. Returns what the call returns, or a negative error number.
+/// Makes one such call, or several if copies end early; `*calls` gets their number. `source` and `sink` are files, and
+/// `memory` has `length` bytes. Waits for a forked child, which ends at once. Returns the result of the call, or a
+/// negative error number.
 long cunwind_test_make_big_call(cunwind_test_big_call call, int source, int sink, void *_Nonnull memory, size_t length,
                                 unsigned *_Nonnull calls);
-/// Whether an address is in that function.
+/// Returns whether `address` is in that function.
 bool cunwind_test_big_call_contains(uint64_t address);
-/// Maps `length` bytes in pages of 4 KiB, which are read (one shared page of zeros) or written first, or left untouched.
-/// NULL: no memory. Unmap it with munmap(2).
+/// Maps `length` bytes in pages of 4 KiB. Reads them first (one shared page of zeros), writes them, or leaves them
+/// untouched. NULL: no memory. Unmap the memory with munmap(2).
 void *_Nullable cunwind_test_map_small_pages(size_t length, bool reads, bool writes);
 
-/// Forks; the child calls `work` and ends at once. Returns the number of the child's threads at that time, or a negative
-/// error number: ETIMEDOUT if the child did not end within 30 s, ECHILD if it died.
+/// Forks; the child calls `work` and ends at once. Returns the number of the child's threads at that time, or a
+/// negative error number: ETIMEDOUT if the child did not end within 30 s, ECHILD if it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));
 
 #ifdef __cplusplus

@@ -19,7 +19,7 @@ import Testing
         return Dictionary(try file.functions(where: isWanted).map { ($0.name, $0.addresses) }) { first, _ in first }
     }
 
-    @Test func thoseThatAreWantedAreFoundWithTheirAddresses() throws {
+    @Test func wantedFunctionsAreFoundWithTheirAddresses() throws {
         let elf = SmallELF(symbols: [
             .init(name: "read", address: 0x1000, size: 0x20), .init(name: "main", address: 0x2000),
             .init(name: "write", address: 0x3000, binding: UInt8(STB_LOCAL)),
@@ -29,14 +29,14 @@ import Testing
     }
 
     /// The table is read in pieces.
-    @Test func thoseOfALongTableAreFound() throws {
+    @Test func allFunctionsOfALongTableAreFound() throws {
         let addresses = (0..<1_000).map { 0x1000 + UInt64($0) * 0x20 }
         let elf = SmallELF(symbols: addresses.map { .init(name: "function\($0)", address: $0) })
         let all = try functions(elf.bytes) { _ in true }
         #expect(all == Dictionary(uniqueKeysWithValues: addresses.map { ("function\($0)", $0..<$0 + 0x10) }))
     }
 
-    @Test func whatIsNoFunctionOrHasNoEndIsNone() throws {
+    @Test func otherSymbolsAndEndlessFunctionsAreIgnored() throws {
         let elf = SmallELF(symbols: [
             .init(name: "assembly", address: 0x1000, size: 0), .init(name: "endless", address: 0x1000, size: .max),
             .init(name: "data", address: 0x1000, type: UInt8(STT_OBJECT)),
@@ -45,7 +45,7 @@ import Testing
         #expect(try functions(elf.bytes) { _ in true }.isEmpty)
     }
 
-    @Test func aFileWithoutSymbolsHasNone() throws {
+    @Test func aFileWithoutSymbolsHasNoFunctions() throws {
         #expect(try functions(SmallELF().bytes) { _ in true }.isEmpty)
     }
 

@@ -45,7 +45,7 @@ import Testing
     }
 
     /// As `NSLock.lock()` in a static executable, where functions that the compiler has merged have no symbol.
-    @Test func `nameless code between two functions of a library is the library's`() throws {
+    @Test func `nameless code between a library's functions belongs to it`() throws {
         let symbols: [SmallELF.Symbol] = [
             .init(name: "$s3app4workyyF", address: 0x1000),
             .init(name: "$s10Foundation6NSLockC4lockyyF", address: 0x2000),
@@ -84,7 +84,7 @@ import Testing
         #expect(names(try table(SmallELF(symbols: [local]).bytes), 0x1004) == ["private"])
     }
 
-    @Test func ofSeveralNamesTheGlobalOneIsTaken() throws {
+    @Test func amongSeveralNamesTheGlobalOneIsUsed() throws {
         let table = try table(
             SmallELF(symbols: [
                 .init(name: "local", address: 0x1000, binding: UInt8(STB_LOCAL)),
@@ -140,7 +140,7 @@ import Testing
         #expect(error?.message.contains(path) == true, sourceLocation: sourceLocation)
     }
 
-    @Test func whatIsNotAFileIsAnError() {
+    @Test func anotherThingThanAFileIsAnError() {
         expectUnreadable(directory.path)
         expectUnreadable(directory.path + "/missing")
         expectUnreadable("/dev/null")

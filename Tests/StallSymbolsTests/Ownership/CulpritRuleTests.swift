@@ -39,15 +39,15 @@ import Testing
         ("merged readTheConfiguration(_:)", StallReport.CompilerGenerated.merged), ("Item.init(from:)", .synthesized),
         ("Settings.shared.unsafeMutableAddressor", .accessor),
     ])
-    func compilersFunctionIsPassedOver(name: String, kind: StallReport.CompilerGenerated) {
+    func compilerMadeFunctionIsSkipped(name: String, kind: StallReport.CompilerGenerated) {
         let frames = [frame(name, line: 3, compilerGenerated: kind), frame("load()", line: 7)]
         #expect(culprit(of: frames) == "load()")
         #expect(
             StallReport.blame(for: [frames[0]], images: [image()])
-                == .none("the app's functions on the stack were all made by the compiler"))
+                == .none("the compiler made all of the app's functions on the stack"))
     }
 
-    @Test func functionWithoutLineIsPassedOverWhereLinesAreKnown() {
+    @Test func functionWithoutLineIsSkippedIfOthersHaveLines() {
         let frames = [frame("stub"), frame("load()", line: 7)]
         #expect(culprit(of: frames) == "load()")
         // Where the image has no debug information, no function has a line.

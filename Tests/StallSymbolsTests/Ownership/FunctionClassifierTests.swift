@@ -116,7 +116,7 @@ import Testing
     }
 
     /// Any settings give an answer.
-    @Test func nonsenseInSettingsIsHarmless() {
+    @Test func invalidSettingsAreHarmless() {
         let words = ["", "/", "$s", "\0", "Swift", String(repeating: "x", count: 100_000)]
         let functions = FunctionClassifier(
             InAppSettings(excludedDirectories: words, excludedModules: words, includedModules: words))
@@ -133,16 +133,16 @@ import Testing
         ("type metadata accessor for Note", .metadata), ("static Kind.__derived_enum_equals(_:_:)", .synthesized),
         ("specialized outlined destroy of Note", .outlined),
     ])
-    func compilersFunctionIsKnownByName(name: String, kind: StallReport.CompilerGenerated) {
+    func compilerMadeFunctionIsKnownByName(name: String, kind: StallReport.CompilerGenerated) {
         #expect(StallReport.CompilerGenerated(function: name) == kind)
     }
 
     @Test(arguments: ["save()", "closure #1 in save()", "Note.title.getter", "specialized Store.save(_:)", "main"])
-    func writtenFunctionIsNotCompilers(name: String) {
+    func writtenFunctionIsNotCompilerMade(name: String) {
         #expect(StallReport.CompilerGenerated(function: name) == nil)
     }
 
-    @Test func whatIsKnownIsWhatWasFoundOut() {
+    @Test func keptFactsEqualNewlyFoundOnes() {
         let append = "$sSa6appendyyxnF"
         for _ in 0..<2 {
             #expect(functions[append].name == Demangler.functionName(append))
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func moreThanAreKeptAreStillKnown() {
+    @Test func functionsBeyondTheKeptOnesAreStillKnown() {
         for number in 0...FunctionClassifier.maximumFunctions { #expect(functions["f\(number)"].name == "f\(number)") }
         #expect(functions["f0"].name == "f0")
     }

@@ -41,7 +41,7 @@ import TestSupport
         #expect(try sorted([([1, 5], 5), (loading, 1)]).groups == [1, 0])
     }
 
-    @Test func `threads whose names show that they are no workers are left out`() throws {
+    @Test func `threads with other names than workers are left out`() throws {
         #expect(try sorted([(main, 3), (unnamed, 2), (saving, 1)]).groups == [2])
     }
 

@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: readers)
-    func onlyBrokenFilesIsAnError(command: [String]) throws {
+    func noReadableReportIsAnError(command: [String]) throws {
         let scratch = try TemporaryDirectory()
         try scratch.write("stall-1.json", "{")
         let result = try Tool.run(command + ["."], in: scratch)

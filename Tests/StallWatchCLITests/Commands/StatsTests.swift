@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["", "[]", "{}", "{\"loops\": []}", "{\"loops\": [], \"suppressed\": {\"x\": -1}}", "\u{0}\u{1}"])
-    func whatIsNoStatisticsIsRefused(text: String) throws {
+    func otherFilesThanStatisticsAreRefused(text: String) throws {
         let scratch = try TemporaryDirectory()
         try scratch.write("file", text)
         let result = try Tool.run(["stats", "file"], in: scratch)

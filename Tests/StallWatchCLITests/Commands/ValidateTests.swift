@@ -85,7 +85,7 @@ import Testing
     /// Python's jsonschema accepts and rejects the same randomly changed reports.
     ///
     /// One exception: a schema cannot express that an index is in range.
-    @Test func verdictsAreThoseOfTheSchema() throws {
+    @Test func resultsMatchTheSchema() throws {
         let scratch = try TemporaryDirectory()
         var generator = SeededGenerator(seed: 8)
         let good = try JSONSerialization.jsonObject(with: Data(ReportFixture().bytes))

@@ -75,7 +75,7 @@ import TextOutput
         #expect(lines.allSatisfy { String($0).columns <= width })
     }
 
-    @Test func `the conclusion follows from what is missing`() {
+    @Test func `the conclusion follows from the missing features`() {
         #expect(text(diagnosis([.read: .works()])).hasSuffix("\nReports lack nothing here.\n"))
         #expect(
             text(diagnosis([.perf: .missing()])).hasSuffix("\nReports are whole here; they lack some additions.\n"))
@@ -83,7 +83,7 @@ import TextOutput
             text(diagnosis([:], source: .outside)).hasSuffix("\nA process shows little of this to others.\n"))
     }
 
-    @Test func `control characters of a report directory do not reach the terminal`() {
+    @Test func `control characters in a directory's name are not printed`() {
         var diagnosis = diagnosis([.read: .works()])
         diagnosis.process?.reportDirectory = "/a\u{1b}[31m"
         diagnosis.capabilities.version = "\u{1b}]0;x"

@@ -63,7 +63,7 @@ import Testing
         #expect(json.status == 66)
     }
 
-    @Test func `a thread is told from its process`() throws {
+    @Test func `a thread id is not taken for a process id`() throws {
         let thread = try #require(
             try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").compactMap(Int32.init).first {
                 $0 != getpid()

@@ -19,8 +19,8 @@ import Testing
     }
 
     @Test(arguments: [("500ms", "500ms"), ("60s", "1min"), ("90s", "90s"), ("24h", "1d")])
-    func durationsAreToldAsTheyMayBeGiven(text: String, told: String) throws {
-        #expect(try DurationArgument(parsing: text).description == told)
+    func durationsArePrintedInTheFormOfTheInput(text: String, printed: String) throws {
+        #expect(try DurationArgument(parsing: text).description == printed)
     }
 
     @Test(arguments: [

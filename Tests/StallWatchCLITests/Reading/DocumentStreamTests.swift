@@ -33,7 +33,7 @@ import Testing
         #expect(try documents(text, size: size) == ["1:{\n \"a\": [\n{}\n]\n}", "6:{\n \"b\": 2\n}", "8:{\"c\":\n3}"])
     }
 
-    @Test(arguments: [1, 2, 3, 7, 100]) func aBrokenDocumentKeepsTheNext(size: Int) throws {
+    @Test(arguments: [1, 2, 3, 7, 100]) func aBrokenDocumentDoesNotHideTheNext(size: Int) throws {
         let text = "{\n \"a\": [1,\n{\n \"b\": 2\n}\nrubbish\n{\n \"c\": 3\n}\n"
         let found = try documents(text, size: size)
         #expect(found.first?.hasPrefix("1:{\n \"a\": [1,") == true)

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [1e10, 1e14, StallReport.maximumMilliseconds.nextDown])
-    func whatADamagedReportClaimsIsBounded(milliseconds: Double) throws {
+    func timesOfDamagedReportsAreBounded(milliseconds: Double) throws {
         let found = try shares(milliseconds, [.init(at: 1e14, stack: nil, workers: [(["a"], 2), (["b"], 1)])])
         #expect(found.reduce(0) { $0 + $1.microseconds } == StallWeights.maximumMicroseconds)
     }

@@ -3,7 +3,7 @@ import Testing
 @testable import stallwatch_demo
 
 @Suite struct ChildProcessTests {
-    @Test func theOutputOfAChildIsItsAnswer() async throws {
+    @Test func theOutputOfAChildIsReturned() async throws {
         let child = try ChildProcess(["-c", "echo done"], executable: "/bin/sh")
         #expect(await child.finish(within: .seconds(30)).answer == "done\n")
     }

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [ScenarioResult.ok, .missed, .wrongFunction, .wrongCause, .wrongOwner, .notAvailable])
-    func everyOtherResultStandsOnADisturbedHost(result: ScenarioResult) async throws {
+    func otherResultsAreNotRepeatedOnADisturbedHost(result: ScenarioResult) async throws {
         #expect(try await counts(result, isDisturbed: true) == .one)
     }
 

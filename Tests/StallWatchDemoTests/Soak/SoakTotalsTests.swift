@@ -73,7 +73,7 @@ import Testing
         #expect(totals.line.hasPrefix("soak FAILED: 1 scenarios failed, spin (no. 3: missed). Seed 42,"))
     }
 
-    @Test func aReportTooManyIsAFalseAlarm() {
+    @Test func anAdditionalReportIsAFalseAlarm() {
         var totals = good
         totals.add(outcome([report], isStall: false))
         #expect(totals.falseAlarms == 1)

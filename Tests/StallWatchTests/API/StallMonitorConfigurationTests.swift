@@ -17,7 +17,7 @@ import Testing
             (.milliseconds(5), 5_000_000), (.nanoseconds(5_000_001), 5_000_001), (.seconds(1.5), 1_500_000_000),
             (.seconds(24 * 60 * 60), 86_400_000_000_000),
         ] as [(Duration, UInt64)])
-    func aThresholdInRangeIsTakenToTheNanosecond(duration: Duration, nanoseconds: UInt64) throws {
+    func aThresholdInRangeIsExactToTheNanosecond(duration: Duration, nanoseconds: UInt64) throws {
         #expect(try StallMonitor.Configuration.nanoseconds(duration) == nanoseconds)
     }
 
@@ -57,22 +57,5 @@ import Testing
 
     @Test func saturationDetectionCanBeTurnedOff() throws {
         #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchdogOptions())
-    }
-}
-
-@Suite struct StallWatchErrorTests {
-    @Test func theDescriptionEndsWithTheSystemsMessage() {
-        let error = StallWatchError(.unwritableReports, "the disk", errno: 28)
-        #expect(error.description == "the disk: No space left on device")
-    }
-
-    @Test func withoutAnErrorNumberTheDescriptionIsTheMessage() {
-        #expect(StallWatchError(.stopped, "the monitor has been stopped").description == "the monitor has been stopped")
-    }
-
-    @Test func differentCodesAreNotEqual() {
-        #expect(StallWatchError.Code.stopped == .stopped)
-        #expect(StallWatchError.Code.stopped != .alreadyStarted)
-        #expect(StallWatchError.Code.alreadyWatched.description == "alreadyWatched")
     }
 }

@@ -62,12 +62,12 @@ private let ms: UInt64 = 1_000_000
 
     // MARK: The ration
 
-    @Test func oneTurnMayBeStoppedAtTheBeginningAndOnePerThousandTurnsAfterwards() {
+    @Test func theFirstTurnAndOneInAThousandMayBeStopped() {
         var early = EarlySampling()
         var stops = 0
         for turn in 0..<20_000 as Range<UInt64> {
             _ = early.age(atTurn: turn, threshold: threshold) { turns([]) }
-            // Every turn is long, and is looked at five times.
+            // Every turn is long, and is inspected five times.
             for _ in 0..<5 where early.mayStop(turn) { early.noteStop(of: turn) }
             if early.finish(turn, isStall: false) { stops += 1 }
         }

@@ -93,7 +93,7 @@ import Testing
         #expect(loop.earlyStops == 1)
     }
 
-    @Test mutating func blockedThreadsAreReadWithoutARation() {
+    @Test mutating func blockedThreadsAreReadWithoutCredits() {
         capturer.isBlocked = true
         for turn in 0..<10 as Range<UInt64> { runTurn(from: Self.begin + turn * 200_000_000, for: 100_000_000) }
         #expect(capturer.reads >= 100)
@@ -101,7 +101,7 @@ import Testing
         #expect(loop.earlyStops == 0)
     }
 
-    @Test mutating func stallsUseNothingOfTheRation() throws {
+    @Test mutating func stallsUseNoCredit() throws {
         for turn in 0..<20 as Range<UInt64> {
             world.records.withLock { $0.removeAll() }
             runTurn(from: Self.begin + turn * 500_000_000, for: 300_000_000)

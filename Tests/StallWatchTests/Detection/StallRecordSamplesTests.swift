@@ -31,7 +31,7 @@ import Testing
         #expect(samples.weights(duration: 100) == [55, 10, 35])
     }
 
-    @Test func anInvalidSampleIsKeptApartAndStandsForNothing() {
+    @Test func anInvalidSampleCountsForNothing() {
         var samples: [StallRecord.Sample] = []
         samples.add(sample(at: 30, [1, 2]))
         samples.add(sample(at: 60, [1, 2], isValid: false))

@@ -47,7 +47,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(CauseRules.judge(evidence(cpu: 10, blocked: 90)).kind == .unknown)
     }
 
-    @Test func ofEqualPartsTheCPUDecides() {
+    @Test func ifPartsAreEqualTheCPUDecides() {
         #expect(CauseRules.judge(evidence(cpu: 48, blocked: 52)).kind == .cpu)
         #expect(CauseRules.judge(evidence(cpu: 47, blocked: 53)).kind == .unknown)
     }
@@ -72,7 +72,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     }
 
     /// Measured: fsync(2) of a file on a disk in memory waits for half of the time and works in the kernel for the rest.
-    @Test func `waiting and working in the same call are input and output together`() throws {
+    @Test func `waiting and working in one call count as I/O together`() throws {
         var waiting = try observe(at: 90, in: "fsync")
         waiting.call = try running(at: 0, in: "fsync").call
         let observations = [try running(at: 30, in: "fsync"), waiting]
@@ -140,7 +140,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(CauseRules.judge(evidence(blocked: 100, [nothing])).kind == .unknown)
     }
 
-    @Test func `a wait is not certain where the time without a CPU is not counted`() throws {
+    @Test func `without counted run-queue time a wait is not certain`() throws {
         var facts = evidence(blocked: 100, [try observe(at: 50, in: "nanosleep")])
         facts.countsRunQueue = false
         #expect(CauseRules.judge(facts).kind == .sleep)
@@ -170,7 +170,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     }
 
     /// The first one stands for 65 of 100 ms.
-    @Test func anObservationWeighsTheTimeThatItStandsFor() throws {
+    @Test func anObservationWeighsTheTimeThatItCovers() throws {
         let observations = [
             try observe(at: 60, in: "read"), try observe(at: 70, in: "nanosleep"), try observe(at: 80, in: "nanosleep"),
         ]

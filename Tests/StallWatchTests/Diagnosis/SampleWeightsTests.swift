@@ -32,7 +32,7 @@ import Testing
         #expect(SampleWeights.weights([running, asleep], duration: 30) == [20, 10])
     }
 
-    @Test func nothingSeenHasNoWeights() {
+    @Test func noObservationsHaveNoWeights() {
         #expect(SampleWeights.weights([], duration: 30).isEmpty)
         #expect(SampleWeights.weights([Sighting(from: 50, to: 60)], duration: 30) == [30])
     }

@@ -29,7 +29,7 @@ private func timeSplit(_ readings: [ThreadReading], from start: UInt64, to end: 
         #expect(split.uncertainty == 0)
     }
 
-    @Test func `without schedstat the rest is uncertain unless the thread waited or was ready throughout`() throws {
+    @Test func `without schedstat a mixed stall has an uncertain split`() throws {
         func split(_ first: Character, _ last: Character, switches: UInt64?) throws -> TimeSplit {
             var readings = [
                 reading(at: 0, cpu: 0, state: first, switches: 3), reading(at: 100, cpu: 20, state: last, switches: 3),

@@ -55,7 +55,7 @@ import Testing
         #expect(Capabilities.Outcome(attempt) == outcome)
     }
 
-    @Test func `a monitor tells its capabilities before, during and after its run`() throws {
+    @Test func `capabilities are readable before, during and after a run`() throws {
         let monitor = try StallMonitor(.init(reports: .none))
         let before = monitor.capabilities
         try monitor.start()
@@ -63,33 +63,5 @@ import Testing
         monitor.stop()
         #expect(monitor.capabilities.features.map(\.state) == before.features.map(\.state))
         #expect(before[.flush]?.state == .notTried)
-    }
-}
-
-@Suite struct CapabilityFileTests {
-    private let capabilities = Capabilities(.init(pid: 4700), [.read: .works()])
-
-    /// The descriptors of this process that are open for a file in `directory`.
-    private func open(in directory: TemporaryDirectory) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").map { "/proc/self/fd/\($0)" }.filter {
-            readLink($0)?.hasPrefix("\(directory.path)/.\(Capabilities.fileName).") ?? false
-        }
-    }
-
-    @Test func `the file has no name and lasts as long as its owner`() throws {
-        let directory = try TemporaryDirectory()
-        var file = CapabilityFile(capabilities, in: directory.path)
-        #expect(file != nil)
-        #expect(directory.names.isEmpty)
-        let paths = try open(in: directory)
-        #expect(paths.count == 1)
-        let bytes = try #require(paths.first.flatMap { AtomicFile.read($0, limit: 1 << 20) })
-        #expect(Capabilities(jsonData: bytes) == capabilities)
-        file = nil
-        #expect(try open(in: directory).isEmpty)
-    }
-
-    @Test func `where it cannot be written there is none`() {
-        #expect(CapabilityFile(capabilities, in: "/nowhere") == nil)
     }
 }

@@ -24,7 +24,7 @@ import Testing
         #expect(fingerprint([["save(_:)", "main"]]).count == 16)
     }
 
-    @Test func pathAndLoopTellStallsApart() {
+    @Test func pathAndLoopDistinguishStalls() {
         let base = fingerprint([["a()", "b()"]])
         #expect(base != fingerprint([["b()", "a()"]]))
         #expect(base != fingerprint([["a()"]]))

@@ -191,7 +191,7 @@ import Testing
         #expect(report.culprit == StallReport.Culprit(function: "NoteStore.save(_:)", image: "notes", share: 0.7))
     }
 
-    @Test func ofFunctionsWithEqualTimeTheFirstIsTheCulprit() {
+    @Test func amongFunctionsWithEqualTimeTheFirstIsTheCulprit() {
         let report = builder.report(of: .stub(samples: [sample([0x10200], at: 100), sample(locked, at: 300)]))
         #expect(report.culprit?.function == "run()")
         #expect(report.culprit?.share == 0.5)
@@ -203,19 +203,5 @@ import Testing
         #expect(both.culprit?.function == "NoteStore.save(_:)")
         let only = builder.report(of: .stub(samples: [invalid, failure("refused")]))
         #expect(only.culprit?.function == "run()")
-    }
-}
-
-@Suite struct MillisecondsTests {
-    @Test(
-        arguments: [
-            (0, 0), (499, 0), (500, 0.001), (1_000_000, 1), (250_400_499, 250.4), (250_400_500, 250.401),
-        ] as [(UInt64, Double)])
-    func nanosecondsAreRoundedToTheMicrosecond(nanoseconds: UInt64, expected: Double) {
-        #expect(milliseconds(nanoseconds) == expected)
-    }
-
-    @Test func theLongestTimeDoesNotTrap() {
-        #expect(milliseconds(.max) > 1e13)
     }
 }

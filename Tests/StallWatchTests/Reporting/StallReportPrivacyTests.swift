@@ -5,7 +5,7 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-@Suite struct PrivacyTests {
+@Suite struct StallReportPrivacyTests {
     private func run(_ settings: Reporter.Settings) throws -> [StallReport] {
         let scratch = try TemporaryDirectory()
         _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in

@@ -28,7 +28,7 @@ import Testing
 
     // MARK: Creating
 
-    @Test func missingDirectoriesAreMadeForTheirOwnerOnly() throws {
+    @Test func missingDirectoriesAreCreatedForTheirOwnerOnly() throws {
         let path = temporary.path + "/a/b/c"
         _ = try ReportDirectory(path: path)
         for directory in ["/a", "/a/b", "/a/b/c"] { #expect(try mode(of: temporary.path + directory) == 0o700) }

@@ -56,7 +56,7 @@ import Testing
         #expect(try scratch.reports().first { $0.id == living.id }?.state == .ongoing)
     }
 
-    @Test func ownReportsAreAbandonedOnlyWhenNoMonitorOfThisProcessWritesThem() throws {
+    @Test func ownReportsAreAbandonedOnlyWithoutAMonitor() throws {
         let open = report()
         let left = report()
         for report in [open, left] { try directory.write(report) }

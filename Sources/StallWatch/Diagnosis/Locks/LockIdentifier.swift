@@ -144,7 +144,7 @@ extension LockIdentifier {
     private func mutexOwner(_ address: UInt64) -> AwaitedLock.Ownership {
         guard let mutex = PthreadMutex(at: address, memory) else { return .unknown("it cannot be read") }
         guard let owner = mutex.ownerWhileWaitedFor else { return .unknown("it was just released, or is damaged") }
-        return live(owner, else: "the thread that locked it is of another process, or has ended")
+        return live(owner, else: "the thread that locked it belongs to another process, or has ended")
     }
 
     /// The futex words of a rwlock are its phase, 8 bytes into it, and its writers' word, 12 bytes into it.
@@ -155,7 +155,7 @@ extension LockIdentifier {
             else { continue }
             return (futex - offset, .thread(writer))
         }
-        return (futex, .unknown("readers own it, which it does not store, or it was just released"))
+        return (futex, .unknown("readers own it, and it does not store them, or it was just released"))
     }
 
     /// Returns the joined thread: the futex word is its id, which the kernel clears at its end (set_tid_address(2)).

@@ -79,7 +79,7 @@ import Testing
         #expect(named > 0, "a thread that lives is named in the same memory")
     }
 
-    @Test func anOwnerWithoutMemoryIsNone() throws {
+    @Test func unreadableMemoryHasNoOwner() throws {
         let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
         let identifier = LockIdentifier(memory: GuardedMemory(), isLive: { _ in true })
         for address in [0, 1, 8, 12, 95, 4096, .max, .max - 3, .max - 100, 1 << 63] as [UInt64] {

@@ -43,7 +43,7 @@ import Testing
     ]
 
     @Test(arguments: waits)
-    func kindIsTheDynamicLibrarys(wait: Wait) throws {
+    func kindsMatchTheDynamicLibrary(wait: Wait) throws {
         let directory = try TemporaryDirectory()
         let elf = SmallELF(
             symbols: wait.symbols.enumerated().map { .init(name: $1, address: 0x1000 + UInt64($0) * 0x10) })

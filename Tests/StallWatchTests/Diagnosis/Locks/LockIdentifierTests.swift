@@ -147,7 +147,7 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         ("sem_wait", AwaitedLock.Kind.semaphore), ("pthread_cond_wait", .condition), ("pthread_barrier_wait", .barrier),
         ("dispatch_group_wait", .dispatchGroup), ("dispatch_semaphore_wait", .dispatchSemaphore),
     ])
-    func whatHasNoOwnerSaysSo(function: String, kind: AwaitedLock.Kind) throws {
+    func aLockWithoutAnOwnerSaysSo(function: String, kind: AwaitedLock.Kind) throws {
         let site = identify(try futex(bitsetWait), [2, 0, 101, 1, 0], libc(function))
         #expect(site?.kind == kind)
         #expect(site?.ownership == AwaitedLock.Ownership.none)

@@ -44,16 +44,16 @@ import Testing
     }
 
     @Test(arguments: ["strtol", "qsort", "getenv"])
-    func aFunctionThatTellsNothingHasNone(function: String) throws {
+    func aFunctionThatDoesNotWaitHasNoName(function: String) throws {
         let frame = try #require(try named(function))
         #expect(frame == NamedFrame(function: nil, image: "libc.so.6"))
     }
 
-    @Test func whatIsInNoImageHasNone() {
+    @Test func anAddressOutsideEveryImageHasNoName() {
         #expect(names.names(of: [.init(address: 0x10, isExact: true)], in: images) == [.init(function: nil, image: "")])
     }
 
-    @Test func onlyTheInnermostAreNamed() {
+    @Test func onlyTheInnermostFramesAreNamed() {
         let frames = [CapturedStack.Frame](repeating: .init(address: 0x10, isExact: true), count: 100)
         #expect(names.names(of: frames, in: images).count == WaitFunctionNames.innermost)
     }

@@ -1,0 +1,80 @@
+// The part that all captures share: copy, unwind, and repeat both if the copy was too small.
+
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "Engine/engine.h"
+#include "System/raw_system_call.h"
+
+// The number of bytes copied beyond the first function's frame: that function's locals are there.
+#define BEYOND_FIRST_FRAME 512u
+
+void cunwind_clear(cunwind_stack *stack) {
+  stack->frame_count = stack->omitted_count = stack->omitted_at = 0;
+  stack->is_omitted_count_exact = 1;
+  stack->end = CUNWIND_END_COMPLETE;
+}
+
+// No unwind needs the arguments, environment and thread-local storage above a thread's first function.
+static void learn_end(cunwind_thread *thread, const cunwind_stack *stack, uint64_t stack_pointer) {
+  cunwind_stack_bounds found = thread->bounds;
+  bool is_known = stack_pointer >= found.low && stack_pointer < found.high;
+  if (!is_known && !cunwind_stack_bounds_find(&found, stack_pointer)) return;
+  uint64_t first = stack->frames[stack->frame_count - 1].stack_pointer;
+  if (first >= stack_pointer && first < found.high && found.high - first > BEYOND_FIRST_FRAME) {
+    found.high = first + BEYOND_FIRST_FRAME;
+  }
+  thread->bounds = found;
+}
+
+// Unwinds the copy, and learns from it the end of the thread's stack. False: the copy ended too early. `thread->bounds`
+// now has the end of the stack: capture again.
+static bool finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                   const cunwind_registers *registers, cunwind_stack *stack, bool may_retake) {
+  uint64_t stack_pointer = registers->value[CUNWIND_SP];
+  uint64_t copied_to = cunwind_stack_end(&thread->bounds, stack_pointer);
+  engine->unwinder.copy = copy;
+  cunwind_unwind(&engine->unwinder, registers, stack);
+  thread->bounds.other_low = thread->bounds.other_high = 0;
+  if (stack->end == CUNWIND_END_COMPLETE) learn_end(thread, stack, stack_pointer);
+  if (stack->end != CUNWIND_END_NOT_IN_COPY || !may_retake) return true;
+
+  cunwind_stack_bounds found;
+  uint64_t missing = engine->unwinder.missing;
+  if (!cunwind_stack_bounds_find(&found, missing)) return true;
+  if (stack_pointer >= found.low && stack_pointer < found.high && missing >= stack_pointer) {
+    thread->bounds = found;
+    return found.high <= copied_to;
+  }
+  // The unwind may also need words below the missing one: its frame begins at the SP of the last frame.
+  uint64_t outermost = stack->frames[stack->frame_count - 1].stack_pointer;
+  thread->bounds.other_low = outermost >= found.low && outermost <= missing ? outermost : missing;
+  thread->bounds.other_high = found.high;
+  return false;
+}
+
+void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
+                    const cunwind_registers *registers, cunwind_stack *stack) {
+  finish(engine, thread, copy, registers, stack, false);
+}
+
+cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *engine, cunwind_thread *thread,
+                                  cunwind_stack *stack, cunwind_capture_info *info) {
+  uint64_t begin = cunwind_now();
+  cunwind_status status;
+  memset(info, 0, sizeof *info);
+  cunwind_clear(stack);
+  for (bool may_retake = true;; may_retake = false) {
+    const cunwind_stack_copy *copy = NULL;
+    cunwind_registers registers;
+    status = copy_once(engine, thread, &copy, &registers, info);
+    if (status != CUNWIND_OK) {
+      cunwind_clear(stack);
+      break;
+    }
+    info->stack_bytes = copy->length + copy->outer_length;
+    if (finish(engine, thread, copy, &registers, stack, may_retake)) break;
+  }
+  info->capture_nanoseconds = cunwind_now() - begin;
+  return status;
+}

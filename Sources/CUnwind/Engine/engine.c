@@ -1,0 +1,84 @@
+// The creation and destruction of an engine, and its images.
+
+#define _GNU_SOURCE
+#include "Engine/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "System/raw_system_call.h"
+
+cunwind_engine *cunwind_engine_create(int signal_number) {
+  cunwind_options options = {.signal_number = signal_number};
+  return cunwind_engine_create_with(&options);
+}
+
+cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
+  if (options->signal_number < 1 || options->signal_number > 64) {
+    errno = EINVAL;
+    return NULL;
+  }
+  cunwind_engine *engine = calloc(1, sizeof *engine);
+  if (!engine) return NULL;
+  engine->process = getpid();
+  engine->unwinder = (cunwind_unwinder){.modules = &engine->modules, .pages = &engine->pages};
+  engine->signal_number = options->signal_number;
+  snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
+           options->proc_directory ? options->proc_directory : "/proc/self");
+  if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
+      cunwind_page_cache_init(&engine->pages) && (engine->copy = cunwind_copy_create()) &&
+      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->sampler) && cunwind_prepare_spare(engine))
+    return engine;
+  int error = errno;
+  cunwind_engine_destroy(engine);
+  errno = error;
+  return NULL;
+}
+
+void cunwind_engine_destroy(cunwind_engine *engine) {
+  if (!engine) return;
+  cunwind_signal_slot_destroy(engine);
+  cunwind_page_cache_destroy(&engine->pages);
+  cunwind_modules_destroy(&engine->modules);
+  // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
+  // otherwise another allocation could get their addresses.
+  cunwind_pending_destroy(engine);
+  engine->sampler.left_until = 0;
+  if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
+    cunwind_helper_destroy(&engine->sampler);
+  engine->helper.left_until = 0;
+  if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
+    cunwind_copy_destroy(engine->copy);
+    cunwind_helper_destroy(&engine->helper);
+  }
+  free(engine);
+}
+
+cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *engine) {
+  (void)engine;
+  return cunwind_guarded_access();
+}
+
+size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
+  // Before each capture, also before a read: the next capture that needs the helper may come much later.
+  cunwind_helper_has_ended(&engine->helper, 0);
+  cunwind_tidy_pending(engine, 0);
+  cunwind_helper_has_ended(&engine->sampler, 0);
+  if (cunwind_modules_refresh(&engine->modules)) {
+    cunwind_page_cache_flush(&engine->pages);
+  }
+  return engine->modules.count;
+}
+
+uint64_t cunwind_engine_image_generation(const cunwind_engine *engine) { return engine->modules.generation; }
+
+size_t cunwind_engine_omitted_image_count(const cunwind_engine *engine) { return engine->modules.omitted_count; }
+
+bool cunwind_engine_image(const cunwind_engine *engine, size_t index, cunwind_image *image) {
+  if (index >= engine->modules.count) return false;
+  *image = engine->modules.list[index].image;
+  return true;
+}

@@ -1,0 +1,80 @@
+// Copies a stack into the engine's buffer: in one piece, or in two if it is very deep.
+
+#define _GNU_SOURCE
+#include "Engine/stack_copy.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "Machine/registers.h"
+#include "Memory/guarded_memory.h"
+#include "System/raw_system_call.h"
+
+bool cunwind_stack_copy_init(cunwind_stack_copy *copy) {
+  memset(copy, 0, sizeof *copy);
+  void *bytes = mmap(NULL, CUNWIND_MAX_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  copy->bytes = bytes == MAP_FAILED ? NULL : bytes;
+  return copy->bytes != NULL;
+}
+
+void cunwind_stack_copy_touch(cunwind_stack_copy *copy) {
+  if (copy->is_touched) return;
+  for (size_t offset = 0; offset < CUNWIND_MAX_STACK_BYTES; offset += CUNWIND_PAGE_BYTES)
+    *(volatile uint8_t *)(copy->bytes + offset) = 0;
+  copy->is_touched = true;
+}
+
+void cunwind_stack_copy_destroy(cunwind_stack_copy *copy) {
+  if (copy->bytes) munmap(copy->bytes, CUNWIND_MAX_STACK_BYTES);
+  copy->bytes = NULL;
+}
+
+CUNWIND_BARE uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer) {
+  if (stack_pointer >= bounds->low && stack_pointer < bounds->high) return bounds->high;
+  uint64_t end = stack_pointer + CUNWIND_FIRST_COPY_BYTES;
+  return end > stack_pointer ? end : UINT64_MAX;
+}
+
+CUNWIND_BARE void cunwind_stack_copy_take(cunwind_stack_copy *copy, uint64_t stack_pointer,
+                                          const cunwind_stack_bounds *bounds) {
+  uint64_t high = cunwind_stack_end(bounds, stack_pointer);
+  bool has_other = bounds->other_high > bounds->other_low;
+  copy->low = stack_pointer - CUNWIND_RED_ZONE_BYTES;
+  copy->length = copy->outer_low = copy->outer_length = 0;
+  copy->has_gap = false;
+  if (high <= stack_pointer || copy->low > stack_pointer) return;
+  uint64_t wanted = high - copy->low, inner = wanted;
+  if (inner > CUNWIND_MAX_STACK_BYTES || has_other) {
+    uint64_t room = CUNWIND_MAX_STACK_BYTES - CUNWIND_OUTER_BYTES;
+    inner = wanted < room ? wanted : room;
+  }
+  copy->length = cunwind_guarded_read(copy->low, copy->bytes, inner);
+  if (copy->length == 0) {
+    // An unused red zone can lie below the lowest mapped page of the stack.
+    copy->low = stack_pointer;
+    copy->length = cunwind_guarded_read(copy->low, copy->bytes, inner - CUNWIND_RED_ZONE_BYTES);
+  }
+  if (has_other) {
+    uint64_t other = bounds->other_high - bounds->other_low;
+    copy->outer_low = bounds->other_low;
+    copy->outer_length = cunwind_guarded_read(copy->outer_low, copy->bytes + copy->length,
+                                              other < CUNWIND_OUTER_BYTES ? other : CUNWIND_OUTER_BYTES);
+  } else if (inner < wanted && copy->length == inner) {
+    copy->has_gap = true;
+    copy->outer_low = high - CUNWIND_OUTER_BYTES;
+    copy->outer_length = cunwind_guarded_read(copy->outer_low, copy->bytes + copy->length, CUNWIND_OUTER_BYTES);
+  }
+}
+
+bool cunwind_stack_copy_read(const cunwind_stack_copy *copy, uint64_t address, void *to, size_t size) {
+  if (address >= copy->low && address - copy->low <= copy->length && size <= copy->length - (address - copy->low)) {
+    memcpy(to, copy->bytes + (address - copy->low), size);
+    return true;
+  }
+  uint64_t offset = address - copy->outer_low;
+  if (address >= copy->outer_low && offset <= copy->outer_length && size <= copy->outer_length - offset) {
+    memcpy(to, copy->bytes + copy->length + offset, size);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,117 @@
+// Recognizes calls and signal returns in x86-64 machine code (Intel SDM volume 2: CALL, JMP; ModR/M and SIB forms).
+
+#if defined(__x86_64__)
+
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "Engine/engine.h"
+#include "Memory/guarded_memory.h"
+#include "Unwinding/unwind.h"
+
+/// The length of the longest call without prefixes: FF /2 with SIB and a 32-bit displacement.
+#define LONGEST_CALL 7
+
+uint64_t cunwind_strip(uint64_t address) { return address; }
+
+// Returns the length of an indirect call whose opcode byte FF is at `at`; 0 if there is none. Prefixes come before and
+// do not matter.
+static unsigned indirect_call_length(const uint8_t *at, unsigned available) {
+  if (available < 2 || at[0] != 0xff || ((at[1] >> 3) & 7) != 2) return 0;
+  unsigned mode = at[1] >> 6, base = at[1] & 7, length = 2;
+  if (mode == 3) return length;
+  if (base == 4) {
+    if (available < 3) return 0;
+    length++;
+    base = (at[2] & 7) == 5 && mode == 0 ? 5 : 0;  // SIB with base 101 and mode 00: a 32-bit displacement.
+  }
+  if (mode == 1) return length + 1;
+  if (mode == 2 || (mode == 0 && base == 5)) return length + 4;
+  return length;
+}
+
+bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target) {
+  if (target) *target = 0;
+  // The call may be the last instruction of its segment, so the byte before `address` must be code.
+  const cunwind_module *module = cunwind_module_of_code(unwinder->modules, address - 1);
+  if (!module) return false;
+  uint8_t code[LONGEST_CALL];
+  unsigned available = LONGEST_CALL;
+  if (address - module->code_low < available) available = (unsigned)(address - module->code_low);
+  uint8_t *end = code + LONGEST_CALL;
+  if (!cunwind_page_cache_read(unwinder->pages, address - available, end - available, available)) return false;
+  if (available >= 5 && end[-5] == 0xe8) {
+    int32_t offset;
+    memcpy(&offset, end - 4, sizeof offset);
+    if (target) *target = address + (uint64_t)(int64_t)offset;
+    return true;
+  }
+  for (unsigned length = 2; length <= available; length++) {
+    if (indirect_call_length(end - length, length) == length) return true;
+  }
+  return false;
+}
+
+// A stub of the procedure linkage table, with or without endbr64 and bnd: "jmp *slot(%rip)".
+uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
+  uint8_t code[11];
+  if (target == 0 || !cunwind_module_of_code(unwinder->modules, target)) return target;
+  if (!cunwind_page_cache_read(unwinder->pages, target, code, sizeof code)) return target;
+  unsigned at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
+  if (code[at] == 0xf2) at++;
+  if (code[at] != 0xff || code[at + 1] != 0x25) return target;
+  int32_t offset;
+  memcpy(&offset, code + at + 2, sizeof offset);
+  // Not from the cache: the linker writes the slot.
+  uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset, resolved;
+  return cunwind_guarded_read(slot, &resolved, sizeof resolved) == sizeof resolved ? resolved : target;
+}
+
+// The restorers of glibc and musl are "mov $15, %rax; syscall" (rt_sigreturn). gdb and libgcc recognize these bytes,
+// too.
+bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
+  static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+  uint8_t code[sizeof restorer];
+  const cunwind_module *module = cunwind_module_of_code(unwinder->modules, pc);
+  return module && module->image.high - pc >= sizeof code &&
+         cunwind_page_cache_read(unwinder->pages, pc, code, sizeof code) && memcmp(code, restorer, sizeof code) == 0;
+}
+
+// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, which the handler has popped on return,
+// then the ucontext.
+cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwind_registers *from,
+                                        cunwind_registers *to) {
+  static const uint8_t places[CUNWIND_REGISTER_COUNT] = {
+      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+  };
+  uint64_t saved[REG_RIP + 1];
+  uint64_t at = from->value[CUNWIND_SP] + offsetof(ucontext_t, uc_mcontext.gregs);
+  if (!cunwind_read(unwinder, at, saved, sizeof saved)) return CUNWIND_STEP_NO_MEMORY;
+  to->known = 0;
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
+    cunwind_set_register(to, number, saved[places[number]]);
+  }
+  return CUNWIND_STEP_OK;
+}
+
+bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number) {
+  (void)registers;  // The kernel has overwritten rax, which held the number.
+  // "mov $number,%eax; syscall", as in the C library's wrappers.
+  uint8_t code[7];
+  if (pc < sizeof code || cunwind_guarded_read(pc - sizeof code, code, sizeof code) != sizeof code) return false;
+  if (code[5] != 0x0f || code[6] != 0x05) return false;
+  *number = -1;
+  if (code[0] == 0xb8) {
+    int32_t immediate;
+    memcpy(&immediate, code + 1, sizeof immediate);
+    *number = immediate;
+  } else if (code[3] == 0x31 && code[4] == 0xc0) {
+    *number = 0;  // "xor %eax,%eax": read(2).
+  }
+  return true;
+}
+
+#endif

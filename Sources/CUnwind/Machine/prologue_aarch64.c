@@ -1,0 +1,91 @@
+// Computes a function's frame pointer where only SP is known. On aarch64 "add x29, sp, #n" sets it, after the record
+// (x29, x30) has been stored there. If an instruction since then moves SP by an amount that it does not contain, the
+// computation fails.
+
+#if defined(__aarch64__)
+
+#include "Unwinding/unwind.h"
+
+/// The most bytes of code that are followed.
+#define FOLLOWED_BYTES 65536u
+
+typedef struct distance {
+  bool is_set;
+  bool is_fixed;
+  int64_t bytes;  // x29 - sp.
+  int64_t body;   // The same after the prologue: the value that applies again after a return.
+  bool in_prologue;
+} distance;
+
+// The amount by which a pre- or post-indexed store or load moves SP, in bytes.
+static bool moves_stack_by_index(uint32_t code, int64_t *amount) {
+  bool is_on_sp = ((code >> 5) & 31) == 31;
+  // STP/LDP of 64-bit registers, pre- (bits 25...23 = 011) or post-indexed (001): a signed 7-bit count of 8 bytes.
+  if (is_on_sp && ((code & 0xff800000u) == 0xa9800000u || (code & 0xff800000u) == 0xa8800000u ||
+                   (code & 0xffc00000u) == 0xa9c00000u || (code & 0xffc00000u) == 0xa8c00000u)) {
+    *amount = ((int64_t)((uint64_t)((code >> 15) & 0x7f) << 57) >> 57) * 8;
+    return true;
+  }
+  // STR/LDR of a 64-bit register, pre- or post-indexed: a signed 9-bit count of bytes.
+  if (is_on_sp && (code & 0xffa00400u) == 0xf8000400u) {
+    *amount = (int64_t)((uint64_t)((code >> 12) & 0x1ff) << 55) >> 55;
+    return true;
+  }
+  return false;
+}
+
+static void follow_one(uint32_t code, distance *now) {
+  unsigned to = code & 31, from = (code >> 5) & 31;
+  int64_t amount = (int64_t)((code >> 10) & 0xfff) << ((code >> 22) & 1 ? 12 : 0);
+  bool is_add = (code & 0xff800000u) == 0x91000000u, is_sub = (code & 0xff800000u) == 0xd1000000u;
+  if (is_add && to == 29 && from == 31) {
+    *now = (distance){.is_set = true, .is_fixed = true, .in_prologue = true, .bytes = amount, .body = amount};
+  } else if ((is_add || is_sub) && to == 31 && from == 31) {
+    now->bytes += is_sub ? amount : -amount;
+    if (now->in_prologue) now->body = now->bytes;
+  } else if ((is_add || is_sub) && to == 31 && from == 29) {
+    now->bytes = is_sub ? amount : -amount;
+  } else if ((is_add || is_sub) && to == 31) {
+    now->is_fixed = false;
+  } else if ((code & 0xffe0001fu) == 0x8b20001fu || (code & 0xffe0001fu) == 0xcb20001fu) {
+    now->is_fixed = false;  // ADD or SUB (extended register) to SP: alloca.
+  } else if ((code & 0xff80001fu) == 0x9200001fu) {
+    now->is_fixed = false;  // AND (immediate) to SP: realignment.
+  } else if (moves_stack_by_index(code, &amount)) {
+    now->bytes -= amount;
+    if (now->in_prologue) now->body = now->bytes;
+  }
+}
+
+static bool is_return_or_jump(uint32_t code) {
+  return (code & 0xfc000000u) == 0x14000000u ||  // B
+         (code & 0xfffffc1fu) == 0xd61f0000u ||  // BR
+         (code & 0xfffff000u) == 0xd65f0000u ||  // RET, RETAA, RETAB
+         (code & 0xffe0001fu) == 0xd4200000u;    // BRK
+}
+
+cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                         uint64_t *frame_pointer) {
+  uint64_t start, end, return_address, pc = from->value[CUNWIND_PC];
+  if (!cunwind_function_at(unwinder, pc - (is_exact ? 0 : 1), &start, &end)) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  if (pc - start > FOLLOWED_BYTES) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  distance now = {.is_fixed = true, .in_prologue = true};
+  for (uint64_t address = start; address < pc; address += 4) {
+    uint32_t code;
+    if (!cunwind_page_cache_read(unwinder->pages, address, &code, sizeof code)) return CUNWIND_STEP_UNKNOWN_REGISTER;
+    follow_one(code, &now);
+    bool is_call = (code & 0xfc000000u) == 0x94000000u || (code & 0xfffffc1fu) == 0xd63f0000u;
+    bool is_branch = (code & 0xff000000u) == 0x54000000u || (code & 0x7c000000u) == 0x34000000u;
+    if (is_return_or_jump(code)) now.bytes = now.body;
+    if (now.is_set && (is_call || is_branch || is_return_or_jump(code))) now.in_prologue = false;
+  }
+  if (!now.is_set || !now.is_fixed || now.bytes < 0) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  uint64_t candidate = from->value[CUNWIND_SP] + (uint64_t)now.bytes;
+  if (!cunwind_stack_copy_read(unwinder->copy, candidate + 8, &return_address, sizeof return_address) ||
+      !cunwind_follows_call(unwinder, cunwind_strip(return_address), NULL))
+    return CUNWIND_STEP_UNKNOWN_REGISTER;
+  *frame_pointer = candidate;
+  return CUNWIND_STEP_OK;
+}
+
+#endif

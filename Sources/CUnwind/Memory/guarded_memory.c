@@ -1,0 +1,223 @@
+// Reads of this process's own memory by the kernel, so that a bad address is an error and not a signal.
+//
+// There are three ways, because each is forbidden on some systems. process_vm_readv(2) is the fastest, but the default
+// seccomp profiles of older container runtimes refuse it. /proc/self/mem works in any dumpable process. In the third
+// way the kernel copies through a pipe, with calls that every program needs: write(2) of unmapped memory returns
+// EFAULT. It takes two calls per page and, during a read, two descriptors. A handler for SIGSEGV would be faster, but
+// the app or its crash reporter may have one.
+//
+// The first two need no ptrace permission within the caller's own thread group (__ptrace_may_access permits it first).
+
+#define _GNU_SOURCE
+#include "Memory/guarded_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "Engine/engine.h"
+#include "System/raw_system_call.h"
+
+/// The remote pieces in one call. The kernel accepts 1024 (UIO_MAXIOV); 16 keep the caller's stack small.
+#define PIECES_PER_CALL 16
+
+/// A cunwind_memory_access. Creating an engine sets it; existing engines read the same bytes by any access.
+static int chosen_access = CUNWIND_MEMORY_ANY;
+/// /proc/self/mem: the process id in the upper half, the descriptor in the lower half. 0: not open. A child of fork(2)
+/// needs its own file.
+static uint64_t chosen_file;
+
+CUNWIND_BARE static long own_process(void) { return cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0); }
+
+CUNWIND_BARE static long read_once(long pid, const struct iovec *local, const struct iovec *remote, long count) {
+  return cunwind_raw(SYS_process_vm_readv, pid, (long)local, 1, (long)remote, count, 0);
+}
+
+// A partial transfer never splits a remote piece (process_vm_readv(2)). So each piece is one page: otherwise the part
+// before a hole would be unknown.
+CUNWIND_BARE static size_t read_by_page(long pid, uint64_t address, uint8_t *to, size_t length) {
+  size_t done = 0;
+  while (done < length) {
+    struct iovec remote[PIECES_PER_CALL];
+    int count = 0;
+    size_t asked = 0;
+    while (count < PIECES_PER_CALL && done + asked < length) {
+      uint64_t at = address + done + asked;
+      size_t piece = CUNWIND_PAGE_BYTES - (size_t)(at % CUNWIND_PAGE_BYTES);
+      if (piece > length - done - asked) piece = length - done - asked;
+      remote[count].iov_base = (void *)(uintptr_t)at;
+      remote[count].iov_len = piece;
+      count++;
+      asked += piece;
+    }
+    struct iovec local;
+    local.iov_base = to + done;
+    local.iov_len = asked;
+    long got = read_once(pid, &local, remote, count);
+    if (got <= 0) break;
+    done += (size_t)got;
+    if ((size_t)got < asked) break;
+  }
+  return done;
+}
+
+CUNWIND_BARE static size_t read_by_call(uint64_t address, void *to, size_t length) {
+  // The helper has the same memory but another pid: always use the caller's own pid.
+  long pid = own_process();
+  struct iovec local, remote;
+  local.iov_base = to;
+  local.iov_len = length;
+  remote.iov_base = (void *)(uintptr_t)address;
+  remote.iov_len = length;
+  if (read_once(pid, &local, &remote, 1) == (long)length) return length;
+  return read_by_page(pid, address, to, length);
+}
+
+// Works in the helper, too: it shares the descriptor and the memory.
+CUNWIND_BARE static size_t read_by_file(uint64_t address, void *to, size_t length) {
+  size_t done = 0;
+  int file = (int)(uint32_t)__atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE);
+  if (address > INT64_MAX) return 0;  // The offset would be negative.
+  while (done < length) {
+    long got = cunwind_raw(SYS_pread64, file, (long)((uint8_t *)to + done), (long)(length - done),
+                           (long)(address + done), 0, 0);
+    if (got <= 0) break;
+    done += (size_t)got;
+  }
+  return done;
+}
+
+// Never blocks: a pipe holds at least one page, even for a user above the limit on pipes (pipe(7)).
+CUNWIND_BARE static size_t read_by_pipe(uint64_t address, void *to, size_t length) {
+  int ends[2];
+  size_t done = 0;
+  if (cunwind_raw(SYS_pipe2, (long)ends, O_CLOEXEC | O_NONBLOCK, 0, 0, 0, 0) != 0) return 0;
+  while (done < length) {
+    uint64_t at = address + done;
+    size_t piece = CUNWIND_PAGE_BYTES - (size_t)(at % CUNWIND_PAGE_BYTES);
+    if (piece > length - done) piece = length - done;
+    if (cunwind_raw(SYS_write, ends[1], (long)at, (long)piece, 0, 0, 0) != (long)piece) break;
+    if (cunwind_raw(SYS_read, ends[0], (long)((uint8_t *)to + done), (long)piece, 0, 0, 0) != (long)piece) break;
+    done += piece;
+  }
+  cunwind_raw(SYS_close, ends[0], 0, 0, 0, 0, 0);
+  cunwind_raw(SYS_close, ends[1], 0, 0, 0, 0, 0);
+  return done;
+}
+
+CUNWIND_BARE size_t cunwind_guarded_read(uint64_t address, void *to, size_t length) {
+  if (length == 0 || address + length < address) return 0;
+  switch (__atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE)) {
+    case CUNWIND_MEMORY_FILE:
+      return read_by_file(address, to, length);
+    case CUNWIND_MEMORY_PIPE:
+      return read_by_pipe(address, to, length);
+    default:
+      return read_by_call(address, to, length);
+  }
+}
+
+bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length) {
+  if (cunwind_guarded_access() == CUNWIND_MEMORY_CALL) {
+    struct iovec local = {to, length};
+    return read_once(own_process(), &local, pieces, (long)count) == (long)length;
+  }
+  size_t done = 0;
+  for (size_t index = 0; index < count; index++) {
+    size_t piece = pieces[index].iov_len;
+    if (piece > length - done) return false;
+    if (cunwind_guarded_read((uint64_t)(uintptr_t)pieces[index].iov_base, (uint8_t *)to + done, piece) != piece)
+      return false;
+    done += piece;
+  }
+  return done == length;
+}
+
+cunwind_memory_access cunwind_guarded_access(void) {
+  return (cunwind_memory_access)__atomic_load_n(&chosen_access, __ATOMIC_ACQUIRE);
+}
+
+static bool gives_word(size_t (*read)(uint64_t address, void *to, size_t length)) {
+  uint64_t word = 0x5a5a5a5a5a5a5a5aull, copy = 0;
+  return read((uint64_t)(uintptr_t)&word, &copy, sizeof copy) == sizeof copy && copy == word;
+}
+
+static bool try_call(void) { return !cunwind_call_is_deadly(SYS_process_vm_readv, 0) && gives_word(read_by_call); }
+
+static bool try_file(void) {
+  uint64_t before = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE), process = (uint64_t)own_process();
+  if (before >> 32 != process) {
+    int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    uint64_t opened = process << 32 | (uint32_t)file;
+    // Another engine may have opened the file at the same time. The parent's file stays open: it costs nothing, and its
+    // number may belong to another file by now.
+    if (!__atomic_compare_exchange_n(&chosen_file, &before, opened, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      close(file);
+  }
+  return gives_word(read_by_file);
+}
+
+static bool try_pipe(void) { return gives_word(read_by_pipe); }
+
+bool cunwind_guarded_choose(cunwind_memory_access wanted) {
+  static const struct {
+    cunwind_memory_access access;
+    bool (*works)(void);
+  } accesses[] = {{CUNWIND_MEMORY_CALL, try_call}, {CUNWIND_MEMORY_FILE, try_file}, {CUNWIND_MEMORY_PIPE, try_pipe}};
+  for (size_t index = 0; index < sizeof accesses / sizeof *accesses; index++) {
+    if (wanted != CUNWIND_MEMORY_ANY && wanted != accesses[index].access) continue;
+    if (!accesses[index].works()) continue;
+    __atomic_store_n(&chosen_access, accesses[index].access, __ATOMIC_RELEASE);
+    return true;
+  }
+  errno = EPERM;
+  return false;
+}
+
+bool cunwind_page_cache_init(cunwind_page_cache *cache) {
+  void *pages = mmap(NULL, CUNWIND_CACHED_PAGES * sizeof(cunwind_cached_page), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  cache->pages = pages == MAP_FAILED ? NULL : pages;
+  return cache->pages != NULL;
+}
+
+void cunwind_page_cache_destroy(cunwind_page_cache *cache) {
+  if (cache->pages) munmap(cache->pages, CUNWIND_CACHED_PAGES * sizeof(cunwind_cached_page));
+  cache->pages = NULL;
+}
+
+void cunwind_page_cache_flush(cunwind_page_cache *cache) {
+  for (unsigned index = 0; index < CUNWIND_CACHED_PAGES; index++) cache->pages[index].address = 0;
+}
+
+static const cunwind_cached_page *page_at(cunwind_page_cache *cache, uint64_t address) {
+  // Fibonacci hashing: neighboring pages, and the same page of neighboring images, get different places.
+  uint64_t slot = (address / CUNWIND_PAGE_BYTES * 0x9e3779b97f4a7c15ull) >> 32;
+  cunwind_cached_page *page = &cache->pages[slot % CUNWIND_CACHED_PAGES];
+  if (page->address == address) return page;
+  page->address = 0;
+  if (cunwind_guarded_read(address, page->bytes, CUNWIND_PAGE_BYTES) != CUNWIND_PAGE_BYTES) return NULL;
+  page->address = address;
+  return page;
+}
+
+bool cunwind_page_cache_read(cunwind_page_cache *cache, uint64_t address, void *to, size_t length) {
+  uint8_t *out = to;
+  while (length > 0) {
+    uint64_t base = address & ~(uint64_t)(CUNWIND_PAGE_BYTES - 1);
+    if (base == 0) return false;
+    const cunwind_cached_page *page = page_at(cache, base);
+    if (!page) return false;
+    size_t offset = (size_t)(address - base);
+    size_t piece = CUNWIND_PAGE_BYTES - offset < length ? CUNWIND_PAGE_BYTES - offset : length;
+    memcpy(out, page->bytes + offset, piece);
+    out += piece;
+    address += piece;
+    length -= piece;
+  }
+  return true;
+}

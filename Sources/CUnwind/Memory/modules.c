@@ -1,0 +1,197 @@
+// The list of images. A record of the linker's entries and the images' build IDs shows whether the list is out of date.
+
+#define _GNU_SOURCE
+#include "Memory/modules.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "Memory/guarded_memory.h"
+#include "Memory/link_map.h"
+
+// .eh_frame_hdr (LSB core, "Exception Frames"): version 1, a 4-byte pointer to .eh_frame, a 4-byte count, and a table
+// of 4-byte offsets relative to the section. Every linker writes exactly this.
+enum { EH_VERSION = 1, EH_COUNT_UDATA4 = 0x03, EH_TABLE_DATAREL_SDATA4 = 0x3b, EH_SIZE_MASK = 0x0f, EH_SDATA4 = 0x0b };
+
+// The most walks that are tried if another thread changes the list. A walk takes about 0.2 ms, a change some
+// microseconds.
+enum { MAX_WALKS = 3 };
+
+static void *reserve(size_t bytes) {
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+bool cunwind_modules_init(cunwind_modules *modules) {
+  memset(modules, 0, sizeof *modules);
+  ssize_t length = readlink("/proc/self/exe", modules->executable_path, sizeof modules->executable_path - 1);
+  modules->executable_path[length > 0 ? length : 0] = 0;
+  modules->list = reserve(CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
+  modules->paths = reserve(CUNWIND_MAX_PATH_BYTES);
+  // Two pieces per image: its entry and its build ID.
+  if (!modules->list || !modules->paths || !cunwind_memory_record_init(&modules->record, 2 * CUNWIND_MAX_IMAGES))
+    return false;
+  cunwind_modules_refresh(modules);
+  return true;
+}
+
+void cunwind_modules_destroy(cunwind_modules *modules) {
+  if (modules->list) munmap(modules->list, CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
+  if (modules->paths) munmap(modules->paths, CUNWIND_MAX_PATH_BYTES);
+  cunwind_memory_record_destroy(&modules->record);
+  memset(modules, 0, sizeof *modules);
+}
+
+// The notes of a segment have tens of bytes; that of a build ID has 36 with SHA-1, the linkers' default.
+enum { MAX_NOTE_BYTES = 1024, BUILD_ID_NOTE_BYTES = 36 };
+
+// Returns the address of the note, or 0.
+static uint64_t read_build_id(cunwind_module *module, uint64_t low, uint64_t size) {
+  uint8_t notes[MAX_NOTE_BYTES];
+  size_t length = cunwind_guarded_read(low, notes, size < sizeof notes ? (size_t)size : sizeof notes);
+  const uint8_t *at = notes, *end = notes + length;
+  while (end - at >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) header;
+    memcpy(&header, at, sizeof header);
+    const uint8_t *note = at;
+    at += sizeof header;
+    uint64_t name_bytes = ((uint64_t)header.n_namesz + 3) & ~3ull, bytes = ((uint64_t)header.n_descsz + 3) & ~3ull;
+    if (name_bytes + bytes > (uint64_t)(end - at)) return 0;
+    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && memcmp(at, "GNU", 4) == 0) {
+      size_t kept = header.n_descsz < CUNWIND_MAX_BUILD_ID_BYTES ? header.n_descsz : CUNWIND_MAX_BUILD_ID_BYTES;
+      memcpy(module->image.build_id, at + name_bytes, kept);
+      module->image.build_id_length = (uint8_t)kept;
+      return low + (uint64_t)(note - notes);
+    }
+    at += name_bytes + bytes;
+  }
+  return 0;
+}
+
+static void read_unwind_table(cunwind_module *module, uint64_t header, uint64_t size) {
+  uint8_t bytes[12];
+  if (size < sizeof bytes || cunwind_guarded_read(header, bytes, sizeof bytes) != sizeof bytes) return;
+  if (bytes[0] != EH_VERSION || (bytes[1] & EH_SIZE_MASK) != EH_SDATA4 || bytes[2] != EH_COUNT_UDATA4 ||
+      bytes[3] != EH_TABLE_DATAREL_SDATA4)
+    return;
+  uint32_t count;
+  memcpy(&count, bytes + 8, sizeof count);
+  if (count > (size - 12) / 8) return;
+  module->table_base = header;
+  module->table = header + 12;
+  module->table_count = count;
+}
+
+static void widen(uint64_t *low, uint64_t *high, uint64_t start, uint64_t end) {
+  if (*high == 0 || start < *low) *low = start;
+  if (end > *high) *high = end;
+}
+
+// False: the image has no loaded segments.
+static bool read_module(cunwind_module *module, const cunwind_linked_image *image, uint64_t *build_id_note) {
+  memset(module, 0, sizeof *module);
+  module->image.base = image->base;
+  for (unsigned index = 0; index < image->segment_count; index++) {
+    const ElfW(Phdr) *segment = &image->segments[index];
+    uint64_t start = image->base + segment->p_vaddr, end = start + segment->p_memsz;
+    if (segment->p_type != PT_LOAD || end < start) continue;
+    widen(&module->image.low, &module->image.high, start, end);
+    if (segment->p_flags & PF_X) widen(&module->code_low, &module->code_high, start, end);
+    if (!(segment->p_flags & PF_W)) widen(&module->fixed_low, &module->fixed_high, start, end);
+  }
+  if (module->image.high == 0) return false;
+  for (unsigned index = 0; index < image->segment_count; index++) {
+    const ElfW(Phdr) *segment = &image->segments[index];
+    uint64_t start = image->base + segment->p_vaddr, end = start + segment->p_memsz;
+    if (start < module->fixed_low || end > module->fixed_high || end < start) continue;
+    if (segment->p_type == PT_GNU_EH_FRAME) read_unwind_table(module, start, segment->p_memsz);
+    if (segment->p_type == PT_NOTE && module->image.build_id_length == 0) {
+      *build_id_note = read_build_id(module, start, segment->p_memsz);
+    }
+  }
+  return true;
+}
+
+static const char *keep_path(cunwind_modules *modules, const cunwind_linked_image *image) {
+  char *kept = modules->paths + modules->path_bytes;
+  size_t room = CUNWIND_MAX_PATH_BYTES - modules->path_bytes;
+  if (room > PATH_MAX) room = PATH_MAX;
+  size_t length;
+  if (image->is_executable) {
+    length = strlen(modules->executable_path);
+    if (length >= room) return "";
+    memcpy(kept, modules->executable_path, length + 1);
+  } else {
+    size_t readable = cunwind_guarded_read(image->name, kept, room);
+    length = strnlen(kept, readable);
+    if (length == readable) return "";  // The path has no end.
+  }
+  modules->path_bytes += length + 1;
+  return kept;
+}
+
+static void add_image(const cunwind_linked_image *image, void *context) {
+  cunwind_modules *modules = context;
+  // Before the image is read, so that the next refresh detects a change in between.
+  cunwind_memory_record_add(&modules->record, image->entry, sizeof(struct link_map));
+  if (modules->count == CUNWIND_MAX_IMAGES) {
+    modules->omitted_count++;
+    return;
+  }
+  cunwind_module *module = &modules->list[modules->count];
+  uint64_t note = 0;
+  if (!read_module(module, image, &note)) return;
+  // Another build of a library may be loaded at the same address.
+  if (note) cunwind_memory_record_add(&modules->record, note, BUILD_ID_NOTE_BYTES);
+  module->image.path = keep_path(modules, image);
+  modules->count++;
+}
+
+// Shell sort: sorts in place; qsort(3) would allocate.
+static void sort_by_address(cunwind_module *list, size_t count) {
+  for (size_t gap = count / 2; gap > 0; gap /= 2) {
+    for (size_t index = gap; index < count; index++) {
+      cunwind_module moving = list[index];
+      size_t hole = index;
+      for (; hole >= gap && list[hole - gap].image.low > moving.image.low; hole -= gap) list[hole] = list[hole - gap];
+      list[hole] = moving;
+    }
+  }
+}
+
+bool cunwind_modules_refresh(cunwind_modules *modules) {
+  if (cunwind_memory_record_hold(&modules->record)) return false;
+  bool is_whole = false;
+  for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
+    cunwind_memory_record_clear(&modules->record);
+    modules->count = modules->omitted_count = modules->path_bytes = 0;
+    size_t unreadable;
+    is_whole = cunwind_link_map_walk(add_image, modules, &unreadable);
+    modules->omitted_count += unreadable;
+  }
+  // Keep the partial list; the next refresh rebuilds it.
+  if (!is_whole) cunwind_memory_record_clear(&modules->record);
+  modules->generation++;
+  sort_by_address(modules->list, modules->count);
+  return true;
+}
+
+const cunwind_module *cunwind_module_at(const cunwind_modules *modules, uint64_t address) {
+  size_t low = 0, high = modules->count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (modules->list[middle].image.low <= address) low = middle + 1;
+    else high = middle;
+  }
+  if (low == 0) return NULL;
+  const cunwind_module *module = &modules->list[low - 1];
+  return address < module->image.high ? module : NULL;
+}
+
+const cunwind_module *cunwind_module_of_code(const cunwind_modules *modules, uint64_t address) {
+  const cunwind_module *module = cunwind_module_at(modules, address);
+  return module && address >= module->code_low && address < module->code_high ? module : NULL;
+}

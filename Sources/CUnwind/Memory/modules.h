@@ -1,0 +1,56 @@
+// The images of this process, copied from the dynamic linker's list without its locks.
+
+#ifndef CUNWIND_MODULES_H
+#define CUNWIND_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "CUnwind.h"
+#include "Memory/memory_unchanged.h"
+
+/// The most images in the list. Their room is reserved once and costs memory only when used.
+#define CUNWIND_MAX_IMAGES 8192u
+/// The most bytes of all paths together.
+#define CUNWIND_MAX_PATH_BYTES (1024u * 1024u)
+
+typedef struct cunwind_module {
+  cunwind_image image;
+  uint64_t code_low, code_high;    ///< The range of its executable segments.
+  uint64_t fixed_low, fixed_high;  ///< The range of its segments that are not writable: it may be cached.
+  uint64_t table;                  ///< The binary search table of .eh_frame_hdr; 0 if there is no usable one.
+  uint64_t table_base;             ///< The .eh_frame_hdr, to which the table's offsets are relative.
+  uint64_t table_count;
+} cunwind_module;
+
+typedef struct cunwind_modules {
+  cunwind_module *list;  ///< Sorted by `image.low`.
+  size_t count;
+  size_t omitted_count;  ///< The number of images that did not fit, or whose headers are unreadable.
+  char *paths;
+  size_t path_bytes;
+  cunwind_memory_record record;  ///< The record of the last refresh.
+  uint64_t generation;           ///< Grows whenever the list is rebuilt.
+  char executable_path[4096];
+} cunwind_modules;
+
+#pragma GCC visibility push(hidden)
+
+/// Allocates the list. False with errno on failure. Async-signal-safe: no.
+bool cunwind_modules_init(cunwind_modules *modules);
+void cunwind_modules_destroy(cunwind_modules *modules);
+
+/// Rebuilds the list if images were loaded or unloaded, and returns whether it did. Takes no lock. Must not run while a
+/// capture uses the list. Async-signal-safe: no.
+bool cunwind_modules_refresh(cunwind_modules *modules);
+
+/// Returns the image that contains `address`, or NULL.
+const cunwind_module *cunwind_module_at(const cunwind_modules *modules, uint64_t address);
+
+/// Returns the image with `address` in an executable segment, or NULL.
+const cunwind_module *cunwind_module_of_code(const cunwind_modules *modules, uint64_t address);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,110 @@
+// Calls that return EINTR when their thread is stopped and continued (signal(7), "Interruption of system calls and
+// library functions by stop signals"; io_getevents(2), io_uring_enter(2)). For the kernel, a stop signal and a stop by
+// ptrace are the same: the thread leaves the call in both cases.
+//
+// A thread that is blocked in such a call is only read. But a thread that is running may enter such a call in the few
+// microseconds before the stop reaches it. Then the helper restarts the call, as the kernel restarts every other call
+// (arch_do_signal_or_restart, for ERESTARTNOHAND): it sets the program counter back to the system call instruction
+// (restart_x86_64.c, restart_aarch64.c). The wait so far is lost, but it was only microseconds long.
+
+#define _GNU_SOURCE
+#include "Methods/restarted_calls.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "CUnwind.h"
+#include "System/raw_system_call.h"
+
+typedef struct call {
+  long number;
+  bool on_sockets_only;  // With SO_RCVTIMEO or SO_SNDTIMEO. Not checked: that would be a call on the app's socket.
+} call;
+
+static const call interrupted_calls[] = {
+    {SYS_epoll_pwait, false},     {SYS_epoll_pwait2, false}, {SYS_semop, false},         {SYS_semtimedop, false},
+    {SYS_rt_sigtimedwait, false}, {SYS_io_getevents, false}, {SYS_io_pgetevents, false}, {SYS_io_uring_enter, false},
+    {SYS_connect, true},          {SYS_accept, true},        {SYS_accept4, true},        {SYS_sendto, true},
+    {SYS_recvfrom, true},         {SYS_sendmsg, true},       {SYS_recvmsg, true},        {SYS_sendmmsg, true},
+    {SYS_recvmmsg, true},         {SYS_read, true},          {SYS_write, true},          {SYS_readv, true},
+    {SYS_writev, true},
+#ifdef SYS_epoll_wait
+    {SYS_epoll_wait, false},  // Not on aarch64.
+#endif
+};
+
+CUNWIND_BARE static const call *find(long number) {
+  for (unsigned index = 0; index < sizeof interrupted_calls / sizeof *interrupted_calls; index++) {
+    if (interrupted_calls[index].number == number) return &interrupted_calls[index];
+  }
+  return 0;
+}
+
+CUNWIND_BARE bool cunwind_may_be_interrupted(long number) { return find(number) != 0; }
+
+bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket) {
+  const call *found = find((long)number);
+  return found && (is_on_socket || !found->on_sockets_only);
+}
+
+// Kernel functions in which only calls wait that resume after a stop: futex(2), nanosleep(2), poll(2) and select(2),
+// pipes, child processes, files and their locks, the kernel's own mutexes (Linux 5.4 to 6.14). The functions of
+// epoll_wait(2), of sockets and of unknown calls are left out.
+static const char *const restarting_waits[] = {
+    "futex_wait_queue_me",
+    "futex_wait_queue",
+    "__futex_wait",
+    "futex_do_wait",
+    "hrtimer_nanosleep",
+    "do_nanosleep",
+    "common_nsleep",
+    "poll_schedule_timeout",
+    "do_sys_poll",
+    "do_select",
+    "pipe_read",
+    "pipe_write",
+    "pipe_wait",
+    "anon_pipe_read",
+    "anon_pipe_write",
+    "do_wait",
+    "kernel_wait4",
+    "wait_for_partner",
+    "locks_lock_inode_wait",
+    "fcntl_setlk",
+    "flock_lock_inode_wait",
+    "folio_wait_bit_common",
+    "n_tty_read",
+};
+
+bool cunwind_wait_restarts_after_stop(const char *name) {
+  for (unsigned index = 0; index < sizeof restarting_waits / sizeof *restarting_waits; index++) {
+    size_t length = strlen(restarting_waits[index]);
+    // The compiler's own copies of a function have a suffix: poll_schedule_timeout.constprop.0.
+    if (strncmp(name, restarting_waits[index], length) == 0 && (name[length] == 0 || name[length] == '.')) return true;
+  }
+  return false;
+}
+
+/// The most pending signals that are checked. If there are more, one of them is certainly not blocked.
+#define MAX_PENDING_SIGNALS 32
+
+CUNWIND_BARE bool cunwind_has_pending_signal(pid_t tid) {
+  uint64_t blocked = 0;
+  if (cunwind_raw(SYS_ptrace, PTRACE_GETSIGMASK, tid, sizeof blocked, (long)&blocked, 0, 0) != 0) return true;
+  for (unsigned shared = 0; shared < 2; shared++) {
+    for (unsigned offset = 0;; offset++) {
+      if (offset == MAX_PENDING_SIGNALS) return true;
+      siginfo_t info;
+      struct __ptrace_peeksiginfo_args which;
+      which.off = offset;
+      which.flags = shared ? PTRACE_PEEKSIGINFO_SHARED : 0;
+      which.nr = 1;
+      long got = cunwind_raw(SYS_ptrace, PTRACE_PEEKSIGINFO, tid, (long)&which, (long)&info, 0, 0);
+      if (got < 0) return true;
+      if (got == 0) break;
+      if ((blocked & 1ull << (info.si_signo - 1)) == 0) return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,265 @@
+// Capture by stop, the caller's side: creates the helper process, waits for it with a bound, and reaps it.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "Engine/engine.h"
+#include "System/raw_system_call.h"
+
+#define HELPER_STACK_BYTES 32768u
+#define KERNEL_SIGSET_BYTES 8
+
+// Exit signal 0: the app gets no SIGCHLD, and its wait(2) or waitpid(-1) does not return the helper, because they wait
+// for children with SIGCHLD only (wait(2): such a "clone" child needs __WALL or __WCLONE). CLONE_UNTRACED: a debugger
+// that follows forks does not trace it. No CLONE_THREAD: ptrace(2) refuses the caller's own thread group. No
+// CLONE_SIGHAND, no CLONE_SETTLS; rseq and the robust-futex list are not inherited (copy_process, rseq_fork).
+#define HELPER_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+
+bool cunwind_helper_init(cunwind_helper_memory *helper) {
+  memset(helper, 0, sizeof *helper);
+  uint8_t *memory = mmap(NULL, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  helper->stack = memory;
+  void *request =
+      mmap(NULL, sizeof *helper->request, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (request == MAP_FAILED) return false;
+  helper->request = request;
+  return mprotect(memory, CUNWIND_PAGE_BYTES, PROT_NONE) == 0;
+}
+
+void cunwind_helper_destroy(cunwind_helper_memory *helper) {
+  if (helper->stack) munmap(helper->stack, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES);
+  if (helper->request) munmap(helper->request, sizeof *helper->request);
+}
+
+void cunwind_pause(uint64_t nanoseconds) {
+  struct timespec pause = {(time_t)(nanoseconds / 1000000000ull), (long)(nanoseconds % 1000000000ull)};
+  cunwind_raw(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+}
+
+// True: the kernel has cleared `alive`, so the helper no longer runs our code.
+bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
+  uint64_t deadline = cunwind_now() + bound;
+  uint32_t tid;
+  while ((tid = __atomic_load_n(alive, __ATOMIC_ACQUIRE)) != 0) {
+    uint64_t now = cunwind_now();
+    if (now >= deadline) return false;
+    struct timespec left = {(time_t)((deadline - now) / 1000000000ull), (long)((deadline - now) % 1000000000ull)};
+    // Not FUTEX_PRIVATE_FLAG: the kernel wakes CLONE_CHILD_CLEARTID's futex as a shared one.
+    cunwind_raw(SYS_futex, (long)alive, FUTEX_WAIT, tid, (long)&left, 0, 0);
+  }
+  return true;
+}
+
+// The kernel clears `alive` before the process has completely ended, so it may take a moment until it can be reaped.
+bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
+  uint64_t deadline = cunwind_now() + bound;
+  *status = 0;
+  for (unsigned tries = 0;; tries++) {
+    long got = cunwind_raw(SYS_wait4, pid, (long)status, __WALL | WNOHANG, 0, 0, 0);
+    // ECHILD: the app waited for every kind of child (__WALL) and reaped the helper first.
+    if (got == pid || got == -ECHILD) return true;
+    if (cunwind_now() >= deadline) return false;
+    if (tries < 20) cunwind_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    else cunwind_pause(50000);
+  }
+}
+
+bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
+  int ending;
+  // While the helper is alive, no other process has its id.
+  if (helper->unreaped && cunwind_now() >= helper->left_until &&
+      __atomic_load_n(&helper->request->alive, __ATOMIC_ACQUIRE) != 0) {
+    cunwind_raw(SYS_kill, helper->unreaped, SIGKILL, 0, 0, 0, 0);
+  }
+  if (helper->unreaped && !cunwind_reap(helper->unreaped, bound, &ending)) return false;
+  helper->unreaped = 0;
+  return true;
+}
+
+// Blocks all signals around clone(2), so that the helper always has them blocked: it must not run a handler of the app.
+// Uses the raw call, because the C library's leaves its own two signals unblocked. Negative: an errno.
+long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
+  uint64_t all = ~0ull, before = 0;
+  uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
+  cunwind_processors processors = {.bytes = 0};
+  if (helper->may_be_placed) cunwind_processor_stay(&processors);
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
+  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
+  cunwind_processor_roam(&processors);
+  return pid;
+}
+
+// Whether Yama may refuse because the helper was not named with PR_SET_PTRACER. If Yama's file cannot be read, because
+// /proc hides it, only an attempt with the name shows that.
+static bool yama_may_require_name(void) {
+  static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
+  char scope = 0;
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (file < 0) return !cunwind_call_is_deadly(SYS_prctl, PR_SET_PTRACER);
+  cunwind_raw(SYS_read, file, (long)&scope, 1, 0, 0, 0);
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  return scope == '1';
+}
+
+// Returns the state letter of proc_pid_stat(5); 0: there is no such process or thread.
+static char state_of(const char *directory, pid_t id) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "%s/%d/stat", directory, (int)id);
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (file < 0) return 0;
+  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  // The state follows the last ')': the name before it may contain one, too.
+  const char *close = got > 0 ? memrchr(text, ')', (size_t)got) : NULL;
+  return close && close + 2 < text + got ? close[2] : 0;
+}
+
+// Detaches from a helper whose thread has not stopped; the helper keeps waiting on its own, as `phase` says. False: its
+// wait is over, or it is stopped itself and could not release the thread.
+static bool leave(cunwind_helper_memory *helper, uint32_t phase) {
+  char state = state_of("/proc", helper->unreaped);
+  if (state == 'T' || state == 't') return false;
+  bool stays = phase == CUNWIND_HELPER_STAYS;
+  uint64_t until = cunwind_now() + (stays ? CUNWIND_PENDING_TIMEOUT_NANOSECONDS : CUNWIND_RELEASE_TIMEOUT_NANOSECONDS);
+  __atomic_store_n(&helper->request->waits_until, until, __ATOMIC_RELEASE);
+  uint32_t waits = CUNWIND_HELPER_WAITS;
+  if (!__atomic_compare_exchange_n(&helper->request->phase, &waits, phase, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return false;
+  helper->left_until = until + CUNWIND_HELPER_GRACE_NANOSECONDS;
+  return true;
+}
+
+static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
+  cunwind_helper_memory *helper = &engine->helper;
+  cunwind_stop_request *request = helper->request;
+  if (!cunwind_helper_has_ended(helper, 0)) {
+    request->error = EBUSY;
+    request->held_nanoseconds = 0;
+    return CUNWIND_FAILED;
+  }
+  request->tid = tid;
+  request->bounds = bounds;
+  request->copy = engine->copy;
+  request->timeout_nanoseconds = CUNWIND_STOP_TIMEOUT_NANOSECONDS;
+  request->waits_until = cunwind_now() + CUNWIND_STOP_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
+  request->status = CUNWIND_FAILED;
+  request->error = ECANCELED;
+  request->target[0] = 0;
+  request->held_nanoseconds = 0;
+  request->may_begin = helper->name_as_tracer ? 0 : 1;
+  request->phase = CUNWIND_HELPER_BEGINS;
+  engine->copy->length = engine->copy->outer_length = 0;
+
+  long made = cunwind_make_helper(helper, cunwind_stop_helper);
+  if (made < 0) {
+    request->error = (int)-made;
+    return made == -EPERM || made == -ENOSYS ? CUNWIND_REFUSED : CUNWIND_FAILED;
+  }
+  helper->unreaped = (pid_t)made;
+  helper->left_until = 0;
+  if (helper->name_as_tracer) {
+    prctl(PR_SET_PTRACER, (unsigned long)made, 0, 0, 0);
+    __atomic_store_n(&request->may_begin, 1, __ATOMIC_RELEASE);
+    cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAKE, 1, 0, 0, 0);
+  }
+  bool is_gone = cunwind_wait_until_gone(&request->alive, request->timeout_nanoseconds);
+  // Prepare the spare first: after that the helper may use its memory at any moment.
+  bool has_spare = !is_gone && cunwind_prepare_spare(engine);
+  bool stays = has_spare && may_stay && leave(helper, CUNWIND_HELPER_STAYS);
+  bool is_left = !is_gone && !stays && leave(helper, CUNWIND_HELPER_IS_LEFT);
+  if (!is_gone && !is_left && !stays)
+    is_gone = cunwind_wait_until_gone(&request->alive, CUNWIND_HELPER_GRACE_NANOSECONDS);
+  // The kernel does not show which tracer was named before; a process begins with 0. An app that had named a debugger
+  // under Yama 1 has to do so again.
+  if (helper->name_as_tracer) prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+  if (has_spare && (stays || is_left)) cunwind_set_aside(engine, tid, stays);
+  if (stays) return CUNWIND_PENDING;
+  // A helper that still runs and was not detached from is killed here; it may have answered before.
+  if (is_left || !cunwind_helper_has_ended(helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) return CUNWIND_TIMED_OUT;
+  return !is_gone && request->status == CUNWIND_FAILED ? CUNWIND_TIMED_OUT : request->status;
+}
+
+// ptrace returns EPERM also for a thread that has ended but was not reaped (ptrace_attach, exit_state): not a refusal.
+static bool has_ended(pid_t tid) {
+  char state = state_of("/proc/self/task", tid);
+  return state == 0 || state == 'Z' || state == 'X';
+}
+
+cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
+  cunwind_helper_memory *helper = &engine->helper;
+  cunwind_tidy_pending(engine, 0);
+  cunwind_status pending = cunwind_pending_status(engine, tid);
+  if (pending != CUNWIND_OK) {
+    helper->request->error = EBUSY;
+    helper->request->held_nanoseconds = 0;
+    return pending;
+  }
+  if (!helper->is_checked) {
+    helper->is_checked = true;
+    helper->is_forbidden = cunwind_call_is_deadly(SYS_ptrace, PTRACE_SEIZE);
+    helper->may_be_placed =
+        !cunwind_call_is_deadly(SYS_sched_getaffinity, 0) && !cunwind_call_is_deadly(SYS_sched_setaffinity, 0);
+  }
+  if (helper->is_forbidden) {
+    helper->request->error = EPERM;
+    return CUNWIND_REFUSED;
+  }
+  cunwind_status status = run_once(engine, tid, bounds, may_stay);
+  if (status != CUNWIND_REFUSED) return status;
+  if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
+  // Name a tracer only after a refusal, so that the app keeps the tracer that it may have named.
+  if (helper->name_as_tracer || !yama_may_require_name()) return status;
+  helper->name_as_tracer = true;
+  status = run_once(engine, tid, bounds, may_stay);
+  // Yama was not the reason: do not name the helper from now on, so that the app's own tracer stays named.
+  if (status == CUNWIND_REFUSED) helper->name_as_tracer = false;
+  return status;
+}
+
+static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                    cunwind_registers *registers, cunwind_capture_info *info, bool may_stay) {
+  // If the thread has ended, a thread of another process may have its id by now, and must not be stopped.
+  if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
+  cunwind_stack_copy_touch(engine->copy);
+  cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds, may_stay);
+  const cunwind_stop_request *answer = engine->helper.request;
+  info->held_nanoseconds += answer->held_nanoseconds;
+  info->error = status == CUNWIND_OK ? 0 : answer->error;
+  if (status != CUNWIND_OK) return status;
+  cunwind_registers_from_ptrace(registers, &answer->registers);
+  cunwind_describe_stop(answer, info);
+  *copy = engine->copy;
+  return CUNWIND_OK;
+}
+
+static cunwind_status copy_stopped(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                   cunwind_registers *registers, cunwind_capture_info *info) {
+  return stop_and_copy(engine, thread, copy, registers, info, false);
+}
+
+static cunwind_status copy_when_stopped(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
+                                        cunwind_registers *registers, cunwind_capture_info *info) {
+  return stop_and_copy(engine, thread, copy, registers, info, true);
+}
+
+cunwind_status cunwind_capture_stop(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
+                                    cunwind_capture_info *info) {
+  return cunwind_capture_by(copy_stopped, engine, thread, stack, info);
+}
+
+cunwind_status cunwind_capture_stop_pending(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
+                                            cunwind_capture_info *info) {
+  return cunwind_capture_by(copy_when_stopped, engine, thread, stack, info);
+}

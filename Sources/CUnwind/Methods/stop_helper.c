@@ -1,0 +1,183 @@
+// The helper process: seize, interrupt, wait, copy, release.
+//
+// What can go wrong, and the result (ptrace(2), kernel/ptrace.c, kernel/signal.c):
+// - Another stop comes first. The delivery stop of a signal serves as well as ours; the detach delivers the signal with
+//   its siginfo. A group stop (SIGSTOP, job control) stays one: the detach arms it again.
+// - The thread does not stop in time, because it gets no CPU. PTRACE_INTERRUPT can be withdrawn, but its effect cannot:
+//   TIF_SIGPENDING stays set, and a thread that then waits in epoll_wait(2) or recv(2) gets EINTR. So the caller stops
+//   waiting for the helper, but the helper keeps waiting, to restart that call.
+// - The thread runs in the kernel for long: it stops when its call returns. The parent may leave the stop pending; the
+//   helper then copies as usual. The user stack has not changed meanwhile.
+// - The thread does not stop for seconds (uninterruptible sleep). PTRACE_DETACH needs a stopped tracee, so the helper
+//   just ends. It seized without PTRACE_O_EXITKILL: the kernel detaches its tracees, withdraws the pending
+//   PTRACE_INTERRUPT (__ptrace_unlink clears JOBCTL_TRAP_MASK), and wakes a tracee that has just stopped. It delivers a
+//   signal whose delivery stop was under way. The same happens if the helper is killed at any instruction.
+// - The thread ends, or another one calls execve(2): the wait reports that.
+
+#define _GNU_SOURCE
+#include "Methods/stop_helper.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "Methods/restarted_calls.h"
+#include "System/raw_system_call.h"
+
+/// A thread on CPU stops within a few microseconds. For that time the helper polls: if it slept or yielded, the thread
+/// would stay stopped until the scheduler runs the helper again, 4 ms on a busy machine (measured). After that it
+/// sleeps, because the thread may wait for the helper's own CPU.
+#define POLL_NANOSECONDS 50000ull
+
+/// The size of a kernel signal set, in bytes; the C library's has another size.
+#define KERNEL_SIGSET_BYTES 8
+
+CUNWIND_BARE static long ask(long request, long tid, long address, long data) {
+  return cunwind_raw(SYS_ptrace, request, tid, address, data, 0, 0);
+}
+
+CUNWIND_BARE static int answer(cunwind_stop_request *request, cunwind_status status, long error) {
+  request->status = status;
+  request->error = (int)error;
+  return 0;
+}
+
+CUNWIND_BARE static struct timespec span(uint64_t nanoseconds) {
+  struct timespec span;
+  span.tv_sec = (time_t)(nanoseconds / 1000000000ull);
+  span.tv_nsec = (long)(nanoseconds % 1000000000ull);
+  return span;
+}
+
+// SIGCHLD announces a stop of our tracee. It is blocked, so it stays pending until it is taken. This wait ends as soon
+// as the thread stops, and has a bound; wait4(2) has none.
+CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
+  uint64_t set = 1ull << (SIGCHLD - 1);
+  struct timespec bound = span(nanoseconds);
+  cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
+}
+
+// Waits for a stop. Positive: stopped; `*state` is the kind of stop, and `*unseen` the last time at which the thread
+// was not yet stopped. 0: the time is over. Negative: the errno.
+CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int *state, uint64_t *unseen) {
+  uint64_t begin = cunwind_now();
+  for (;;) {
+    *unseen = cunwind_now();
+    long got = cunwind_raw(SYS_wait4, request->tid, (long)state, __WALL | WNOHANG, 0, 0, 0);
+    if (got != 0) return got;
+    uint64_t now = cunwind_now(), bound = __atomic_load_n(&request->waits_until, __ATOMIC_ACQUIRE);
+    if (now >= bound) return 0;
+    // The parent may move the bound meanwhile, so no sleep is longer than the shortest bound.
+    uint64_t left = bound - now;
+    if (left > CUNWIND_RELEASE_TIMEOUT_NANOSECONDS) left = CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
+    if (now - begin >= POLL_NANOSECONDS) sleep_until_child(left);
+  }
+}
+
+// False: the parent no longer waits, and has taken its buffers back.
+CUNWIND_BARE static bool take(cunwind_stop_request *request) {
+  uint32_t phase = CUNWIND_HELPER_WAITS;
+  for (;;) {
+    if (phase != CUNWIND_HELPER_WAITS && phase != CUNWIND_HELPER_STAYS) return false;
+    if (__atomic_compare_exchange_n(&request->phase, &phase, CUNWIND_HELPER_HAS_IT, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+      return true;
+  }
+}
+
+// Reads the path of the file behind the first argument of the call that the thread has just left. Runs right after the
+// release, because the thread may soon close the descriptor. It only reads a link, whatever the argument is.
+CUNWIND_BARE static void read_target(cunwind_stop_request *request) {
+#if defined(__x86_64__)
+  if ((long)request->registers.orig_rax < 0) return;
+  uint64_t descriptor = request->registers.rdi;
+#else
+  // x0 holds the call's result.
+  uint64_t descriptor = UINT64_MAX;
+#endif
+  if (descriptor > INT32_MAX) return;
+  // "/proc/self" is the helper's directory; CLONE_FILES shares the descriptors.
+  char path[32], digits[12];
+  static const char directory[] = "/proc/self/fd/";
+  int length = 0, count = 0;
+  for (; directory[length]; length++) path[length] = directory[length];
+  do {
+    digits[count++] = (char)('0' + descriptor % 10);
+    descriptor /= 10;
+  } while (descriptor);
+  while (count) path[length++] = digits[--count];
+  path[length] = 0;
+  long got = cunwind_raw(SYS_readlinkat, AT_FDCWD, (long)path, (long)request->target, sizeof request->target, 0, 0);
+  request->target[got > 0 && (unsigned long)got < sizeof request->target ? got : 0] = 0;
+}
+
+CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int state, uint64_t unseen) {
+  bool is_wanted = take(request);
+  struct iovec registers;
+  registers.iov_base = &request->registers;
+  registers.iov_len = sizeof request->registers;
+  long failed = ask(PTRACE_GETREGSET, request->tid, NT_PRSTATUS, (long)&registers);
+  // An event stop has its event in the third byte. Without an event, a signal is about to be delivered to the thread.
+  bool is_on_its_way = (state >> 16) == 0;
+  int signal_to_deliver = is_on_its_way ? WSTOPSIG(state) : 0;
+  // Before anything else, so that it is done even if the helper is killed while it copies.
+  if (failed == 0 && !is_on_its_way) cunwind_restart_interrupted_call(request->tid, &request->registers);
+  if (failed == 0 && is_wanted) {
+#if defined(__x86_64__)
+    uint64_t stack_pointer = request->registers.rsp;
+#else
+    uint64_t stack_pointer = request->registers.sp;
+#endif
+    if (request->walk) cunwind_async_walk_take(request->walk, stack_pointer);
+    else cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
+  }
+  if (is_wanted) request->copied_at = cunwind_now();
+  ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
+  if (!is_wanted) return 0;
+  request->held_nanoseconds = cunwind_now() - unseen;
+  if (failed == 0) read_target(request);
+  if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
+  return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
+}
+
+// False: the parent did not name the helper in time. A stopped or dead parent would never wake the helper.
+CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
+  uint64_t begin = cunwind_now();
+  while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
+    uint64_t waited = cunwind_now() - begin;
+    if (waited >= request->timeout_nanoseconds) return false;
+    struct timespec left = span(request->timeout_nanoseconds - waited);
+    cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAIT, 0, (long)&left, 0, 0);
+  }
+  return true;
+}
+
+CUNWIND_BARE int cunwind_stop_helper(void *context) {
+  cunwind_stop_request *request = context;
+  if (!wait_until_named(request)) return answer(request, CUNWIND_TIMED_OUT, 0);
+  // clone(2) copied the signal actions. With the app's SA_NOCLDSTOP or SIG_IGN no SIGCHLD would come. This is the
+  // kernel's struct sigaction, all zero: SIG_DFL.
+  uint64_t by_default[4];
+  for (int index = 0; index < 4; index++) by_default[index] = 0;
+  cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, KERNEL_SIGSET_BYTES, 0, 0);
+
+  __atomic_store_n(&request->phase, CUNWIND_HELPER_WAITS, __ATOMIC_RELEASE);
+  long failed = ask(PTRACE_SEIZE, request->tid, 0, 0);
+  if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
+  if (failed < 0) return answer(request, CUNWIND_REFUSED, -failed);
+  failed = ask(PTRACE_INTERRUPT, request->tid, 0, 0);
+  if (failed < 0) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
+
+  int state = 0;
+  uint64_t unseen = 0;
+  long got = wait_for_stop(request, &state, &unseen);
+  if (got == 0) return answer(request, CUNWIND_TIMED_OUT, 0);
+  if (got == -ECHILD || (got > 0 && !WIFSTOPPED(state))) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
+  if (got < 0) return answer(request, CUNWIND_FAILED, -got);
+  return copy_and_release(request, state, unseen);
+}

@@ -1,0 +1,75 @@
+// The process that stops a thread: its request and its answer.
+
+#ifndef CUNWIND_STOP_HELPER_H
+#define CUNWIND_STOP_HELPER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "CUnwind.h"
+#include "Engine/stack_copy.h"
+#include "Machine/registers.h"
+#include "Methods/async_walk.h"
+
+/// The phases of a helper.
+enum {
+  CUNWIND_HELPER_BEGINS,
+  CUNWIND_HELPER_WAITS,    ///< It waits for the thread to stop, and may have requested the stop.
+  CUNWIND_HELPER_HAS_IT,   ///< The thread has stopped; the helper copies its stack and releases it.
+  CUNWIND_HELPER_STAYS,    ///< Like CUNWIND_HELPER_WAITS, but longer: the thread is in the kernel.
+  CUNWIND_HELPER_IS_LEFT,  ///< The parent no longer waits: when the thread stops, the helper only releases it.
+};
+
+/// The progress of the helper of a perf event.
+enum {
+  CUNWIND_SAMPLER_OPENS,  ///< It opens the event.
+  CUNWIND_SAMPLER_MAPS,   ///< It maps the event's ring, or the event was refused.
+  CUNWIND_SAMPLER_WAITS,  ///< It waits for the sample.
+};
+
+/// A perf event that a helper opens. The caller does not, because mmap(2) waits for calls such as munmap(2) of other
+/// threads.
+typedef struct cunwind_sample_request {
+  const struct perf_event_attr *event_attributes;
+  uint64_t ring_bytes;
+  uint32_t progress;  ///< Atomic.
+  // The answer: negative errnos, or the event and its ring, which the parent then owns.
+  long event;
+  long ring;
+} cunwind_sample_request;
+
+typedef struct cunwind_stop_request {
+  // The request.
+  pid_t tid;
+  cunwind_stack_bounds bounds;
+  cunwind_stack_copy *copy;
+  cunwind_async_walk *walk;  ///< If not NULL, the helper fills this and does not copy the stack.
+  uint64_t timeout_nanoseconds;
+  uint64_t waits_until;  ///< Atomic: the end of the wait for a stop, in monotonic nanoseconds. The parent may move it.
+  // The answer. Until there is one, `status` is CUNWIND_FAILED and `error` ECANCELED, for a helper that dies.
+  cunwind_status status;
+  int error;
+  uint64_t held_nanoseconds;
+  uint64_t copied_at;  ///< The time at which the thread was stopped, in monotonic nanoseconds.
+  cunwind_ptrace_registers registers;
+  char target[CUNWIND_TARGET_BYTES];  ///< The file behind the first argument, if the stop was pending; may be empty.
+  cunwind_sample_request sample;      ///< Only for cunwind_sample_helper().
+  // Shared while the helper runs.
+  uint32_t may_begin;  ///< Futex. 0: the helper waits for the parent to name it as tracer (Yama).
+  uint32_t phase;      ///< Atomic: either the parent stops waiting or the helper stops the thread, whichever is first.
+  uint32_t alive;      ///< Futex, shared: the helper's tid. The kernel sets it to 0 when the helper has ended.
+} cunwind_stop_request;
+
+#pragma GCC visibility push(hidden)
+
+/// The helper's only function; `request` is a `cunwind_stop_request`. It runs in a process that shares our memory and
+/// our thread-local storage, with all signals blocked. So it uses only raw system calls and the memory in `request`.
+int cunwind_stop_helper(void *request);
+
+/// The function of the helper for `sample`: opens the event, maps its ring and waits for one sample. It does not touch
+/// the thread.
+int cunwind_sample_helper(void *request);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,113 @@
+// System calls without the C library: for the helper process, which shares its parent's thread-local storage, and for
+// the signal handler. They do not touch errno; a failure is a negative errno. Async-signal-safe: yes, all of them.
+
+#ifndef CUNWIND_RAW_SYSTEM_CALL_H
+#define CUNWIND_RAW_SYSTEM_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/// The attributes of every function that runs in the helper or in the handler: no stack-protector canary (it is read
+/// through the thread pointer), no shadow memory of a sanitizer, and no loop compiled into a call of the C library.
+/// `no_sanitize` alone keeps ThreadSanitizer's marks of entry and exit, which it counts in the parent's thread-local
+/// storage.
+#if defined(__clang__)
+#define CUNWIND_BARE                                                                \
+  __attribute__((no_stack_protector, no_builtin, disable_sanitizer_instrumentation, \
+                 no_sanitize("address", "thread", "memory", "undefined")))
+#else
+#define CUNWIND_BARE __attribute__((optimize("no-tree-loop-distribute-patterns", "no-stack-protector")))
+#endif
+
+/// Makes a system call with up to six arguments. Returns the kernel's value: -4095...-1 is a negative errno.
+CUNWIND_BARE static inline long cunwind_raw(long number, long a, long b, long c, long d, long e, long f) {
+#if defined(__x86_64__)
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+#else
+  register long x8 __asm__("x8") = number;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+#endif
+}
+
+/// Creates a child with clone(2). The child's own stack ends at `top` (16-byte aligned). It runs `function(argument)`
+/// and ends with the result as its status. `tid` is for CLONE_PARENT_SETTID and CLONE_CHILD_CLEARTID. Returns the
+/// child's id.
+///
+/// Does not use clone(3) of the C library: ThreadSanitizer intercepts it, and treats the child's memory as a copy.
+CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top, uint32_t *tid,
+                                                  int (*function)(void *), void *argument) {
+  // The child cannot use our frames: its function and argument are on its own stack.
+  void **stack = (void **)top - 2;
+  stack[0] = (void *)function;
+  stack[1] = argument;
+#if defined(__x86_64__)
+  long result;
+  register long r10 __asm__("r10") = (long)tid;
+  register long r8 __asm__("r8") = 0;
+  __asm__ volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"  // The outermost frame (psABI 3.4.1).
+      "pop %%rax\n\t"
+      "pop %%rdi\n\t"
+      "call *%%rax\n\t"
+      "mov %%eax, %%edi\n\t"
+      "mov %[exit], %%eax\n\t"
+      "syscall\n\t"
+      "1:"
+      : "=a"(result)
+      : "a"((long)SYS_clone), "D"(flags), "S"(stack), "d"(tid), "r"(r10), "r"(r8), [exit] "i"(SYS_exit)
+      : "rcx", "r11", "memory");
+  return result;
+#else
+  register long x8 __asm__("x8") = SYS_clone;
+  register long x0 __asm__("x0") = (long)flags;
+  register long x1 __asm__("x1") = (long)stack;
+  register long x2 __asm__("x2") = (long)tid;
+  register long x3 __asm__("x3") = 0;
+  register long x4 __asm__("x4") = (long)tid;
+  __asm__ volatile(
+      "svc #0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x29, xzr\n\t"
+      "ldp x9, x0, [sp], #16\n\t"
+      "blr x9\n\t"
+      "mov x8, %[exit]\n\t"
+      "svc #0\n\t"
+      "1:"
+      : "+r"(x0)
+      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), [exit] "i"(SYS_exit)
+      : "memory");
+  return x0;
+#endif
+}
+
+/// Returns CLOCK_MONOTONIC in nanoseconds, by a system call. The C library's function uses the vDSO, which the helper
+/// could reach only through a lazily bound symbol.
+CUNWIND_BARE static inline uint64_t cunwind_now(void) {
+  struct timespec now;
+  now.tv_sec = 0;
+  now.tv_nsec = 0;
+  cunwind_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
+  return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+#endif

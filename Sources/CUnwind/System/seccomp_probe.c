@@ -1,0 +1,50 @@
+// Finds out whether a seccomp filter kills the caller of a system call.
+//
+// Most filters return EPERM, which is easy to handle. But service managers kill the caller by default
+// (SECCOMP_RET_KILL_PROCESS and the like; systemd.exec(5), SystemCallFilter=), like a signal with a core dump. Up to
+// Linux 5.15 a core dump also ends every process that shares the memory (zap_threads): the helper's death would be the
+// app's. So under a filter a child with memory of its own makes the call first.
+
+#define _GNU_SOURCE
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "Engine/engine.h"
+#include "System/raw_system_call.h"
+
+/// The time that the child has to be scheduled, make one system call and end (1 s).
+#define CHILD_NANOSECONDS 1000000000ull
+#define KERNEL_SIGSET_BYTES 8
+
+// Makes the child not dumpable, so that it leaves no core dump. The child has a copy of everything, including the
+// caller's stack, so a plain call is safe here.
+CUNWIND_BARE static void make_call_and_end(long number, long first) {
+  cunwind_raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+  cunwind_raw(number, first, 0, 0, 0, 0, 0);
+  for (;;) cunwind_raw(SYS_exit_group, 0, 0, 0, 0, 0, 0);
+}
+
+bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(SYS_rt_tgsigqueueinfo, 0); }
+
+bool cunwind_call_is_deadly(long number, long first) {
+  if (cunwind_raw(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) return false;
+  // As in the helper: if the signal of SECCOMP_RET_TRAP is blocked, it is fatal, too, and the app's handlers do not
+  // run.
+  uint64_t all = ~0ull, before = 0;
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
+  // No flags: exit signal 0, so that the app gets no SIGCHLD. On both architectures a NULL stack means the caller's.
+  long pid = cunwind_raw(SYS_clone, 0, 0, 0, 0, 0, 0);
+  if (pid == 0) make_call_and_end(number, first);
+  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
+  // A process that cannot create a child cannot create a helper either.
+  if (pid < 0) return false;
+  int status;
+  if (!cunwind_reap((pid_t)pid, CHILD_NANOSECONDS, &status)) {
+    cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
+    cunwind_reap((pid_t)pid, CHILD_NANOSECONDS, &status);
+    return true;
+  }
+  return WIFSIGNALED(status);
+}

@@ -1,0 +1,206 @@
+// The status of a thread: /proc/self/task/<tid>/syscall, status, schedstat and wchan, kept open and parsed by hand.
+//
+// Any of these files may be missing or empty: sandboxes (gVisor) have fewer than Linux, and in a process that is not
+// dumpable, files with addresses belong to root. A missing file costs only the data that no other file has. It never
+// means that the thread has ended: only a missing directory does.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "Engine/engine.h"
+#include "System/raw_system_call.h"
+
+static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) {
+  char path[CUNWIND_PROC_PATH_BYTES + 64];
+  snprintf(path, sizeof path, "%s/task/%d/%s", engine->proc_directory, (int)tid, name);
+  return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool exists(const char *path) { return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0; }
+
+// Checks the thread's directory. Does not use tgkill(2) with signal 0: to a filter or a tracer, a capture must not look
+// like a signal. Without /proc, a thread never counts as ended. Does not use snprintf(3), which is not
+// async-signal-safe.
+static bool is_thread_of_this_process(pid_t tid) {
+  static const char directory[] = "/proc/self/task";
+  char path[sizeof directory + 16], digits[12];
+  size_t count = 0, length = sizeof directory - 1;
+  memcpy(path, directory, length);
+  path[length++] = '/';
+  do digits[count++] = (char)('0' + tid % 10);
+  while ((tid /= 10) > 0);
+  while (count > 0) path[length++] = digits[--count];
+  path[length] = 0;
+  return exists(path) || !exists(directory);
+}
+
+static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+// In a sandbox a file may be empty. If the thread has ended, the kernel returns ESRCH.
+static bool shows_something(int file) {
+  char first;
+  long got = cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0);
+  return got > 0 || got == -ESRCH;
+}
+
+cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
+  cunwind_thread *thread = calloc(1, sizeof *thread);
+  if (!thread) return NULL;
+  thread->tid = tid;
+  thread->signal_number = engine->signal_number;
+  int *const files[] = {&thread->status_file, &thread->system_call_file, &thread->slices_file, &thread->wait_file};
+  static const char *const names[] = {"status", "syscall", "schedstat", "wchan"};
+  int error = tid > 0 && is_thread_of_this_process(tid) ? 0 : ESRCH;
+  for (size_t index = 0; index < sizeof files / sizeof *files; index++) {
+    *files[index] = -1;
+    // wchan replaces the missing syscall file.
+    if (error != 0 || (files[index] == &thread->wait_file && thread->system_call_file >= 0)) continue;
+    *files[index] = open_file(engine, tid, names[index]);
+    if (*files[index] < 0 && is_out_of_descriptors(errno)) error = errno;
+    if (*files[index] >= 0 && !shows_something(*files[index])) {
+      close(*files[index]);
+      *files[index] = -1;
+    }
+  }
+  // The thread may have ended meanwhile, which would explain missing files.
+  if (error == 0 && thread->status_file < 0 && !is_thread_of_this_process(tid)) error = ESRCH;
+  if (error == 0) return thread;
+  cunwind_thread_close(thread);
+  errno = error;
+  return NULL;
+}
+
+void cunwind_thread_close(cunwind_thread *thread) {
+  if (!thread) return;
+  if (thread->status_file >= 0) close(thread->status_file);
+  if (thread->system_call_file >= 0) close(thread->system_call_file);
+  if (thread->slices_file >= 0) close(thread->slices_file);
+  if (thread->wait_file >= 0) close(thread->wait_file);
+  free(thread);
+}
+
+// Reads a file, or as much as fits. Negative: an errno; ESRCH if the thread has ended.
+static long read_all(int file, char *text, size_t size) {
+  size_t length = 0;
+  while (length < size - 1) {
+    long got = cunwind_raw(SYS_pread64, file, (long)(text + length), (long)(size - 1 - length), (long)length, 0, 0);
+    if (got < 0) return got;
+    if (got == 0) break;
+    length += (size_t)got;
+  }
+  text[length] = 0;
+  return (long)length;
+}
+
+static bool is_digit(char letter, int base, unsigned *value) {
+  if (letter >= '0' && letter <= '9') *value = (unsigned)(letter - '0');
+  else if (base == 16 && letter >= 'a' && letter <= 'f') *value = (unsigned)(letter - 'a' + 10);
+  else return false;
+  return true;
+}
+
+// Skips blanks and "0x", reads the number, and moves `*at` behind it. False: there is none.
+static bool take_number(const char **at, int base, uint64_t *number) {
+  const char *text = *at;
+  unsigned digit;
+  while (*text == ' ' || *text == '\t') text++;
+  if (base == 16 && text[0] == '0' && text[1] == 'x') text += 2;
+  if (!is_digit(*text, base, &digit)) return false;
+  for (*number = 0; is_digit(*text, base, &digit); text++) *number = *number * (uint64_t)base + digit;
+  *at = text;
+  return true;
+}
+
+// proc_pid_syscall(5): "running", or "-1 SP PC", or the number, six arguments, SP and PC.
+static void parse_system_call(const char *text, cunwind_thread_status *thread_status) {
+  uint64_t number = 0;
+  bool is_outside = text[0] == '-' && text[1] == '1';
+  if (is_outside) text += 2;
+  else if (!take_number(&text, 10, &number)) return;
+  for (int index = 0; !is_outside && index < 6; index++) {
+    if (!take_number(&text, 16, &thread_status->arguments[index])) return;
+  }
+  if (!take_number(&text, 16, &thread_status->stack_pointer) || !take_number(&text, 16, &thread_status->pc)) return;
+  thread_status->system_call = is_outside ? -1 : (int64_t)number;
+  // A new thread and a kernel thread have neither.
+  thread_status->is_blocked = thread_status->stack_pointer != 0 && thread_status->pc != 0;
+}
+
+static const char *after(const char *text, const char *label) {
+  const char *found = strstr(text, label);
+  return found ? found + strlen(label) : NULL;
+}
+
+// proc_pid_status(5). The name comes first, with its line breaks escaped, so it cannot look like another field.
+static void parse_status(const char *text, int signal_number, cunwind_thread_status *thread_status) {
+  const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
+  const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
+  const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
+  uint64_t mask = 0;
+  if (state) thread_status->state = *state;
+  if (blocked && take_number(&blocked, 16, &mask)) thread_status->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
+  thread_status->counts_switches = voluntary && involuntary &&
+                                   take_number(&voluntary, 10, &thread_status->voluntary_switches) &&
+                                   take_number(&involuntary, 10, &thread_status->involuntary_switches);
+}
+
+// An open file of /proc/<tid> belongs to its thread: after the thread's end a read returns ESRCH, even if another
+// thread has the id by then. If no file can be read, only the directory shows whether the thread exists.
+bool cunwind_thread_is_there(const cunwind_thread *thread) {
+  int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
+  char first;
+  if (file >= 0 && cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) == -ESRCH) return false;
+  return is_thread_of_this_process(thread->tid);
+}
+
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  long got = thread->status_file < 0 ? 0 : read_all(thread->status_file, thread->text, sizeof thread->text);
+  if (got == -ESRCH) return false;
+  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  parse_status(thread->text, thread->signal_number, thread_status);
+  return thread_status->state != 'Z' && thread_status->state != 'X';
+}
+
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  thread_status->is_blocked = thread_status->shows_system_call = false;
+  thread_status->system_call = -1;
+  long got = thread->system_call_file < 0 ? 0 : read_all(thread->system_call_file, thread->text, sizeof thread->text);
+  if (got == -ESRCH) return false;
+  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  thread_status->shows_system_call = true;
+  parse_system_call(thread->text, thread_status);
+  return true;
+}
+
+// proc_pid_wchan(5): the kernel function in which the thread waits, or "0" if it is hidden.
+static void read_wait(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  if (thread->wait_file < 0 || read_all(thread->wait_file, thread->text, sizeof thread->text) <= 0) return;
+  if (strcmp(thread->text, "0") == 0) return;
+  snprintf(thread_status->waits_in, sizeof thread_status->waits_in, "%.*s", (int)strcspn(thread->text, "\n"),
+           thread->text);
+}
+
+// CPU time, time runnable, time slices. All are 0 if the kernel does not count them (proc_pid_schedstat).
+uint64_t cunwind_thread_slices(cunwind_thread *thread) {
+  if (thread->slices_file < 0 || read_all(thread->slices_file, thread->text, sizeof thread->text) <= 0) return 0;
+  const char *text = thread->text;
+  uint64_t number = 0;
+  for (int field = 0; field < 3; field++) {
+    if (!take_number(&text, 10, &number)) return 0;
+  }
+  return number;
+}
+
+cunwind_status cunwind_thread_inspect(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  memset(thread_status, 0, sizeof *thread_status);
+  if (!cunwind_thread_read_status(thread, thread_status) || !cunwind_thread_read_system_call(thread, thread_status)) {
+    return CUNWIND_NO_SUCH_THREAD;
+  }
+  if (!thread_status->shows_system_call) read_wait(thread, thread_status);
+  return CUNWIND_OK;
+}

@@ -1,0 +1,178 @@
+#define _GNU_SOURCE
+#include "Unwinding/eh_frame.h"
+
+#include <string.h>
+
+/// The most bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
+#define AUGMENTATION_BYTES 8u
+/// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register.
+enum { VERSION_1 = 1, VERSION_3 = 3 };
+enum { ENCODING_OMIT = 0xff, ENCODING_FORM = 0x0f, ENCODING_BASE = 0x70, BASE_PC = 0x10, ENCODING_INDIRECT = 0x80 };
+
+uint64_t cunwind_read_fixed(cunwind_bytes *from, unsigned size) {
+  uint64_t value = 0;
+  if (from->has_failed || from->end - from->at < size || from->at > from->end ||
+      !cunwind_page_cache_read(from->pages, from->at, &value, size)) {
+    from->has_failed = true;
+    return 0;
+  }
+  from->at += size;
+  return value;
+}
+
+uint64_t cunwind_read_uleb128(cunwind_bytes *from) {
+  uint64_t value = 0;
+  for (unsigned shift = 0; !from->has_failed; shift += 7) {
+    uint64_t byte = cunwind_read_fixed(from, 1);
+    if (shift < 64) value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  return 0;
+}
+
+int64_t cunwind_read_sleb128(cunwind_bytes *from) {
+  uint64_t value = 0;
+  for (unsigned shift = 0; !from->has_failed; shift += 7) {
+    uint64_t byte = cunwind_read_fixed(from, 1);
+    if (shift < 64) value |= (byte & 0x7f) << shift;
+    if (byte >= 0x80) continue;
+    if ((byte & 0x40) && shift + 7 < 64) value |= ~0ull << (shift + 7);
+    return (int64_t)value;
+  }
+  return 0;
+}
+
+uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding) {
+  uint64_t place = from->at, value;
+  switch (encoding & ENCODING_FORM) {
+    case 0x00:  // The size of an address.
+    case 0x04:
+    case 0x0c:
+      value = cunwind_read_fixed(from, 8);
+      break;
+    case 0x01:
+      value = cunwind_read_uleb128(from);
+      break;
+    case 0x02:
+      value = cunwind_read_fixed(from, 2);
+      break;
+    case 0x03:
+      value = cunwind_read_fixed(from, 4);
+      break;
+    case 0x09:
+      value = (uint64_t)cunwind_read_sleb128(from);
+      break;
+    case 0x0a:
+      value = (uint64_t)(int64_t)(int16_t)cunwind_read_fixed(from, 2);
+      break;
+    case 0x0b:
+      value = (uint64_t)(int64_t)(int32_t)cunwind_read_fixed(from, 4);
+      break;
+    default:
+      from->has_failed = true;
+      return 0;
+  }
+  uint8_t base = encoding & ENCODING_BASE;
+  if (base == BASE_PC) value += place;
+  else if (base != 0) from->has_failed = true;
+  // An indirect address points to data of the linker. No address that is needed here is indirect.
+  if (encoding & ENCODING_INDIRECT) value = 0;
+  return value;
+}
+
+// Finds the entry of the search table with the greatest start not above `pc`, and returns its second half, the address
+// of the entry in .eh_frame. 0: there is none.
+static uint64_t search_table(const cunwind_module *module, cunwind_page_cache *pages, uint64_t pc) {
+  uint64_t low = 0, high = module->table_count;
+  int32_t entry[2] = {0, 0};
+  while (low < high) {
+    uint64_t middle = low + (high - low) / 2;
+    if (!cunwind_page_cache_read(pages, module->table + middle * sizeof entry, entry, sizeof entry)) return 0;
+    if (module->table_base + (uint64_t)(int64_t)entry[0] <= pc) low = middle + 1;
+    else high = middle;
+  }
+  if (low == 0) return 0;
+  if (!cunwind_page_cache_read(pages, module->table + (low - 1) * sizeof entry, entry, sizeof entry)) return 0;
+  return module->table_base + (uint64_t)(int64_t)entry[1];
+}
+
+// Reads an entry's length and finds its end. No executable uses the extended form, for entries of 4 GiB.
+static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwind_page_cache *pages,
+                       uint64_t address) {
+  if (address < module->fixed_low || address >= module->fixed_high) return false;
+  *bytes = (cunwind_bytes){.pages = pages, .at = address, .end = module->fixed_high};
+  uint64_t length = cunwind_read_fixed(bytes, 4);
+  if (bytes->has_failed || length == 0 || length == 0xffffffffu || length > bytes->end - bytes->at) return false;
+  bytes->end = bytes->at + length;
+  return true;
+}
+
+/// The data of a common information entry, for the entries that refer to it.
+typedef struct common {
+  bool has_data;  // Entries have augmentation data with a length, which is skipped.
+} common;
+
+static bool read_augmentation(cunwind_bytes *bytes, const char *letters, cunwind_function *function, common *common) {
+  common->has_data = true;
+  uint64_t size = cunwind_read_uleb128(bytes), data = bytes->at;
+  if (bytes->has_failed || size > bytes->end - bytes->at) return false;
+  for (const char *letter = letters + 1; *letter; letter++) {
+    if (*letter == 'R') function->address_encoding = (uint8_t)cunwind_read_fixed(bytes, 1);
+    else if (*letter == 'L') cunwind_read_fixed(bytes, 1);
+    else if (*letter == 'P') cunwind_read_encoded(bytes, (uint8_t)(cunwind_read_fixed(bytes, 1) & ~ENCODING_INDIRECT));
+    else if (*letter == 'S') function->is_signal_frame = true;
+    // 'B': return addresses are signed with the other key (aarch64); 'G': memory tags. Neither changes the rules.
+    else if (*letter != 'B' && *letter != 'G') break;
+  }
+  bytes->at = data + size;
+  return !bytes->has_failed;
+}
+
+static bool read_common(const cunwind_module *module, cunwind_page_cache *pages, uint64_t address,
+                        cunwind_function *function, common *common) {
+  cunwind_bytes bytes;
+  if (!open_entry(&bytes, module, pages, address) || cunwind_read_fixed(&bytes, 4) != 0) return false;
+  uint64_t version = cunwind_read_fixed(&bytes, 1);
+  if (version != VERSION_1 && version != VERSION_3) return false;
+  char letters[AUGMENTATION_BYTES + 1] = {0};
+  for (unsigned index = 0;; index++) {
+    char letter = (char)cunwind_read_fixed(&bytes, 1);
+    if (bytes.has_failed || index == AUGMENTATION_BYTES) return false;
+    letters[index] = letter;
+    if (letter == 0) break;
+  }
+  function->code_alignment = cunwind_read_uleb128(&bytes);
+  function->data_alignment = cunwind_read_sleb128(&bytes);
+  function->return_register = version == VERSION_1 ? cunwind_read_fixed(&bytes, 1) : cunwind_read_uleb128(&bytes);
+  if (bytes.has_failed || (letters[0] != 0 && letters[0] != 'z')) return false;
+  if (letters[0] == 'z' && !read_augmentation(&bytes, letters, function, common)) return false;
+  function->initial = bytes.at;
+  function->initial_end = bytes.end;
+  return true;
+}
+
+bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
+                           cunwind_function *function) {
+  const cunwind_module *module = cunwind_module_of_code(modules, pc);
+  if (!module || module->table_count == 0) return false;
+  uint64_t entry = search_table(module, pages, pc);
+  cunwind_bytes bytes;
+  if (entry == 0 || !open_entry(&bytes, module, pages, entry)) return false;
+  memset(function, 0, sizeof *function);
+  common common = {0};
+  uint64_t place = bytes.at, distance = cunwind_read_fixed(&bytes, 4);
+  if (distance == 0 || distance > place || !read_common(module, pages, place - distance, function, &common))
+    return false;
+  if (function->address_encoding == ENCODING_OMIT) return false;
+  function->start = cunwind_read_encoded(&bytes, function->address_encoding);
+  // The range has the encoding of the address, but is never relative.
+  function->end = function->start + cunwind_read_encoded(&bytes, function->address_encoding & ENCODING_FORM);
+  if (common.has_data) {
+    uint64_t size = cunwind_read_uleb128(&bytes);
+    if (size > bytes.end - bytes.at) return false;
+    bytes.at += size;
+  }
+  function->instructions = bytes.at;
+  function->instructions_end = bytes.end;
+  return !bytes.has_failed && pc >= function->start && pc < function->end;
+}

@@ -1,0 +1,50 @@
+// An image's unwind tables: .eh_frame_hdr leads from a PC to the description of its function in .eh_frame.
+//
+// The format is DWARF's (version 5, section 6.4), as the Linux Standard Base changes it (core, "Exception Frames").
+
+#ifndef CUNWIND_EH_FRAME_H
+#define CUNWIND_EH_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "Memory/guarded_memory.h"
+#include "Memory/modules.h"
+
+/// A position in an image's bytes. After a failure, all values that are read are meaningless.
+typedef struct cunwind_bytes {
+  cunwind_page_cache *pages;
+  uint64_t at, end;
+  bool has_failed;  ///< It reached the end, unmapped memory, or an unknown encoding.
+} cunwind_bytes;
+
+/// The unwind information of one function: its frame description entry, and the common entry that it refers to.
+typedef struct cunwind_function {
+  uint64_t start, end;                      ///< The range of its code.
+  uint64_t instructions, instructions_end;  ///< Its call frame instructions.
+  uint64_t initial, initial_end;            ///< The instructions of the common entry, which come first.
+  uint64_t code_alignment;                  ///< The factor of location advances.
+  int64_t data_alignment;                   ///< The factor of factored offsets.
+  uint8_t address_encoding;                 ///< The encoding of addresses in the instructions.
+  uint64_t return_register;                 ///< The column that holds the return address.
+  bool is_signal_frame;                     ///< The function was interrupted, not called.
+} cunwind_function;
+
+#pragma GCC visibility push(hidden)
+
+/// Finds the function that contains `pc`. False: no table of the image covers it, or it is damaged. Bounded; never
+/// faults. Async-signal-safe: no.
+bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
+                           cunwind_function *function);
+
+/// Read numbers of `size` bytes (1, 2, 4, 8), and of variable length (DWARF 5, 7.6). 0 after a failure.
+uint64_t cunwind_read_fixed(cunwind_bytes *from, unsigned size);
+uint64_t cunwind_read_uleb128(cunwind_bytes *from);
+int64_t cunwind_read_sleb128(cunwind_bytes *from);
+
+/// Reads an address in an encoding of the exception tables (LSB, DW_EH_PE_*): absolute, or relative to its own place.
+uint64_t cunwind_read_encoded(cunwind_bytes *from, uint8_t encoding);
+
+#pragma GCC visibility pop
+
+#endif

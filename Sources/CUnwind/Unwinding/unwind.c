@@ -1,0 +1,203 @@
+// Walks from the innermost frame to the thread's first function: chooses each step, keeps frames, and ends in time.
+
+#include "Unwinding/unwind.h"
+
+#include <string.h>
+
+/// The number of frames kept from each end of a stack that has too many.
+#define HALF (CUNWIND_MAX_FRAMES / 2)
+
+// Stores the innermost frames in order, and the others in a ring in the rest of `frames`.
+typedef struct recorder {
+  cunwind_stack *stack;
+  uint32_t ring_base;    // The first index of the ring.
+  uint32_t ring_total;   // The number of frames stored in the ring so far.
+  uint32_t ring_lost;    // The number of frames of an earlier ring, before a gap.
+  uint32_t inner_count;  // The number of frames before the ring.
+  bool has_gap;
+} recorder;
+
+static void record(recorder *recorder, const cunwind_frame *frame) {
+  cunwind_frame *frames = recorder->stack->frames;
+  if (!recorder->has_gap && recorder->inner_count < HALF) {
+    frames[recorder->inner_count++] = *frame;
+    recorder->ring_base = recorder->inner_count;
+    return;
+  }
+  uint32_t size = CUNWIND_MAX_FRAMES - recorder->ring_base;
+  frames[recorder->ring_base + recorder->ring_total % size] = *frame;
+  recorder->ring_total++;
+}
+
+// The frames of an earlier ring are lost with the ones in the gap.
+static void begin_gap(recorder *recorder) {
+  recorder->has_gap = true;
+  recorder->ring_base = recorder->inner_count;
+  recorder->ring_lost = recorder->ring_total;
+  recorder->ring_total = 0;
+}
+
+static void reverse(cunwind_frame *low, cunwind_frame *high) {
+  while (low < high) {
+    cunwind_frame moving = *low;
+    *low++ = *--high;
+    *high = moving;
+  }
+}
+
+static void finish(recorder *recorder) {
+  cunwind_stack *stack = recorder->stack;
+  uint32_t size = CUNWIND_MAX_FRAMES - recorder->ring_base;
+  uint32_t kept = recorder->ring_total < size ? recorder->ring_total : size;
+  stack->omitted_count = recorder->ring_lost + recorder->ring_total - kept;
+  if (recorder->ring_total > size) {
+    cunwind_frame *ring = stack->frames + recorder->ring_base;
+    uint32_t oldest = recorder->ring_total % size;
+    reverse(ring, ring + oldest);
+    reverse(ring + oldest, ring + size);
+    reverse(ring, ring + size);
+  }
+  stack->frame_count = recorder->ring_base + kept;
+  stack->omitted_at = stack->omitted_count > 0 || recorder->has_gap ? recorder->ring_base : 0;
+  stack->is_omitted_count_exact = !recorder->has_gap;
+}
+
+bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size) {
+  if (cunwind_stack_copy_read(unwinder->copy, address, to, size)) return true;
+  const cunwind_module *module = cunwind_module_at(unwinder->modules, address);
+  if (module) {
+    // Unwind information is read-only, but points to personality routines through writable words.
+    bool is_fixed = address >= module->fixed_low && address < module->fixed_high;
+    if (is_fixed ? cunwind_page_cache_read(unwinder->pages, address, to, size)
+                 : cunwind_guarded_read(address, to, size) == size) {
+      return true;
+    }
+    unwinder->failure = CUNWIND_END_BAD_MEMORY;
+    return false;
+  }
+  // The address is in no image, so it should be stack. If it is mapped, it is outside the copy. The thread runs again
+  // by now, so the memory may have changed.
+  uint8_t probe;
+  bool is_mapped = cunwind_guarded_read(address, &probe, sizeof probe) == sizeof probe;
+  unwinder->missing = address;
+  unwinder->failure = is_mapped ? CUNWIND_END_NOT_IN_COPY : CUNWIND_END_BAD_MEMORY;
+  return false;
+}
+
+// Steps out of a call through a bad pointer: PC is in no image, and the return address is where the call stored it.
+static cunwind_step step_back_from_bad_call(cunwind_unwinder *unwinder, const cunwind_registers *from,
+                                            cunwind_registers *to) {
+  *to = *from;
+#if defined(__x86_64__)
+  uint64_t word;
+  if (!cunwind_read(unwinder, from->value[CUNWIND_SP], &word, sizeof word)) return CUNWIND_STEP_NO_MEMORY;
+  cunwind_set_register(to, CUNWIND_SP, from->value[CUNWIND_SP] + 8);
+#else
+  uint64_t word = cunwind_is_known(from, CUNWIND_LR) ? cunwind_strip(from->value[CUNWIND_LR]) : 0;
+#endif
+  cunwind_set_register(to, CUNWIND_PC, word);
+  return cunwind_follows_call(unwinder, word, NULL) ? CUNWIND_STEP_OK : CUNWIND_STEP_NO_INFO;
+}
+
+static cunwind_step step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                cunwind_registers *to) {
+  cunwind_step step = cunwind_step_by_cfi(unwinder, from, is_exact, to);
+  uint64_t frame_pointer;
+  if (step != CUNWIND_STEP_UNKNOWN_REGISTER || cunwind_is_known(from, CUNWIND_FP) ||
+      cunwind_infer_frame_pointer(unwinder, from, is_exact, &frame_pointer) != CUNWIND_STEP_OK)
+    return step;
+  cunwind_registers completed = *from;
+  cunwind_set_register(&completed, CUNWIND_FP, frame_pointer);
+  return cunwind_step_by_cfi(unwinder, &completed, is_exact, to);
+}
+
+// Makes one step by the most reliable way that works, and stores it in `*source`.
+static cunwind_step step_outwards(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                  cunwind_registers *to, uint8_t *source) {
+  *source = CUNWIND_FRAME_CFI;
+  cunwind_step step;
+  if (cunwind_module_of_code(unwinder->modules, from->value[CUNWIND_PC] - (is_exact ? 0 : 1))) {
+    step = step_by_cfi(unwinder, from, is_exact, to);
+    if (step != CUNWIND_STEP_NO_INFO) return step;
+    *source = CUNWIND_FRAME_CALL_SITE_SCAN;
+    step = cunwind_step_by_call_site(unwinder, from, is_exact, to);
+  } else {
+    *source = CUNWIND_FRAME_CALL_SITE_SCAN;
+    step = step_back_from_bad_call(unwinder, from, to);
+  }
+  if (step == CUNWIND_STEP_OK) return step;
+  *source = CUNWIND_FRAME_POINTER;
+  return cunwind_step_by_frame_pointer(unwinder, from, to);
+}
+
+static cunwind_end reason(const cunwind_unwinder *unwinder, cunwind_step step) {
+  if (step == CUNWIND_STEP_OUTERMOST) return CUNWIND_END_COMPLETE;
+  if (step == CUNWIND_STEP_NO_MEMORY) return unwinder->failure;
+  return CUNWIND_END_NO_UNWIND_INFO;
+}
+
+static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers, bool is_exact, uint8_t source,
+                        recorder *recorder) {
+  for (unsigned steps = 0; steps < CUNWIND_MAX_STEPS; steps++) {
+    uint64_t pc = registers->value[CUNWIND_PC], stack_pointer = registers->value[CUNWIND_SP];
+    bool is_signal = cunwind_is_signal_return(unwinder, pc);
+    cunwind_frame frame = {.address = pc,
+                           .stack_pointer = stack_pointer,
+                           .is_exact = is_exact,
+                           .is_signal_frame = is_signal,
+                           .source = source};
+    record(recorder, &frame);
+    cunwind_registers caller;
+    cunwind_step step;
+    if (is_signal) {
+      source = CUNWIND_FRAME_CFI;
+      step = cunwind_step_out_of_signal(unwinder, registers, &caller);
+    } else {
+      step = step_outwards(unwinder, registers, is_exact, &caller, &source);
+    }
+    if (step != CUNWIND_STEP_OK) return reason(unwinder, step);
+    // Only a signal may lead to another stack, because a handler may have its own. A function with nothing on the stack
+    // has its caller's SP: any leaf on aarch64; on x86-64 glibc's vfork, which pops its return address.
+    uint64_t next = caller.value[CUNWIND_SP];
+    if (!is_signal && (next < stack_pointer || (next == stack_pointer && !is_exact))) return CUNWIND_END_LOOP;
+    // A signal may have interrupted a jump to an invalid address.
+    if (!is_signal && !cunwind_module_of_code(unwinder->modules, caller.value[CUNWIND_PC] - 1)) {
+      return CUNWIND_END_BAD_CODE_ADDRESS;
+    }
+    is_exact = is_signal;
+    *registers = caller;
+  }
+  return CUNWIND_END_TOO_DEEP;
+}
+
+// Call frame information cannot cross a gap in the copy. The walk continues at the first frame record after the gap
+// with a chain of LINKS valid records: in code with frame pointers, like Swift's, that is a frame of the thread.
+static bool find_frame_beyond_gap(cunwind_unwinder *unwinder, cunwind_registers *found) {
+  enum { LINKS = 4 };
+  const cunwind_stack_copy *copy = unwinder->copy;
+  for (uint64_t record = (copy->outer_low + 15) & ~15ull; record < copy->outer_low + copy->outer_length; record += 16) {
+    cunwind_registers first, next;
+    memset(&first, 0, sizeof first);
+    cunwind_set_register(&first, CUNWIND_SP, record);
+    cunwind_set_register(&first, CUNWIND_FP, record);
+    if (cunwind_step_by_frame_pointer(unwinder, &first, found) != CUNWIND_STEP_OK) continue;
+    int links = 1;
+    for (first = *found; links < LINKS; links++, first = next) {
+      if (cunwind_step_by_frame_pointer(unwinder, &first, &next) != CUNWIND_STEP_OK) break;
+    }
+    if (links == LINKS) return true;
+  }
+  return false;
+}
+
+void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack) {
+  recorder recorder = {.stack = stack};
+  cunwind_registers registers = *start;
+  cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
+  if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->has_gap && find_frame_beyond_gap(unwinder, &registers)) {
+    begin_gap(&recorder);
+    end = walk(unwinder, &registers, false, CUNWIND_FRAME_POINTER, &recorder);
+  }
+  stack->end = (uint8_t)end;
+  finish(&recorder);
+}

@@ -1,0 +1,92 @@
+// From registers and a copied stack to frames.
+
+#ifndef CUNWIND_UNWIND_H
+#define CUNWIND_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "CUnwind.h"
+#include "Engine/stack_copy.h"
+#include "Machine/registers.h"
+#include "Memory/guarded_memory.h"
+#include "Memory/modules.h"
+
+/// The most frames of one unwind, including those beyond CUNWIND_MAX_FRAMES. The smallest frame has 16 bytes, so
+/// CUNWIND_MAX_STACK_BYTES cannot hold more.
+#define CUNWIND_MAX_STEPS 65536u
+/// The most words that a call-site scan reads. libdispatch's largest frame without unwind information has about 80.
+#define CUNWIND_SCAN_WORDS 512u
+
+typedef struct cunwind_unwinder {
+  const cunwind_modules *modules;
+  cunwind_page_cache *pages;
+  const cunwind_stack_copy *copy;  ///< Set before each unwind.
+  cunwind_end failure;
+  uint64_t missing;  ///< The address that could not be read, if that is the failure.
+} cunwind_unwinder;
+
+/// The result of one step outwards.
+typedef enum cunwind_step {
+  CUNWIND_STEP_OK,
+  CUNWIND_STEP_OUTERMOST,         ///< The frame is the thread's first function.
+  CUNWIND_STEP_NO_INFO,           ///< No usable unwind information covers the PC.
+  CUNWIND_STEP_UNKNOWN_REGISTER,  ///< The step needs a register that is not known.
+  CUNWIND_STEP_NO_MEMORY          ///< The step needs memory that cannot be read; `failure` says why.
+} cunwind_step;
+
+#pragma GCC visibility push(hidden)
+
+/// Unwinds the copy from `start` outwards. Sets every field of `stack`. Bounded; never faults, for any input.
+void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack);
+
+/// Reads bytes of the copied stack, or of an image.
+bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size);
+
+// ---- One step, by its source ----------------------------------------------------------------------------------------
+// `from` has a frame's registers; `*to` gets its caller's. `is_exact`: the PC is not a return address.
+
+cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                 cunwind_registers *to);
+cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                       cunwind_registers *to);
+cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
+                                           cunwind_registers *to);
+
+/// Finds the function that contains `pc` in the images' unwind tables. False: there is none.
+bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *start, uint64_t *end);
+
+// ---- Per architecture -----------------------------------------------------------------------------------------------
+
+/// Returns whether the instruction before `address` is a call in the code of an image. `*target`: the called address; 0
+/// if it is known only at run time. `target` may be NULL.
+bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target);
+
+/// Returns the function that a linkage stub calls, if `target` is a stub; else the target itself.
+uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target);
+
+/// Returns a saved return address without the bits that the hardware may have added.
+uint64_t cunwind_strip(uint64_t address);
+
+/// Returns whether `pc` is at the code to which a signal handler returns.
+bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc);
+
+/// Reads the interrupted registers from the signal frame that the kernel wrote.
+cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwind_registers *from,
+                                        cunwind_registers *to);
+
+/// Computes the frame pointer from the prologue of the function that contains PC. Returns CUNWIND_STEP_OK, or
+/// CUNWIND_STEP_UNKNOWN_REGISTER if the result is not certain.
+cunwind_step cunwind_infer_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                         uint64_t *frame_pointer);
+
+/// Finds the context (`*slot`, with the saved frame pointer in the next word) and the return address in the frame of
+/// the Swift async function that contains `pc`. The frame's CFA is `cfa`. False: it is not an async function, or it has
+/// not set up its frame yet.
+bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_exact, uint64_t cfa, uint64_t *slot,
+                               uint64_t *return_slot);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,68 @@
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// A short-lived thread on which a tool or a monitor tests what it can read about threads.
+package enum ProbedThread {
+    /// Shared with the thread.
+    private final class State: Sendable {
+        let id = Atomic<Int32>(0)
+        let isOver = Atomic<Bool>(false)
+        let hasBegun = Semaphore()
+        let end = Semaphore()
+    }
+
+    /// The limit on checks, a millisecond apart, of a thread that does not wait yet.
+    private static let maximumChecks = 100
+
+    /// Starts a thread, calls `body` with its id, and ends the thread.
+    ///
+    /// - Parameters:
+    ///   - isWaiting: Whether the thread waits. If not, it computes.
+    ///   - signal: The only signal that the thread does not block; 0 for none.
+    ///   - body: The code to run meanwhile.
+    /// - Returns: The result of `body`.
+    /// - Throws: ``SystemError`` if the system refuses the thread.
+    package static func run<Result>(
+        isWaiting: Bool, signal: Int32 = 0, _ body: (Int32) -> Result
+    ) throws(SystemError) -> Result {
+        let state = State()
+        let thread = try WorkerThread(name: "stallwatch-try") {
+            unblock(signal)
+            state.id.store(clinux_gettid(), ordering: .releasing)
+            state.hasBegun.post()
+            if isWaiting {
+                state.end.wait()
+            } else {
+                while !state.isOver.load(ordering: .acquiring) {}
+            }
+        }
+        state.hasBegun.wait()
+        let id = state.id.load(ordering: .acquiring)
+        if isWaiting { waitUntilBlocked(id) }
+        defer {
+            state.isOver.store(true, ordering: .releasing)
+            state.end.post()
+            thread.join()
+        }
+        return body(id)
+    }
+
+    /// Waits until the thread is blocked, for a bounded time: it posts shortly before it waits.
+    private static func waitUntilBlocked(_ thread: Int32) {
+        for _ in 0..<maximumChecks {
+            guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init),
+                stat.state == "R"
+            else { return }
+            usleep(1_000)
+        }
+    }
+
+    private static func unblock(_ signal: Int32) {
+        guard signal > 0 else { return }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, signal)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    }
+}

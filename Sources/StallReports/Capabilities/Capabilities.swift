@@ -1,0 +1,191 @@
+internal import Foundation
+
+/// The features of StallWatch that work in one process, found by trying them there.
+///
+/// For a missing feature, ``Feature/loss`` says what reports lack, and ``Feature/remedies`` how to enable it.
+public struct Capabilities: Codable, Sendable, Equatable {
+    /// The version of StallWatch that tried the features.
+    public var version: String
+    /// The system's rules for the process.
+    public var environment: Environment
+    /// All features, in a fixed order.
+    public var features: [Feature]
+
+    /// The name of the file without a directory entry in which a monitor keeps its capabilities open.
+    package static let fileName = "stallwatch-capabilities"
+
+    package init(version: String = StallWatchVersion.current, environment: Environment, features: [Feature]) {
+        self.version = version
+        self.environment = environment
+        self.features = features
+    }
+
+    /// Returns the feature with that name; `nil` if an older version did not know it.
+    public subscript(name: FeatureName) -> Feature? { features.first { $0.name == name } }
+
+    /// The missing features.
+    public var missing: [Feature] { features.filter { $0.state == .missing } }
+
+    /// Whether a report may lack its stack, its cause, its source lines, or its durability.
+    public var isDegraded: Bool { missing.contains { !$0.isOptional } }
+
+    /// The capabilities as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
+    ///
+    /// Never empty: encoding cannot fail.
+    public func jsonData() -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        // Cannot fail: all values are strings, integers and Booleans.
+        guard let data = try? encoder.encode(self) else { return [] }
+        return [UInt8](data) + [UInt8(ascii: "\n")]
+    }
+
+    /// Decodes capabilities; `nil` for any other document.
+    package init?(jsonData: [UInt8]) {
+        guard let decoded = try? JSONDecoder().decode(Capabilities.self, from: Data(jsonData)) else { return nil }
+        self = decoded
+    }
+}
+
+extension Capabilities {
+    /// A feature that a system may lack or forbid.
+    public struct Feature: Codable, Sendable, Equatable {
+        /// The feature's name.
+        public var name: FeatureName
+        /// Whether the feature works.
+        public var state: State
+        /// The reason for the state, such as "Operation not permitted"; `nil` if there is nothing to add.
+        public var detail: String?
+        /// The data that reports lack without the feature; `nil` unless it is missing.
+        public var loss: String?
+        /// The settings, packages or versions that enable the feature; empty unless it is missing.
+        ///
+        /// They are alternatives for different runtimes. If several rules forbid a feature, all of them must be lifted.
+        public var remedies: [String]
+        /// Whether reports are complete without the feature, which only adds details.
+        public var isOptional: Bool
+    }
+
+    /// The name of a feature.
+    ///
+    /// Later versions may add names.
+    public struct FeatureName: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Accepts any word, known or unknown.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// Capture of a blocked thread by reading /proc.
+        public static let read = FeatureName(rawValue: "read")
+        /// Capture by ptrace(2).
+        public static let ptrace = FeatureName(rawValue: "ptrace")
+        /// Capture by signal, which is used only where ptrace is refused.
+        public static let signal = FeatureName(rawValue: "signal")
+        /// Capture by perf_event_open(2), for threads in the kernel.
+        public static let perf = FeatureName(rawValue: "perf")
+        /// Reading memory with process_vm_readv(2).
+        public static let processVMReadv = FeatureName(rawValue: "processVMReadv")
+        /// The file `syscall` of a thread.
+        public static let syscall = FeatureName(rawValue: "syscall")
+        /// The file `wchan` of a thread.
+        public static let waitChannel = FeatureName(rawValue: "waitChannel")
+        /// The file `schedstat` of a thread.
+        public static let schedstat = FeatureName(rawValue: "schedstat")
+        /// The file `stat` of a thread.
+        public static let stat = FeatureName(rawValue: "stat")
+        /// The file `status` of a thread.
+        public static let status = FeatureName(rawValue: "status")
+        /// The file `stack` of a thread: its stack in the kernel.
+        public static let kernelStack = FeatureName(rawValue: "kernelStack")
+        /// The pressure stall information in /proc/pressure.
+        public static let pressure = FeatureName(rawValue: "pressure")
+        /// The time for which a cgroup's quota throttled the thread.
+        public static let throttling = FeatureName(rawValue: "throttling")
+        /// The CPU time that the host of a virtual machine takes away.
+        public static let steal = FeatureName(rawValue: "steal")
+        /// The files of page faults.
+        public static let pageFaults = FeatureName(rawValue: "pageFaults")
+        /// The kernel's id of the boot, which identifies processes permanently.
+        public static let bootID = FeatureName(rawValue: "bootID")
+        /// The symbol table of the executable or of its debug file.
+        public static let symbols = FeatureName(rawValue: "symbols")
+        /// The debug information of the executable.
+        public static let debugInformation = FeatureName(rawValue: "debugInformation")
+        /// The library libdw, which reads debug information.
+        public static let libdw = FeatureName(rawValue: "libdw")
+        /// Flushing report files to the disk.
+        public static let flush = FeatureName(rawValue: "flush")
+
+        /// The names that this version writes, in the order of ``Capabilities/features``.
+        package static let known: [FeatureName] = [
+            .read, .ptrace, .signal, .perf, .processVMReadv, .syscall, .waitChannel, .schedstat, .stat, .status,
+            .kernelStack, .pressure, .throttling, .steal, .pageFaults, .bootID, .symbols, .debugInformation, .libdw,
+            .flush,
+        ]
+    }
+
+    /// The result of trying a feature.
+    ///
+    /// Later versions may add states.
+    public struct State: RawRepresentable, Codable, Sendable, Hashable {
+        /// The word in the JSON.
+        public let rawValue: String
+        /// Accepts any word, known or unknown.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The feature was tried and works.
+        public static let works = State(rawValue: "works")
+        /// The feature was tried and does not work.
+        public static let missing = State(rawValue: "missing")
+        /// The feature was not tried, for the reason in ``Feature/detail``.
+        public static let notTried = State(rawValue: "notTried")
+    }
+
+    /// The system's rules for a process.
+    public struct Environment: Codable, Sendable, Equatable {
+        /// The process id.
+        public var pid: Int32
+        /// The effective user id; `nil` if unknown.
+        public var userID: UInt32?
+        /// The kernel's release, as from `uname -r`.
+        public var kernel: String
+        /// The machine's architecture, such as `x86_64`.
+        public var architecture: String
+        /// The seccomp mode: 0 for none, 1 for strict, 2 for a filter of system calls; `nil` if unknown.
+        public var seccompMode: Int?
+        /// Whether the process can never gain privileges (prctl(2), PR_SET_NO_NEW_PRIVS); `nil` if unknown.
+        public var hasNoNewPrivileges: Bool?
+        /// The scope of Yama, 0 to 3; `nil` if the kernel has no Yama or does not show it.
+        public var yamaScope: Int?
+        /// The AppArmor profile with its mode, or the label of another security module; `nil` if there is none.
+        public var securityLabel: String?
+        /// Whether the process is dumpable (prctl(2), PR_GET_DUMPABLE); `nil` if unknown.
+        public var isDumpable: Bool?
+        /// Whether the process has CAP_SYS_PTRACE; `nil` if unknown.
+        public var maySysPtrace: Bool?
+        /// The value of the sysctl kernel.perf_event_paranoid; `nil` if the kernel has no perf events.
+        public var perfEventParanoid: Int?
+        /// The process that traces this one, such as a debugger; `nil` if there is none.
+        public var tracer: Int32?
+
+        package init(
+            pid: Int32, userID: UInt32? = nil, kernel: String = "", architecture: String = "",
+            seccompMode: Int? = nil, hasNoNewPrivileges: Bool? = nil, yamaScope: Int? = nil,
+            securityLabel: String? = nil, isDumpable: Bool? = nil, maySysPtrace: Bool? = nil,
+            perfEventParanoid: Int? = nil, tracer: Int32? = nil
+        ) {
+            self.pid = pid
+            self.userID = userID
+            self.kernel = kernel
+            self.architecture = architecture
+            self.seccompMode = seccompMode
+            self.hasNoNewPrivileges = hasNoNewPrivileges
+            self.yamaScope = yamaScope
+            self.securityLabel = securityLabel
+            self.isDumpable = isDumpable
+            self.maySysPtrace = maySysPtrace
+            self.perfEventParanoid = perfEventParanoid
+            self.tracer = tracer
+        }
+    }
+}

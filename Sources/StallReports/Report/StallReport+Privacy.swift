@@ -1,0 +1,95 @@
+extension StallReport {
+    /// Shortens all paths in the report to the form `style`.
+    package mutating func shortenPaths(_ style: PathStyle) {
+        guard style == .fileNames else { return }
+        process.executable = process.name
+        for index in images.indices {
+            images[index].path = images[index].name
+            // The reason may contain full paths.
+            images[index].reason = nil
+        }
+        for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
+        if let file = culprit?.file { culprit?.file = Self.fileName(file) }
+        cause?.shortenPaths()
+    }
+
+    fileprivate static func fileName(_ path: String) -> String {
+        path.split(separator: "/").last.map(String.init) ?? path
+    }
+
+    /// Applies the app's redaction.
+    ///
+    /// Restores schema version, id, kind, state and start time afterwards, because other components depend on them.
+    ///
+    /// - Parameter body: The app's closure.
+    /// - Returns: The fault, if the closure made the report invalid: the report then keeps only what identifies the
+    ///   stall. `nil` if the report is valid.
+    package mutating func redact(with body: @Sendable (inout StallReport) -> Void) -> String? {
+        let original = self
+        body(&self)
+        schemaVersion = original.schemaVersion
+        id = original.id
+        kind = original.kind
+        state = original.state
+        startedAt = original.startedAt
+        guard let fault else { return nil }
+        // A mistake in the closure must not expose what it was meant to remove: keep only what identifies the stall.
+        self = original
+        metadata = [:]
+        loop.thread?.name = nil
+        process = ProcessDescription(
+            name: "", pid: original.process.pid, startedAt: original.process.startedAt,
+            startTicks: original.process.startTicks, executable: "", architecture: original.process.architecture,
+            operatingSystem: nil, kernel: "", hostname: "", bootID: original.process.bootID
+        )
+        culprit = nil
+        missingCulpritReason = nil
+        samples = []
+        otherThreads = nil
+        stacks = []
+        frames = []
+        images = []
+        return fault
+    }
+}
+
+extension StallReport.Cause {
+    /// Shortens the paths in the targets of system calls, and their copies in the summary.
+    fileprivate mutating func shortenPaths() {
+        var targets: [String] = []
+        func shorten(_ target: inout String?) {
+            guard let whole = target, whole.contains("/") else { return }
+            targets.append(whole)
+            target = Self.withoutDirectories(whole)
+        }
+        shorten(&systemCall.targetOrNone)
+        shorten(&pagedFile)
+        if var owners = lock?.owners {
+            for index in owners.indices { shorten(&owners[index].systemCall.targetOrNone) }
+            lock?.owners = owners
+        }
+        // Longest first: one target may be a prefix of another.
+        for target in targets.sorted(by: { $0.utf8.count > $1.utf8.count }) {
+            summary = summary.replacing(target, with: Self.withoutDirectories(target))
+        }
+    }
+
+    /// Removes the directories from a system call's target, which may list several descriptors and describe each.
+    ///
+    /// If in doubt it removes too much: a path may itself contain commas.
+    private static func withoutDirectories(_ target: String) -> String {
+        target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
+            guard piece.contains("/") else { return String(piece) }
+            let prefix = ["socket to ", "socket at "].first { piece.hasPrefix($0) } ?? ""
+            return prefix + StallReport.fileName(String(piece.dropFirst(prefix.count)))
+        }.joined(separator: ", ")
+    }
+}
+
+extension StallReport.SystemCall? {
+    /// The call's target; without a call it is `nil`, and setting it has no effect.
+    fileprivate var targetOrNone: String? {
+        get { self?.target }
+        set { self?.target = newValue }
+    }
+}

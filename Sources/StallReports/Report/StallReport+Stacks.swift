@@ -1,0 +1,249 @@
+extension StallReport {
+    /// One attempt to capture the loop's stack during the stall.
+    public struct Sample: Codable, Sendable, Equatable {
+        /// The age of the turn at the time of the sample, in milliseconds.
+        public var atMilliseconds: Double
+        /// The part of the stall's duration that the sample stands for, in milliseconds.
+        ///
+        /// The parts of all samples add up to the duration. `nil` in reports of versions that did not measure it.
+        public var weightMilliseconds: Double?
+        /// How often the thread was seen in this place, if more than once.
+        ///
+        /// A thread that has not run since it was captured is not captured again. Neighboring samples with the same
+        /// stack, or with similar stacks if there are more than 20, are one sample.
+        public var timesSeen: Int?
+        /// Whether the sample was taken before the turn reached its threshold; absent if not.
+        public var isEarly: Bool?
+        /// The index of the stack in ``StallReport/stacks``; `nil` if it could not be captured.
+        public var stack: Int?
+        /// The reason why the stack is missing or incomplete; `nil` if it is complete.
+        public var reason: String?
+        /// The thread's state at the capture.
+        public var threadState: ThreadState?
+        /// The method of the capture.
+        public var method: CaptureMethod?
+        /// The workers of a pool, grouped by equal stack; `nil` for other loops.
+        ///
+        /// Groups in the app's code come first; among those, and among the others, larger groups come first.
+        public var workers: [WorkerGroup]?
+        /// Whether the same turn still ran after the capture.
+        ///
+        /// If not, the stack may belong to a later turn.
+        public var isValid: Bool
+        /// Whether the stack reaches the thread's first function.
+        public var isComplete: Bool
+        /// The time for which the capture kept the thread from running, in microseconds.
+        public var heldMicroseconds: Double
+        /// The time that the watchdog spent on the capture, in microseconds.
+        public var captureMicroseconds: Double
+
+        package init(
+            atMilliseconds: Double,
+            weightMilliseconds: Double? = nil,
+            timesSeen: Int? = nil,
+            isEarly: Bool? = nil,
+            stack: Int? = nil,
+            reason: String? = nil,
+            threadState: ThreadState? = nil,
+            method: CaptureMethod? = nil,
+            workers: [WorkerGroup]? = nil,
+            isValid: Bool,
+            isComplete: Bool,
+            heldMicroseconds: Double,
+            captureMicroseconds: Double
+        ) {
+            self.atMilliseconds = atMilliseconds
+            self.weightMilliseconds = weightMilliseconds
+            self.timesSeen = timesSeen
+            self.isEarly = isEarly
+            self.stack = stack
+            self.reason = reason
+            self.threadState = threadState
+            self.method = method
+            self.workers = workers
+            self.isValid = isValid
+            self.isComplete = isComplete
+            self.heldMicroseconds = heldMicroseconds
+            self.captureMicroseconds = captureMicroseconds
+        }
+    }
+
+    /// The workers of a pool that have the same stack.
+    public struct WorkerGroup: Codable, Sendable, Equatable {
+        /// The index of the stack in ``StallReport/stacks``; `nil` for workers whose stacks could not be captured.
+        public var stack: Int?
+        /// The worker threads.
+        public var threads: [ThreadDescription]
+
+        package init(
+            stack: Int? = nil,
+            threads: [ThreadDescription]
+        ) {
+            self.stack = stack
+            self.threads = threads
+        }
+    }
+
+    /// A thread other than the loop's, captured once, right after the first sample.
+    public struct OtherThread: Codable, Sendable, Equatable {
+        /// The captured thread.
+        public var thread: ThreadDescription
+        /// The index of the stack in ``StallReport/stacks``; `nil` if it could not be captured.
+        public var stack: Int?
+        /// The reason why the stack is missing or incomplete; `nil` if it is complete.
+        public var reason: String?
+        /// The thread's state at the capture.
+        public var threadState: ThreadState?
+        /// The method of the capture.
+        public var method: CaptureMethod?
+        /// The time for which the capture kept the thread from running, in microseconds.
+        public var heldMicroseconds: Double
+
+        package init(
+            thread: ThreadDescription,
+            stack: Int? = nil,
+            reason: String? = nil,
+            threadState: ThreadState? = nil,
+            method: CaptureMethod? = nil,
+            heldMicroseconds: Double
+        ) {
+            self.thread = thread
+            self.stack = stack
+            self.reason = reason
+            self.threadState = threadState
+            self.method = method
+            self.heldMicroseconds = heldMicroseconds
+        }
+    }
+
+    /// One frame of a stack.
+    ///
+    /// The image's build ID and the offset identify the place permanently, whatever addresses the process had.
+    public struct Frame: Codable, Sendable, Hashable {
+        /// The index of the image in ``StallReport/images``; `nil` if the address is in none.
+        public var image: Int?
+        /// The virtual address in the image's file, in hexadecimal; without an image, the address in the process.
+        public var offset: String
+        /// The function's demangled name; `nil` if unknown.
+        public var function: String?
+        /// The symbol: the mangled name; `nil` if unknown.
+        public var symbol: String?
+        /// The path of the source file, as the compiler recorded it; `nil` if unknown.
+        public var file: String?
+        /// The line in ``file``, from 1; `nil` if unknown.
+        ///
+        /// For compiler-generated code without a line, the preceding line of the same function, else the line of its
+        /// declaration.
+        public var line: Int?
+        /// The column in the line, from 1; `nil` if unknown.
+        public var column: Int?
+        /// Whether the function is inlined into the next frame's function; `nil` means no.
+        ///
+        /// The next frame then has the same image and offset.
+        public var isInlined: Bool?
+        /// Whether the code belongs to the app: to the root package.
+        public var isInApp: Bool
+        /// True for code of a package that the app depends on, or of a library that was compiled elsewhere and linked in.
+        public var isDependency: Bool?
+        /// True for a frame that only passes a call on (a thunk, the run loop's own): readers may fold it.
+        public var isRuntimeFrame: Bool?
+        /// What the compiler made the function for; `nil` for a function that was written.
+        ///
+        /// Such a function is never blamed.
+        public var compilerGenerated: CompilerGenerated?
+        /// The reason why the name or line is missing, unless the image has the reason.
+        public var reason: String?
+        /// The kind of frame.
+        public var kind: FrameKind
+        /// Whether the frame is the last async caller of a task; `nil` means no.
+        ///
+        /// The frames after it do not wait for this task.
+        public var isTaskStart: Bool?
+
+        package init(
+            image: Int? = nil,
+            offset: String,
+            function: String? = nil,
+            symbol: String? = nil,
+            file: String? = nil,
+            line: Int? = nil,
+            column: Int? = nil,
+            isInlined: Bool? = nil,
+            isInApp: Bool,
+            isDependency: Bool? = nil,
+            isRuntimeFrame: Bool? = nil,
+            compilerGenerated: CompilerGenerated? = nil,
+            reason: String? = nil,
+            kind: FrameKind,
+            isTaskStart: Bool? = nil
+        ) {
+            self.image = image
+            self.offset = offset
+            self.function = function
+            self.symbol = symbol
+            self.file = file
+            self.line = line
+            self.column = column
+            self.isInlined = isInlined
+            self.isInApp = isInApp
+            self.isDependency = isDependency
+            self.isRuntimeFrame = isRuntimeFrame
+            self.compilerGenerated = compilerGenerated
+            self.reason = reason
+            self.kind = kind
+            self.isTaskStart = isTaskStart
+        }
+    }
+
+    /// An ELF file that is mapped into the process.
+    public struct Image: Codable, Sendable, Hashable {
+        /// The file's name without its directories.
+        public var name: String
+        /// The file's path.
+        public var path: String
+        /// The build ID in hexadecimal; `nil` if the file has none.
+        public var buildID: String?
+        /// The address in the process of the file's virtual address 0, in hexadecimal.
+        public var baseAddress: String
+        /// Whether the image belongs to the app; `nil` if unknown.
+        ///
+        /// The app's images are the executable and the libraries outside the directories of the system and the
+        /// toolchain.
+        public var isInApp: Bool?
+        /// The reason why names or lines of the image's frames are missing; `nil` if none are.
+        public var reason: String?
+
+        package init(
+            name: String,
+            path: String,
+            buildID: String? = nil,
+            baseAddress: String,
+            isInApp: Bool? = nil,
+            reason: String? = nil
+        ) {
+            self.name = name
+            self.path = path
+            self.buildID = buildID
+            self.baseAddress = baseAddress
+            self.isInApp = isInApp
+            self.reason = reason
+        }
+    }
+
+    /// Returns the names of a sample's functions, innermost first.
+    ///
+    /// For a frame without a name, the image's name and the offset take its place.
+    ///
+    /// - Parameter sample: A sample of this report.
+    /// - Returns: One name for each frame; an empty array if the sample has no stack.
+    public func functionNames(of sample: Sample) -> [String] {
+        guard let stack = sample.stack, stacks.indices.contains(stack) else { return [] }
+        return stacks[stack].map { index in
+            guard frames.indices.contains(index) else { return "?" }
+            let frame = frames[index]
+            if let function = frame.function { return function }
+            guard let image = frame.image, images.indices.contains(image) else { return frame.offset }
+            return "\(images[image].name)+\(frame.offset)"
+        }
+    }
+}

@@ -1,0 +1,267 @@
+/// A report about one stall, stored as one JSON file.
+///
+/// The name of each duration ends with its unit. Addresses and offsets are hexadecimal strings. Times are UTC. Stacks,
+/// frames and images are stored once and referred to by index. A field is `nil`, and absent from the JSON, if its value
+/// is unknown.
+///
+/// `Schemas/stall-report.schema.json` describes the JSON for other programs. Later releases may add fields and words
+/// within one ``schemaVersion``: readers must ignore unknown fields and accept unknown words. Removing a field, or
+/// changing its meaning, starts a new version, which older readers refuse.
+public struct StallReport: Codable, Sendable, Equatable, Identifiable {
+    /// The schema version that this library writes.
+    ///
+    /// It increases when a field is removed or changes its meaning, not when a field is added.
+    public static let currentSchemaVersion = 1
+
+    /// The version of the report's schema, 1 or more.
+    public var schemaVersion: Int
+    /// The report's id: a UUID of version 7, so that ids sort by time.
+    public var id: String
+    /// The kind of delay: stall, saturation or starvation.
+    public var kind: Kind
+    /// The state of the stall when the monitor last wrote the report.
+    public var state: State
+    /// The time at which the stalled turn began.
+    public var startedAt: Timestamp
+    /// The duration of the stall, in milliseconds.
+    ///
+    /// For a stall that has not ended, the duration so far when the monitor last wrote the report.
+    public var durationMilliseconds: Double
+    /// The threshold that the stall exceeded, in milliseconds.
+    public var thresholdMilliseconds: Double
+    /// The process that stalled.
+    public var process: ProcessDescription
+    /// The metadata from the monitor's configuration.
+    public var metadata: [String: String]
+    /// The loop that stalled, and the turn.
+    public var loop: LoopDescription
+    /// The time by which the stall may have begun earlier, in milliseconds.
+    ///
+    /// Present only for loops that the monitor watches by heartbeat, and after the loop ran in a mode that the monitor
+    /// does not watch.
+    public var startUncertaintyMilliseconds: Double?
+    /// The number of turns that the loop ran without waiting.
+    ///
+    /// Present only for a saturation.
+    public var turns: UInt64?
+    /// The kind of callout that the turn was running.
+    public var callout: Callout?
+    /// The fingerprint: stalls with the same one are repeats of each other.
+    ///
+    /// 16 hexadecimal digits, computed from the names of the app's functions on the stack. `nil` until the report is
+    /// symbolicated.
+    public var fingerprint: String?
+    /// The number of stalls with the same fingerprint that the monitor suppressed since it last reported one.
+    public var repeats: Int
+    /// The function that a developer should inspect first.
+    public var culprit: Culprit?
+    /// Why there is no culprit; `nil` when there is one, or the functions' names have not been looked up yet.
+    public var missingCulpritReason: String?
+    /// Why it took so long; `nil` where no single thread runs the loop, or the thread could not be read.
+    public var cause: Cause?
+    /// The stacks that the monitor captured during the stall, oldest first.
+    public var samples: [Sample]
+    /// The other threads of the process, captured right after the first sample.
+    ///
+    /// Present only if the configuration enables it, or if the monitor found a deadlock.
+    public var otherThreads: [OtherThread]?
+    /// The number of threads that ``otherThreads`` omits because there are too many; `nil` if it omits none.
+    public var omittedThreads: Int?
+    /// The stacks, each an array of indices into ``frames``, innermost frame first.
+    public var stacks: [[Int]]
+    /// The frames of all stacks, each stored once.
+    public var frames: [Frame]
+    /// The images of all frames, each stored once.
+    public var images: [Image]
+    /// The monitor that wrote the report.
+    public var monitor: MonitorDescription
+
+    package init(
+        schemaVersion: Int,
+        id: String,
+        kind: Kind,
+        state: State,
+        startedAt: Timestamp,
+        durationMilliseconds: Double,
+        thresholdMilliseconds: Double,
+        process: ProcessDescription,
+        metadata: [String: String],
+        loop: LoopDescription,
+        startUncertaintyMilliseconds: Double? = nil,
+        turns: UInt64? = nil,
+        callout: Callout? = nil,
+        fingerprint: String? = nil,
+        repeats: Int,
+        culprit: Culprit? = nil,
+        missingCulpritReason: String? = nil,
+        cause: Cause? = nil,
+        samples: [Sample],
+        otherThreads: [OtherThread]? = nil,
+        omittedThreads: Int? = nil,
+        stacks: [[Int]],
+        frames: [Frame],
+        images: [Image],
+        monitor: MonitorDescription
+    ) {
+        self.schemaVersion = schemaVersion
+        self.id = id
+        self.kind = kind
+        self.state = state
+        self.startedAt = startedAt
+        self.durationMilliseconds = durationMilliseconds
+        self.thresholdMilliseconds = thresholdMilliseconds
+        self.process = process
+        self.metadata = metadata
+        self.loop = loop
+        self.startUncertaintyMilliseconds = startUncertaintyMilliseconds
+        self.turns = turns
+        self.callout = callout
+        self.fingerprint = fingerprint
+        self.repeats = repeats
+        self.culprit = culprit
+        self.missingCulpritReason = missingCulpritReason
+        self.cause = cause
+        self.samples = samples
+        self.otherThreads = otherThreads
+        self.omittedThreads = omittedThreads
+        self.stacks = stacks
+        self.frames = frames
+        self.images = images
+        self.monitor = monitor
+    }
+
+    /// A monitored loop and one of its turns.
+    public struct LoopDescription: Codable, Sendable, Equatable {
+        /// The label under which the app registered the loop.
+        public var label: String
+        /// The kind of loop.
+        public var kind: LoopKind
+        /// The run loop mode of the turn; `nil` if the app did not name that mode, or if the loop has none.
+        public var mode: String?
+        /// The number of the turn; the first turn that the monitor saw is 1.
+        public var turn: UInt64
+        /// The nesting depth: how many callouts of the same loop this run is inside; 0 for the outermost run.
+        public var nesting: Int
+        /// The thread that runs the loop; `nil` for a pool.
+        public var thread: ThreadDescription?
+
+        package init(
+            label: String,
+            kind: LoopKind,
+            mode: String? = nil,
+            turn: UInt64,
+            nesting: Int,
+            thread: ThreadDescription? = nil
+        ) {
+            self.label = label
+            self.kind = kind
+            self.mode = mode
+            self.turn = turn
+            self.nesting = nesting
+            self.thread = thread
+        }
+    }
+
+    /// A thread's id and name.
+    public struct ThreadDescription: Codable, Sendable, Equatable {
+        /// The thread's kernel id, as from gettid(2).
+        public var id: Int32
+        /// The thread's name, at most 15 bytes; `nil` if unknown.
+        public var name: String?
+
+        package init(
+            id: Int32,
+            name: String? = nil
+        ) {
+            self.id = id
+            self.name = name
+        }
+    }
+
+    /// The function that a developer should inspect first.
+    public struct Culprit: Codable, Sendable, Equatable {
+        /// The function's demangled name.
+        public var function: String
+        /// The name of the image that contains the function.
+        public var image: String?
+        /// The path of the source file, as the compiler recorded it.
+        public var file: String?
+        /// The line in ``file``, from 1.
+        public var line: Int?
+        /// The share of the stall's duration in which the function was the culprit, 0 to 1; `nil` if unknown.
+        public var share: Double?
+
+        package init(
+            function: String,
+            image: String? = nil,
+            file: String? = nil,
+            line: Int? = nil,
+            share: Double? = nil
+        ) {
+            self.function = function
+            self.image = image
+            self.file = file
+            self.line = line
+            self.share = share
+        }
+    }
+
+    /// The monitor that wrote a report.
+    public struct MonitorDescription: Codable, Sendable, Equatable {
+        /// The version of StallWatch.
+        public var version: String
+        /// The watchdog's own delay when it detected the stall, in milliseconds.
+        public var watchdogLateMilliseconds: Double
+        /// The capture methods that the system permits.
+        ///
+        /// `signal` instead of `ptrace` means that the system refuses ptrace(2).
+        public var captureMethods: [CaptureMethod]?
+        /// The number of suppressions since the monitor started, by reason.
+        public var suppressed: SuppressionCounts
+
+        package init(
+            version: String,
+            watchdogLateMilliseconds: Double,
+            captureMethods: [CaptureMethod]? = nil,
+            suppressed: SuppressionCounts
+        ) {
+            self.version = version
+            self.watchdogLateMilliseconds = watchdogLateMilliseconds
+            self.captureMethods = captureMethods
+            self.suppressed = suppressed
+        }
+    }
+}
+
+extension StallReport.Culprit {
+    /// The share in words, such as "71 %"; `nil` if it is unknown or nearly all of the stall.
+    package var shareInWords: String? {
+        guard let share, share < 0.995 else { return nil }
+        return "\(Int((share * 100).rounded())) %"
+    }
+}
+
+extension StallReport {
+    /// One sentence that names the loop, the duration and the culprit.
+    public var summary: String {
+        var text = "\(loop.label) stalled"
+        text += state == .ended ? " for " : " and has not come back after "
+        text += "\(Int(durationMilliseconds.rounded())) ms"
+        if let culprit { text += "\(culprit.shareInWords.map { ", \($0) of it" } ?? "") in \(culprit.function)" }
+        if let callout { text += " (\(callout.rawValue))" }
+        return text
+    }
+
+    /// The name of the report's file in the report directory.
+    ///
+    /// File names sort by the time at which the stall began.
+    public var fileName: String {
+        let time = startedAt.description.filter { $0 != "-" && $0 != ":" }
+        return "stall-\(time)-\(id.suffix(12)).json"
+    }
+
+    /// Returns whether `name` has the form of a report's file name.
+    package static func isFileName(_ name: String) -> Bool {
+        name.hasPrefix("stall-") && name.hasSuffix(".json")
+    }
+}

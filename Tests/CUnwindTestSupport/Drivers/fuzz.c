@@ -1,0 +1,133 @@
+// Damaged stacks: no input may crash the unwinder or keep it busy.
+
+#define _GNU_SOURCE
+#include <string.h>
+#include <time.h>
+
+#include "CUnwindTestSupport.h"
+#include "Drivers/random_numbers.h"
+#include "Engine/engine.h"
+
+/// The number of real stacks that are changed, and the size of each: small, so that a million take a minute or two.
+#define SEEDS 6
+#define SEED_BYTES 4096u
+
+typedef struct seed {
+  cunwind_registers registers;
+  uint64_t low;
+  uint64_t length;
+  uint8_t bytes[SEED_BYTES];
+} seed;
+
+static bool take_seed(cunwind_engine *engine, cunwind_test_posture posture, uint32_t depth, seed *seed) {
+  static cunwind_stack stack;
+  cunwind_capture_info info;
+  cunwind_test_thread *thread_state = cunwind_test_thread_start(posture, depth);
+  if (!thread_state) return false;
+  cunwind_thread *thread = cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state));
+  bool is_taken = thread && cunwind_capture_stop(engine, thread, &stack, &info) == CUNWIND_OK;
+  if (is_taken) {
+    cunwind_registers_from_ptrace(&seed->registers, &engine->helper.request->registers);
+    seed->low = engine->copy->low;
+    seed->length = engine->copy->length < SEED_BYTES ? engine->copy->length : SEED_BYTES;
+    memcpy(seed->bytes, engine->copy->bytes, seed->length);
+  }
+  cunwind_thread_close(thread);
+  cunwind_test_thread_stop(thread_state);
+  return is_taken;
+}
+
+// Returns a value that an unwinder may follow: an address in code or on the stack, or near one.
+static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, uint64_t *random) {
+  uint64_t draw = cunwind_test_random(random), offset = cunwind_test_random(random);
+  const cunwind_module *module = &engine->modules.list[draw / 16 % engine->modules.count];
+  switch (draw % 8) {
+    case 0:
+      return offset;
+    case 1:
+      return offset % 4096;
+    case 2:
+      return module->image.low + offset % (module->image.high - module->image.low);
+    case 3:
+    case 4:
+      return module->code_high > module->code_low ? module->code_low + offset % (module->code_high - module->code_low)
+                                                  : 0;
+    case 5:
+      return seed->low + offset % seed->length;
+    case 6:
+      return (seed->low + offset % seed->length) & ~15ull;
+    default:
+      return seed->low + seed->length + offset % 65536;
+  }
+}
+
+// Returns whether the unwinder kept its promises for a stack.
+static bool is_sound(const cunwind_stack *stack) {
+  if (stack->frame_count == 0 || stack->frame_count > CUNWIND_MAX_FRAMES) return false;
+  if (stack->end > CUNWIND_END_TOO_DEEP || stack->omitted_at > stack->frame_count) return false;
+  for (uint32_t index = 1; index < stack->frame_count; index++) {
+    const cunwind_frame *callee = &stack->frames[index - 1], *frame = &stack->frames[index];
+    bool may_jump = callee->is_signal_frame || (stack->omitted_count > 0 && index == stack->omitted_at);
+    if (!may_jump && frame->stack_pointer < callee->stack_pointer) return false;
+    if (frame->source > CUNWIND_FRAME_POINTER) return false;
+  }
+  return true;
+}
+
+static uint64_t nanoseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed_number, uint64_t images) {
+  static const struct {
+    cunwind_test_posture posture;
+    uint32_t depth;
+  } origins[SEEDS] = {
+      {CUNWIND_TEST_SPINNING, 1},    {CUNWIND_TEST_SPINNING, 8},  {CUNWIND_TEST_IN_SIGNAL_HANDLER, 2},
+      {CUNWIND_TEST_CALLED_NULL, 1}, {CUNWIND_TEST_IN_ALLOCA, 3}, {CUNWIND_TEST_IN_ALTERNATE_STACK, 1},
+  };
+  static seed seeds[SEEDS];
+  static cunwind_stack stack;
+  cunwind_test_fuzz_result result;
+  memset(&result, 0, sizeof result);
+  cunwind_engine *engine = cunwind_engine_create(27);
+  if (!engine) return result;
+  cunwind_engine_refresh_images(engine);
+  for (int index = 0; index < SEEDS; index++) {
+    if (!take_seed(engine, origins[index].posture, origins[index].depth, &seeds[index])) return result;
+  }
+  uint64_t random = seed_number * 2 + 1;
+  engine->unwinder.copy = engine->copy;
+  for (; result.images < images; result.images++) {
+    const seed *from = &seeds[cunwind_test_random(&random) % SEEDS];
+    cunwind_registers registers = from->registers;
+    engine->copy->low = from->low;
+    engine->copy->length = 8 + cunwind_test_random(&random) % (from->length - 8);
+    engine->copy->outer_length = 0;
+    memcpy(engine->copy->bytes, from->bytes, engine->copy->length);
+    uint64_t changes = cunwind_test_random(&random) % 24;
+    for (uint64_t change = 0; change < changes; change++) {
+      uint64_t value = tempting_value(engine, from, &random),
+               place = cunwind_test_random(&random) % (engine->copy->length - 7);
+      if (change % 2) place &= ~7ull;
+      memcpy(engine->copy->bytes + place, &value, sizeof value);
+    }
+    for (uint64_t change = 0, count = cunwind_test_random(&random) % 4; change < count; change++) {
+      cunwind_set_register(&registers, (int)(cunwind_test_random(&random) % CUNWIND_REGISTER_COUNT),
+                           tempting_value(engine, from, &random));
+    }
+    // As after a read: only SP and PC.
+    if (cunwind_test_random(&random) % 4 == 0) registers.known = 1ull << CUNWIND_SP | 1ull << CUNWIND_PC;
+    uint64_t begin = nanoseconds_now();
+    cunwind_unwind(&engine->unwinder, &registers, &stack);
+    uint64_t took = nanoseconds_now() - begin;
+    if (took > result.slowest_nanoseconds) result.slowest_nanoseconds = took;
+    if (stack.end < sizeof result.by_end / sizeof result.by_end[0]) result.by_end[stack.end]++;
+    result.frames += stack.frame_count;
+    if (!is_sound(&stack)) result.broken++;
+  }
+  cunwind_engine_destroy(engine);
+  return result;
+}

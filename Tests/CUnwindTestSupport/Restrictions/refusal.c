@@ -1,0 +1,104 @@
+// Captures in a child process under a seccomp filter, as in many containers.
+
+#define _GNU_SOURCE
+#include <CUnwind.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "CUnwindTestSupport.h"
+#include "Restrictions/seccomp_filter.h"
+#include "Support/bounded.h"
+
+static uint32_t refusal(bool kills) { return cunwind_test_refusal_by(kills ? 0 : EPERM); }
+
+static void capture_without_ptrace(cunwind_test_refusal_result *result) {
+  static cunwind_stack stack;
+  cunwind_capture_info info;
+  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  if (!engine) _exit(2);
+  cunwind_engine_refresh_images(engine);
+  result->probe_status = cunwind_engine_probe_stop(engine, &result->probe_error);
+
+  cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
+  cunwind_thread *thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
+  if (!thread) _exit(3);
+  result->stop_status = cunwind_capture_stop(engine, thread, &stack, &info);
+  result->stop_error = info.error;
+  result->signal_status = cunwind_capture_signal(engine, thread, &stack, &info);
+  result->signal_is_complete = stack.frame_count > 0 && stack.end == CUNWIND_END_COMPLETE;
+  cunwind_thread_close(thread);
+  cunwind_test_thread_stop(thread_state);
+
+  thread_state = cunwind_test_thread_start(CUNWIND_TEST_IN_ALLOCA, 3);
+  thread = thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
+  if (!thread) _exit(4);
+  // The thread repeats polls of 20 ms, so a capture can find it between two of them.
+  for (int tries = 0; tries < 10; tries++) {
+    result->read_status = cunwind_capture_read(engine, thread, &stack, &info);
+    if (result->read_status == CUNWIND_OK) break;
+    usleep(1000);
+  }
+  result->read_is_complete = stack.frame_count > 0 && stack.end == CUNWIND_END_COMPLETE;
+  cunwind_thread_close(thread);
+  cunwind_test_thread_stop(thread_state);
+  cunwind_engine_destroy(engine);
+}
+
+bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
+  void *shared = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return false;
+  pid_t child = fork();
+  if (child == 0) {
+    if (cunwind_test_refuse(SYS_ptrace, refusal(kills)) < 0) _exit(1);
+    capture_without_ptrace(shared);
+    _exit(0);
+  }
+  int status = -1;
+  if (child > 0) cunwind_test_await_child(child, &status);
+  memcpy(result, shared, sizeof *result);
+  munmap(shared, sizeof *result);
+  if (child > 0 && status != 0) errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  return child > 0 && status == 0;
+}
+
+// Runs `body` in a child under a filter that makes `call` fail with `error` or kill (0). Returns the child's wait
+// status.
+static int run_under_filter(uint32_t call, int error, bool (*body)(void)) {
+  pid_t child = fork();
+  if (child == 0) {
+    if (cunwind_test_refuse(call, cunwind_test_refusal_by(error)) < 0) _exit(2);
+    _exit(body());
+  }
+  int status = -1;
+  if (child > 0) cunwind_test_await_child(child, &status);
+  return status;
+}
+
+int cunwind_test_run_without_vm_readv(int error, bool (*body)(void)) {
+  return run_under_filter(SYS_process_vm_readv, error, body);
+}
+
+int cunwind_test_short_slice_under_filter(bool kills) {
+  return run_under_filter(SYS_sched_setattr, kills ? 0 : EPERM, cunwind_request_short_slice);
+}
+
+static bool captures_nothing_whole(void) {
+  static cunwind_stack stack;
+  cunwind_capture_info info;
+  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
+  cunwind_thread *thread =
+      engine && thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
+  if (!thread) return true;
+  cunwind_engine_refresh_images(engine);
+  return cunwind_capture_stop(engine, thread, &stack, &info) != CUNWIND_OK || stack.end != CUNWIND_END_COMPLETE;
+}
+
+int cunwind_test_stop_under_filter(bool kills) {
+  return run_under_filter(SYS_sched_setaffinity, kills ? 0 : EPERM, captures_nothing_whole);
+}

@@ -1,0 +1,147 @@
+import Testing
+
+@testable import StallReports
+
+@Suite struct CapabilitiesTests {
+    private typealias Name = Capabilities.FeatureName
+    private typealias Environment = Capabilities.Environment
+
+    private func capabilities(
+        _ environment: Environment = Environment(pid: 4700, seccompMode: 0), missing: [Name] = [],
+        works: [Name] = Name.known
+    ) -> Capabilities {
+        var outcomes = Dictionary(uniqueKeysWithValues: works.map { ($0, Capabilities.Outcome.works()) })
+        for name in missing { outcomes[name] = .missing("Operation not permitted") }
+        return Capabilities(environment, outcomes)
+    }
+
+    private func remedies(_ name: Name, _ environment: Environment) -> [String] {
+        capabilities(environment, missing: [name])[name]?.remedies ?? []
+    }
+
+    @Test func `where everything works nothing is said`() {
+        let all = capabilities()
+        #expect(all.features.map(\.name) == Name.known)
+        #expect(all.missing.isEmpty)
+        #expect(!all.isDegraded)
+        #expect(all.summary == nil)
+        #expect(all.features.allSatisfy { $0.loss == nil && $0.remedies.isEmpty && $0.detail == nil })
+    }
+
+    @Test(arguments: Name.known) func `every missing feature has a loss`(name: Capabilities.FeatureName) {
+        let feature = capabilities(missing: [name])[name]
+        #expect(feature?.state == .missing)
+        #expect(feature?.loss?.isEmpty == false)
+        #expect(feature?.detail == "Operation not permitted")
+    }
+
+    @Test func `every feature has a title of its own`() {
+        #expect(Set(Name.known.map(\.title)).count == Name.known.count)
+        #expect(Name(rawValue: "new").title == "new")
+    }
+
+    @Test func `optional features do not degrade a monitor`() {
+        let optional = Name.known.filter(\.isOptional)
+        #expect(!capabilities(missing: optional).isDegraded)
+        #expect(capabilities(missing: optional).summary == nil)
+        for name in Name.known where !name.isOptional { #expect(capabilities(missing: [name]).isDegraded) }
+    }
+
+    @Test func `the summary is one line with each loss`() {
+        let summary = capabilities(missing: [.perf, .libdw, .flush]).summary
+        #expect(
+            summary == """
+                no libdw (Operation not permitted): frames have functions, but no files, lines and inlined functions; \
+                no flush to the disk (Operation not permitted): a power failure may lose the newest reports; \
+                "stallwatch doctor 4700" says what to set
+                """
+        )
+    }
+
+    @Test func `a loss depends on the other missing features`() {
+        let alone = capabilities(missing: [.read])[.read]?.loss ?? ""
+        let both = capabilities(missing: [.read, .ptrace])
+        #expect(alone.contains("stopped with ptrace instead"))
+        #expect(both[.read]?.loss == "a blocked thread has no stack")
+        // Nothing shows whether a stop would interrupt the call, and so the thread is left alone.
+        let opaque = capabilities(missing: [.read, .syscall, .waitChannel])
+        #expect(opaque[.read]?.loss == "a blocked thread has no stack")
+        #expect(opaque[.syscall]?.loss == "a blocked thread has no cause")
+        #expect(both[.ptrace]?.loss?.contains("captured by signal") == true)
+        let none = capabilities(missing: [.ptrace, .signal])
+        #expect(none[.ptrace]?.loss?.hasPrefix("a running thread has no stack") == true)
+    }
+
+    @Test func `a feature without an outcome was not tried`() {
+        let nothing = capabilities(works: [])
+        #expect(nothing.features.allSatisfy { $0.state == .notTried && $0.detail == "not tried" })
+        #expect(!nothing.isDegraded)
+        let reason = Capabilities(Environment(pid: 1), [.signal: .notTried("not used")])[.signal]
+        #expect(reason?.detail == "not used")
+    }
+
+    @Test func `ptrace is refused by a filter`() {
+        let filtered = remedies(.ptrace, Environment(pid: 1, seccompMode: 2))
+        #expect(filtered.contains { $0.hasPrefix("Docker, Podman: --cap-add SYS_PTRACE") })
+        #expect(filtered.contains { $0.hasPrefix("Kubernetes: ") })
+        #expect(filtered.contains { $0.hasPrefix("systemd: SystemCallFilter=ptrace") })
+        #expect(!filtered.contains { $0.contains("yama") || $0.contains("AppArmor") })
+    }
+
+    @Test func `ptrace is refused by Yama`() {
+        #expect(remedies(.ptrace, Environment(pid: 1, yamaScope: 2)).first?.contains("ptrace_scope=1") == true)
+        let next = "the host: sysctl kernel.yama.ptrace_scope=1, which takes effect at the next boot"
+        #expect(remedies(.ptrace, Environment(pid: 1, yamaScope: 3)) == [next])
+        // With the capability, scope 2 forbids nothing.
+        let capable = remedies(.ptrace, Environment(pid: 1, yamaScope: 2, maySysPtrace: true))
+        #expect(!capable.contains { $0.contains("yama") })
+    }
+
+    @Test func `ptrace is refused by AppArmor`() {
+        let label = "cri-containerd.apparmor.d (enforce)"
+        let confined = remedies(.ptrace, Environment(pid: 1, securityLabel: label))
+        #expect(confined.first?.hasPrefix("containerd 1.7.0 or newer") == true)
+        let complaining = remedies(.ptrace, Environment(pid: 1, securityLabel: "notes (complain)"))
+        #expect(!complaining.contains { $0.contains("containerd") })
+    }
+
+    @Test func `ptrace is refused if not dumpable or already traced`() {
+        let closed = remedies(.ptrace, Environment(pid: 1, isDumpable: false))
+        #expect(closed.first?.hasPrefix("make the process dumpable") == true)
+        let capable = remedies(.ptrace, Environment(pid: 1, isDumpable: false, maySysPtrace: true))
+        #expect(!capable.contains { $0.contains("dump") })
+        #expect(remedies(.ptrace, Environment(pid: 1, tracer: 99)).first == "detach the tracer, process 99")
+    }
+
+    @Test func `where nothing forbids ptrace visibly, that is said`() {
+        #expect(remedies(.ptrace, Environment(pid: 1, seccompMode: 0, yamaScope: 1)).count == 1)
+    }
+
+    @Test func `perf events need a kernel, a sysctl or a capability`() {
+        #expect(remedies(.perf, Environment(pid: 1)) == ["a kernel with CONFIG_PERF_EVENTS"])
+        let paranoid = remedies(.perf, Environment(pid: 1, perfEventParanoid: 2))
+        #expect(paranoid.first == "the host: sysctl kernel.perf_event_paranoid=1")
+        let filtered = remedies(.perf, Environment(pid: 1, seccompMode: 2, perfEventParanoid: 1))
+        #expect(filtered.first == "Docker 23.0 or newer: --cap-add PERFMON")
+        #expect(filtered.last?.contains("SystemCallFilter=perf_event_open") == true)
+    }
+
+    @Test func `a sandbox or a process that is not dumpable hides files`() {
+        #expect(remedies(.syscall, Environment(pid: 1)).first?.contains("gVisor") == true)
+        #expect(remedies(.syscall, Environment(pid: 1, isDumpable: false)).first?.contains("dumpable") == true)
+        #expect(remedies(.schedstat, Environment(pid: 1)).first?.contains("gVisor") == true)
+    }
+
+    @Test func `JSON is read as it was written`() {
+        let written = capabilities(
+            Environment(
+                pid: 4700, userID: 1000, kernel: "6.1.0", architecture: "x86_64", seccompMode: 2,
+                hasNoNewPrivileges: true, yamaScope: 1, securityLabel: "docker-default (enforce)", isDumpable: true,
+                maySysPtrace: false, perfEventParanoid: 3, tracer: 5
+            ), missing: [.ptrace, .perf]
+        )
+        #expect(Capabilities(jsonData: written.jsonData()) == written)
+        #expect(Capabilities(jsonData: Array("{}".utf8)) == nil)
+        #expect(Capabilities(jsonData: []) == nil)
+    }
+}
