@@ -33,7 +33,7 @@ void clinux_name_this_thread(const char *_Nonnull name);
 /// Blocks the signals that apps use in the calling thread, so that none of them is delivered to it. As they are stay the
 /// signals of crashes and traps, and SIGPROF: Swift's crash handler stops a thread with the first of SIGUSR1, SIGUSR2 and
 /// SIGPROF that the thread does not block (CrashHandlerLinux.cpp, signal_for_suspend). A trap that is blocked would reset
-/// the app's handler (kernel/signal.c, force_sig_info_to_task). Workers of libdispatch leave the same ones.
+/// the app's handler (kernel/signal.c, force_sig_info_to_task). Workers of libdispatch leave all but SIGABRT.
 /// Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_block_app_signals(void);
 
