@@ -13,12 +13,13 @@ enum Demangler {
         if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }
         if name.hasSuffix(" in"), let module = SwiftModule.of(symbol) { name += " " + module }
         // The linker's and the code generator's additions come after a period, which no mangled name has.
-        let isMerged = symbol.hasPrefix("$") && symbol.prefix { $0 != "." }.hasSuffix(mergedOperator)
+        let mangled = symbol.utf8.prefix { $0 != UInt8(ascii: ".") }
+        let isMerged = symbol.hasPrefix("$") && mangled.suffix(mergedOperator.count).elementsEqual(mergedOperator)
         return isMerged ? "merged " + name : name
     }
 
     /// How the mangled name of a merged function ends (docs/ABI/Mangling.rst of the Swift compiler).
-    private static let mergedOperator = "Tm"
+    private static let mergedOperator = Array("Tm".utf8)
 
     /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
     static func longName(_ symbol: String) -> String? {
