@@ -9,7 +9,7 @@ struct App {
         try monitor.watch(.main)  // the main actor
         try monitor.watch(.cooperativePool())  // all other tasks
         try monitor.start()
-        defer { monitor.stop() }  // also keeps it until then: a monitor that is released stops
+        defer { monitor.stop() }  // writes the reports that still wait
 
         try await serve()
     }

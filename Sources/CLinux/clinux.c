@@ -23,10 +23,13 @@ void clinux_name_this_thread(const char *name) {
   prctl(PR_SET_NAME, name);
 }
 
-int clinux_block_all_signals(void) {
-  sigset_t all;
-  sigfillset(&all);
-  return pthread_sigmask(SIG_BLOCK, &all, NULL);
+int clinux_block_app_signals(void) {
+  static const int crash_signals[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP};
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (size_t index = 0; index < sizeof crash_signals / sizeof *crash_signals; index++)
+    sigdelset(&blocked, crash_signals[index]);
+  return pthread_sigmask(SIG_BLOCK, &blocked, NULL);
 }
 
 int clinux_unblock_all_signals(void) {
@@ -44,12 +47,13 @@ bool clinux_barrier_in_all_threads(void) {
 }
 
 int clinux_semaphore_wait_until(sem_t *semaphore, uint64_t deadline) {
-  if (deadline == UINT64_MAX) {
-    return sem_wait(semaphore) == 0 ? 0 : errno;
-  }
   // sem_timedwait(3) counts in wall-clock time, which can be set: sem_clockwait (glibc 2.30) does not.
   struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u), .tv_nsec = (long)(deadline % 1000000000u)};
-  return sem_clockwait(semaphore, CLOCK_MONOTONIC, &until) == 0 ? 0 : errno;
+  int failed;
+  do {
+    failed = deadline == UINT64_MAX ? sem_wait(semaphore) : sem_clockwait(semaphore, CLOCK_MONOTONIC, &until);
+  } while (failed != 0 && errno == EINTR);
+  return failed == 0 ? 0 : errno;
 }
 
 /// The unit in which memory can be missing, and what any pipe can hold (pipe(7)).

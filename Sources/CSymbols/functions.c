@@ -43,20 +43,46 @@ static bool advance(const csymbols_libdw *libdw, Dwarf_Die *entry) {
   return true;
 }
 
-// Functions lie in types, and in other functions.
+// Moves to the next entry of a list. Behind the children of `entry`, if that is known: libdw would read them again, which
+// took a third of the time. At the end of the list the result is false, and `*behind` is the offset behind it, or 0.
+static bool step(csymbols_image *image, Dwarf_Die *entry, Dwarf_Off behind_children, Dwarf_Off *behind) {
+  const csymbols_libdw *libdw = image->libdw;
+  Dwarf_Off offset = libdw->dwarf_dieoffset(entry);
+  Dwarf_Die next = {0};
+  *behind = 0;
+  if (behind_children > offset && libdw->dwarf_offdie(image->dwarf, behind_children, &next) && next.cu == entry->cu) {
+    *entry = next;
+    if (libdw->dwarf_tag(&next) != DW_TAG_invalid) return true;
+    *behind = behind_children + 1;  // A null entry, which is one byte, ends the list.
+    return false;
+  }
+  next = (Dwarf_Die){0};
+  int end = libdw->dwarf_siblingof(entry, &next);
+  // With 1, libdw stores the address of the null entry (dwarf_siblingof.c).
+  if (end == 1 && next.addr) *behind = offset + (Dwarf_Off)((const char *)next.addr - (const char *)entry->addr) + 1;
+  // In debug information that is not damaged, the next entry lies further on.
+  if (end != 0 || libdw->dwarf_dieoffset(&next) <= offset) return false;
+  *entry = next;
+  return true;
+}
+
+// Functions lie in types, and in other functions. Stores the offset behind the children in `*behind`, or 0.
 static csymbols_status walk(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *parent, unsigned depth,
-                            csymbols_clock *clock) {
+                            csymbols_clock *clock, Dwarf_Off *behind) {
   const csymbols_libdw *libdw = image->libdw;
   Dwarf_Die entry;
+  Dwarf_Off behind_children;
+  *behind = 0;
   if (depth > MAX_DEPTH || libdw->dwarf_child(parent, &entry) != 0) return CSYMBOLS_OK;
   do {
     if (csymbols_is_over(clock)) return CSYMBOLS_OUT_OF_TIME;
+    behind_children = 0;
     int tag = libdw->dwarf_tag(&entry);
     if (!may_hold_functions(tag)) continue;
     csymbols_status status = tag == DW_TAG_subprogram ? add_function(image, unit, &entry, clock) : CSYMBOLS_OK;
-    if (status == CSYMBOLS_OK) status = walk(image, unit, &entry, depth + 1, clock);
+    if (status == CSYMBOLS_OK) status = walk(image, unit, &entry, depth + 1, clock, &behind_children);
     if (status != CSYMBOLS_OK) return status;
-  } while (advance(libdw, &entry));
+  } while (step(image, &entry, behind_children, behind));
   return CSYMBOLS_OK;
 }
 
@@ -64,7 +90,8 @@ csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *u
   if (unit->progress == CSYMBOLS_BUILT) return CSYMBOLS_OK;
   if (unit->progress == CSYMBOLS_FAILED) return unit->failure;
   Dwarf_Die root = unit->root;
-  csymbols_status status = walk(image, unit, &root, 0, clock);
+  Dwarf_Off behind;
+  csymbols_status status = walk(image, unit, &root, 0, clock, &behind);
   if (status == CSYMBOLS_OK) {
     csymbols_ranges_sort(&unit->functions);
     unit->progress = CSYMBOLS_BUILT;

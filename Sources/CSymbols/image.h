@@ -28,7 +28,7 @@ typedef struct csymbols_unit {
 typedef struct csymbols_copy {
   char *bytes;
   size_t length;            ///< Of the ELF file.
-  size_t mapped_length;     ///< Of the mapping.
+  size_t mapped_length;     ///< Of the mapping; 0: the copy is in the heap.
   size_t line_section;      ///< Number of .debug_line; 0: there is none.
   uint64_t unpacked_bytes;  ///< What decompressing adds.
 } csymbols_copy;

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@
 #define EXTRA_SECTIONS 2u
 #define MAX_NAME_BYTES 64u
 #define HUGE_PAGE_BYTES (2u * 1024u * 1024u)
+/// Below malloc(3)'s own limit for a mapping (M_MMAP_THRESHOLD, 128 KiB), which grows when such a mapping is freed.
+#define MAX_HEAP_BYTES (96u * 1024u)
 
 static uint64_t aligned(uint64_t value) { return (value + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
 
@@ -55,11 +58,16 @@ static uint64_t file_bytes(const csymbols_section *sections, size_t count, uint6
   return total + aligned((count + EXTRA_SECTIONS) * MAX_NAME_BYTES) + (count + EXTRA_SECTIONS) * sizeof(Elf64_Shdr);
 }
 
-// Reserved with room to begin on a large page: copying 20 MB costs 5,000 page faults otherwise.
+// Mapped with room to begin on a large page: copying 20 MB costs 5,000 page faults otherwise. Small copies use the heap,
+// because page faults would take a tenth of the whole symbolication of a small executable.
 static bool map_copy(csymbols_copy *copy, uint64_t length) {
-  copy->mapped_length = (size_t)length;
-  void *memory = mmap(NULL, copy->mapped_length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (length <= MAX_HEAP_BYTES) {
+    copy->bytes = calloc(1, length);
+    return copy->bytes != NULL;
+  }
+  void *memory = mmap(NULL, (size_t)length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
+  copy->mapped_length = (size_t)length;
   if (length >= HUGE_PAGE_BYTES) madvise(memory, copy->mapped_length, MADV_HUGEPAGE);
   copy->bytes = memory;
   return true;
@@ -124,6 +132,7 @@ csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t
 }
 
 void csymbols_copy_free(csymbols_copy *copy) {
-  if (copy->bytes) munmap(copy->bytes, copy->mapped_length);
+  if (copy->mapped_length > 0) munmap(copy->bytes, copy->mapped_length);
+  else free(copy->bytes);
   *copy = (csymbols_copy){0};
 }

@@ -2,7 +2,9 @@ extension StallReport.CompilerGenerated {
     /// Determines by the demangled name why the compiler generated the function; `nil` if it may be in the source.
     package init?(function: String) {
         let name = Self.dropping(["specialized ", "function signature specialization "], from: function)
-        for (kind, prefixes) in Self.prefixes where prefixes.contains(where: { name.hasPrefix($0) }) {
+        let first = name.utf8.first
+        for (kind, prefixes) in Self.prefixes
+        where prefixes.contains(where: { $0.utf8.first == first && name.hasPrefix($0) }) {
             self = kind
             return
         }
@@ -15,9 +17,11 @@ extension StallReport.CompilerGenerated {
     }
 
     /// Returns the name without those of `prefixes` that it begins with.
-    static func dropping(_ prefixes: [String], from function: String) -> Substring {
-        var name = Substring(function)
-        while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name = name.dropFirst(prefix.count) }
+    ///
+    /// Not a `Substring`, whose `hasPrefix(_:)` compares characters.
+    static func dropping(_ prefixes: [String], from function: String) -> String {
+        var name = function
+        while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name.removeFirst(prefix.count) }
         return name
     }
 

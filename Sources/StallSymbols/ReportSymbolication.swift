@@ -146,24 +146,23 @@ package struct ReportSymbolication {
             // A report without mangled names still has the functions' names.
             let isUnknown = frame.symbol == nil && frame.function == nil
             guard hasLine || (hasName && frame.file == nil) || isUnknown else { return nil }
+            let functions = answer.locations.map { $0.symbol.map { symbolication.functions[$0] } }
             // A function inlined into a merged function may stand for the call of another one.
-            let isMerged =
-                answer.locations.last?.symbol.map { symbolication.functions[$0].compilerGenerated == .merged } == true
-            return answer.locations.map { location in
-                named(frame, location, answer, in: image, number, isMerged: isMerged)
+            let isMerged = functions.last??.compilerGenerated == .merged
+            return zip(answer.locations, functions).map { location, function in
+                named(frame, location, function, answer, in: image, number, isMerged: isMerged)
             }
         }
 
         private func named(
-            _ frame: StallReport.Frame, _ location: CodeLocation, _ answer: CodeLookup,
-            in image: StallReport.Image, _ number: Int, isMerged: Bool
+            _ frame: StallReport.Frame, _ location: CodeLocation, _ function: FunctionClassifier.Function?,
+            _ answer: CodeLookup, in image: StallReport.Image, _ number: Int, isMerged: Bool
         ) -> StallReport.Frame {
-            let function = location.symbol.map { symbolication.functions[$0] }
             let isAppsImage = image.isInApp ?? frame.isInApp
             let owner =
                 isAppsImage
                 ? symbolication.functions.owner(
-                    of: location, isOutsideDebugInformation: answer.isOutsideDebugInformation) : .library
+                    of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation) : .library
             // Code without a line, in a function of the source: the line of the function's declaration.
             let place = location.line == nil ? location.declaration : nil
             var generated = isMerged ? .merged : function?.compilerGenerated

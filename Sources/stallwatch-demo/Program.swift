@@ -14,7 +14,10 @@ enum Program {
                 shape, threshold: command.threshold.duration, stall: .milliseconds(command.hostStall),
                 directory: command.output
             )
-            if shape == .asyncMain { await program.run() } else { program.runLoop() }
+            switch shape {
+            case .asyncMain, .asyncMainAtOnce: await program.run()
+            default: program.runLoop()
+            }
         } catch {
             DemoCommand.exit(withError: error)
         }

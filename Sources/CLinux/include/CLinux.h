@@ -30,15 +30,18 @@ pid_t clinux_gettid(void);
 /// Names the calling thread; a longer name is cut to the kernel's 15 bytes. Async-signal-safe: yes.
 void clinux_name_this_thread(const char *_Nonnull name);
 
-/// Blocks every signal in the calling thread, so that none of the app's is ever delivered to it.
+/// Blocks the signals that apps use in the calling thread, so that none of them is delivered to it. As they are stay the
+/// signals of crashes and traps, and SIGPROF: Swift's crash handler stops a thread with the first of SIGUSR1, SIGUSR2 and
+/// SIGPROF that the thread does not block (CrashHandlerLinux.cpp, signal_for_suspend). A trap that is blocked would reset
+/// the app's handler (kernel/signal.c, force_sig_info_to_task). Workers of libdispatch leave all but SIGABRT.
 /// Returns 0 or an error number. Async-signal-safe: yes.
-int clinux_block_all_signals(void);
+int clinux_block_app_signals(void);
 
 /// Unblocks every signal in the calling thread. Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_unblock_all_signals(void);
 
 /// Waits for `semaphore` until CLOCK_MONOTONIC reaches `deadline` nanoseconds; UINT64_MAX waits without end.
-/// Returns 0 when it was posted, else ETIMEDOUT or EINTR. Async-signal-safe: no.
+/// A signal does not end the wait. Returns 0 when it was posted, else ETIMEDOUT. Async-signal-safe: no.
 int clinux_semaphore_wait_until(sem_t *_Nonnull semaphore, uint64_t deadline);
 
 /// The size in bytes of the function at `address`, if its image exports it; else 0. Takes the dynamic linker's lock.

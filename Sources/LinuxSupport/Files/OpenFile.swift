@@ -20,7 +20,7 @@ package final class OpenFile {
     /// - Parameter buffer: The buffer, whose count is the most that is read.
     /// - Returns: The number of bytes read; 0 if the file cannot be read.
     package func read(into buffer: inout [UInt8]) -> Int {
-        // Never fails with EINTR: the watchdog blocks every signal.
+        // Never fails with EINTR: a read of /proc waits for nothing that a signal ends.
         max(pread(descriptor, &buffer, buffer.count, 0), 0)
     }
 }

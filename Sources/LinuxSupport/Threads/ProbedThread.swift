@@ -19,7 +19,7 @@ package enum ProbedThread {
     ///
     /// - Parameters:
     ///   - isWaiting: Whether the thread waits. If not, it computes.
-    ///   - signal: The only signal that the thread does not block; 0 for none.
+    ///   - signal: A signal that the thread must not block; 0 for none.
     ///   - body: The code to run meanwhile.
     /// - Returns: The result of `body`.
     /// - Throws: ``SystemError`` if the system refuses the thread.

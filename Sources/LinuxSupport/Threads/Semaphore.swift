@@ -29,7 +29,7 @@ package final class Semaphore: @unchecked Sendable {
     /// Waits for a post.
     ///
     /// - Parameter deadline: The end of the wait, in nanoseconds of the monotonic clock; `.max` for no end.
-    /// - Returns: Whether there was a post. If not, the function may return before the deadline.
+    /// - Returns: Whether there was a post. A signal does not end the wait.
     @discardableResult
     package func wait(until deadline: UInt64 = .max) -> Bool {
         clinux_semaphore_wait_until(semaphore, deadline) == 0

@@ -9,7 +9,8 @@ package final class WorkerThread: @unchecked Sendable {
 
     /// Starts a thread that runs `body` and ends.
     ///
-    /// The thread blocks all signals, so that it never runs a signal handler of the app.
+    /// The thread blocks the signals that apps use, so that it runs none of their handlers. The signals of crashes, traps
+    /// and profilers stay as the creating thread has them, so that a crash handler can stop this thread.
     ///
     /// - Parameters:
     ///   - name: The thread's name, at most 15 bytes.
@@ -23,7 +24,7 @@ package final class WorkerThread: @unchecked Sendable {
                 // Never nil: it is the pointer passed below, which carries one reference.
                 guard let argument else { return nil }
                 let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-                _ = clinux_block_all_signals()
+                _ = clinux_block_app_signals()
                 clinux_name_this_thread(start.name)
                 start.body()
                 return nil

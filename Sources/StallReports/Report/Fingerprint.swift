@@ -64,15 +64,15 @@ package struct Fingerprint: Equatable {
     package static func functionName(_ name: String) -> String? {
         let variants = ["specialized ", "merged ", "partial apply for "]
         var name = StallReport.CompilerGenerated.dropping(variants, from: name)
-        guard StallReport.CompilerGenerated(function: String(name)) == nil else { return nil }
+        guard StallReport.CompilerGenerated(function: name) == nil else { return nil }
         // A C identifier contains no dot. A Swift or C++ name with a dot also has a parenthesis, a space or a "<".
         if !name.contains(where: { $0 == "(" || $0 == " " || $0 == "<" }), !name.hasPrefix("."),
             let dot = name.firstIndex(of: "."),
             name[dot...].dropFirst().prefix(while: { $0 != "." }).isCloneSuffix
         {
-            name = name[..<dot]
+            name = String(name[..<dot])
         }
-        return String(name)
+        return name
     }
 
     /// Returns the path that samples for more than half of the time share, or the path with the most time if there is
@@ -131,7 +131,7 @@ extension Fingerprint {
         self.init(
             loop: report.loop.kind,
             paths: stacks.map { stack in
-                let turn = stack.prefix { StallReport.Callout(symbols: [$0.symbol]) == nil }
+                let turn = stack.prefix { StallReport.Callout(symbol: $0.symbol) == nil }
                     .filter { $0.isInlined != true && $0.isRuntimeFrame != true && $0.compilerGenerated == nil }
                 // A turn without the app's code (a system library's own timer) is identified by all of its functions.
                 let inApp = turn.contains(where: \.isInApp) ? turn.filter(\.isInApp) : turn

@@ -14,9 +14,11 @@ extension StallReport.Cause {
                 return "In \(systemCall.name)(2)\(target) for \(kernel) of \(all) ms, "
                     + "\(systemCall.copiesData ? "copying" : "running") in the kernel."
             }
-            return "On CPU for \(Self.whole(onCPUMilliseconds)) of \(all) ms\(kernelPart)."
+            return "On CPU for \(Self.whole(onCPUMilliseconds)) of \(all) ms\(kernelPart)"
+                + rest(runQueueMilliseconds, "waiting for a CPU") + "."
         case .cpuContention:
-            return "Ready to run but without a CPU for \(ready): other threads used the CPUs."
+            return "Ready to run but without a CPU for \(ready): other threads used the CPUs"
+                + rest(onCPUMilliseconds, "on CPU") + "."
         case .throttled:
             return "Ready to run but throttled for \(ready): its cgroup had used up its CPU quota."
         case .paging:
@@ -46,6 +48,12 @@ extension StallReport.Cause {
     private var kernelPart: String {
         guard let kernelShare, kernelShare >= 0.5 else { return "" }
         return ", \(Int((kernelShare * 100).rounded())) % of it in the kernel"
+    }
+
+    /// Another part of the time, if it is a quarter or more.
+    private func rest(_ milliseconds: Double, _ activity: String) -> String {
+        let all = onCPUMilliseconds + runQueueMilliseconds + blockedMilliseconds
+        return milliseconds * 4 >= all && all > 0 ? "; \(activity) for \(Self.whole(milliseconds)) ms" : ""
     }
 
     private var place: String {

@@ -6,16 +6,20 @@ enum Demangler {
     /// The short form of a mangled Swift or C++ name; any other name as it is.
     ///
     /// A function whose code the optimizer shares among several that are alike has the name of one of them, and the word
-    /// "merged" before it, as in the long form: it may have been another one that was called.
+    /// "merged" before it, as in the long form: it may have been another one that was called. A closure of top-level code
+    /// is in no function; its module stands for that.
     static func functionName(_ symbol: String) -> String {
-        guard let name = demangle(symbol, with: clinux_demangle) else { return symbol }
+        guard var name = demangle(symbol, with: clinux_demangle) else { return symbol }
+        if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }
+        if name.hasSuffix(" in"), let module = SwiftModule.of(symbol) { name += " " + module }
         // The linker's and the code generator's additions come after a period, which no mangled name has.
-        let isMerged = symbol.hasPrefix("$") && symbol.prefix { $0 != "." }.hasSuffix(mergedOperator)
+        let mangled = symbol.utf8.prefix { $0 != UInt8(ascii: ".") }
+        let isMerged = symbol.hasPrefix("$") && mangled.suffix(mergedOperator.count).elementsEqual(mergedOperator)
         return isMerged ? "merged " + name : name
     }
 
     /// How the mangled name of a merged function ends (docs/ABI/Mangling.rst of the Swift compiler).
-    private static let mergedOperator = "Tm"
+    private static let mergedOperator = Array("Tm".utf8)
 
     /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
     static func longName(_ symbol: String) -> String? {

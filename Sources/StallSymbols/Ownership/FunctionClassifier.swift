@@ -63,6 +63,11 @@ final class FunctionClassifier {
     /// - Returns: The owner of the code.
     func owner(of location: CodeLocation, isOutsideDebugInformation: Bool = false) -> CodeOwner {
         let function = location.symbol.map { self[$0] }
+        return owner(of: location, function, isOutsideDebugInformation: isOutsideDebugInformation)
+    }
+
+    /// The same for a location whose function has been looked up.
+    func owner(of location: CodeLocation, _ function: Function?, isOutsideDebugInformation: Bool) -> CodeOwner {
         let source = source(of: location)
         if let module = function?.module {
             if excludedModules.contains(module) { return .dependency }

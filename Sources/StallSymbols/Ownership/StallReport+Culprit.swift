@@ -25,15 +25,16 @@ extension StallReport {
         if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
             reason = nameIsMissing(stack[unknown], images)
             stack = Array(stack[..<unknown])
-            guard let frame = candidate(in: stack.filter(\.isInApp), images) else { return .none(reason) }
+            guard let frame = candidate(in: stack.lazy.filter { $0.isInApp }, images) else { return .none(reason) }
             return .culprit(Culprit(frame, images))
         }
-        let own = stack.filter(\.isInApp)
+        // Lazy, because a copy of a frame retains all of its texts.
+        let own = stack.lazy.filter { $0.isInApp }
         if let frame = candidate(in: own, images) { return .culprit(Culprit(frame, images)) }
         if own.contains(where: { $0.compilerGenerated != nil }) {
             reason = "the compiler made all of the app's functions on the stack"
         }
-        let dependencies = stack.filter { $0.isDependency == true }
+        let dependencies = stack.lazy.filter { $0.isDependency == true }
         if let frame = candidate(in: dependencies.reversed(), images) { return .culprit(Culprit(frame, images)) }
         if let frame = stack.first(where: { claimsToBeOfToolchain($0, images) }) { reason = nameIsToolchains(frame) }
         return .none(reason)
@@ -47,13 +48,13 @@ extension StallReport {
 
     /// The frames that the turn runs: how the loop was reached has not stalled.
     private static func turn(_ frames: [Frame]) -> [Frame] {
-        guard let callout = frames.firstIndex(where: { Callout(symbols: [$0.symbol]) != nil }) else { return frames }
+        guard let callout = frames.firstIndex(where: { Callout(symbol: $0.symbol) != nil }) else { return frames }
         return frames[..<callout] + frames[callout...].filter { $0.kind == .asyncCaller }
     }
 
     /// The first frame that can be blamed.
-    private static func candidate(in frames: [Frame], _ images: [Image]) -> Frame? {
-        let written = frames.filter {
+    private static func candidate(in frames: some Collection<Frame>, _ images: [Image]) -> Frame? {
+        let written = frames.lazy.filter {
             $0.function != nil && $0.isRuntimeFrame != true && $0.compilerGenerated == nil
         }
         let found = written.first { $0.line != nil || !isLineExpected($0, images) }

@@ -19,7 +19,8 @@ import Synchronization
 /// allocation. It makes a system call only to learn a new thread's id, or to wake the watchdog: for the first turn
 /// after all loops have waited, and when a stall ends. All other work runs on threads that belong to the monitor.
 ///
-/// A monitor is used once: create it, start it, stop it. All of its methods may be called on any thread.
+/// A monitor is used once: create it, start it, stop it. While it runs it keeps itself, until ``stop()``: the program
+/// needs no reference to it. All of its methods may be called on any thread.
 public final class StallMonitor: Sendable {
     /// The configuration of the monitor.
     public let configuration: Configuration
@@ -78,6 +79,7 @@ public final class StallMonitor: Sendable {
         watchdog = Watchdog(rules: rules, submit: reporter.submit)
     }
 
+    // A running monitor is kept by its watchdog, so this never waits for a thread.
     deinit {
         stop()
     }
@@ -155,6 +157,8 @@ public final class StallMonitor: Sendable {
 
     /// Starts the monitor's threads and begins to watch.
     ///
+    /// From here to ``stop()`` the monitor keeps itself alive.
+    ///
     /// If reports will lack data on this system, the monitor logs one line that says which: see ``capabilities``.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
@@ -181,7 +185,9 @@ public final class StallMonitor: Sendable {
                     try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
                 }
                 do throws(SystemError) {
-                    let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [watchdog, reporter] in
+                    // Keeps this monitor until it is stopped, because a monitor that nothing else keeps must not end
+                    // without a word.
+                    let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [self] in
                         CUnwindEngine.requestShortSlice()
                         capturer.take().map(watchdog.run)
                         reporter.close()

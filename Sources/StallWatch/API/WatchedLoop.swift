@@ -71,7 +71,7 @@ extension WatchedLoop {
             )
         }
         let isRunLoopUsed: @Sendable () -> Bool = { runLoop.recorder.snapshot().number > 0 }
-        return [runLoop, try factory.monitor { _ in .mainQueue(unless: isRunLoopUsed) }]
+        return [runLoop, try factory.monitor { .mainQueue($0, unless: isRunLoopUsed) }]
     }
 
     /// The main thread's run loop, `RunLoop.main`, in its common modes.

@@ -2,12 +2,14 @@ import StallReports
 import LinuxSupport
 internal import CLinux
 import Dispatch
+import Glibc
 import Synchronization
 
 /// Follows a loop that cannot be observed, by sending it heartbeats: the time until a small item has run is one turn.
 ///
 /// The watchdog sends an item twice per threshold, but never while one is pending, so a stuck loop has one pending item
-/// at most. Turns count only after the first item has run: until then the loop may not be running at all.
+/// at most. Turns count only once the loop is known to run items: it ran one, or its caller knows. Until then it may not
+/// be running at all.
 final class HeartbeatSource: LoopSource {
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -25,17 +27,20 @@ final class HeartbeatSource: LoopSource {
     ///
     /// - Parameters:
     ///   - kind: The kind of loop.
+    ///   - isServed: Whether the loop is known to run items, so that the first item counts.
     ///   - owner: Returns the thread that runs the loop now, if it can be known.
     ///   - isUnneeded: Returns whether the loop has ended, or is observed in a better way.
     ///   - whenRemoved: Runs when the source stops following the loop.
     ///   - send: Submits an item to the loop. It runs on the watchdog and must not wait.
     init(
-        kind: LoopKind, owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
+        kind: LoopKind, isServed: Bool = false,
+        owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
         whenRemoved: @escaping @Sendable () -> Void = {},
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
         self.kind = kind
+        if isServed { lastRan.store(monotonicNow(), ordering: .relaxed) }
         self.send = send
         self.owner = owner
         self.isUnneeded = isUnneeded
@@ -102,14 +107,33 @@ extension LoopSource where Self == HeartbeatSource {
     }
 
     /// Returns a source for the main dispatch queue, in use until the main run loop runs.
-    static func mainQueue(unless isRunLoopUsed: @escaping @Sendable () -> Bool) -> HeartbeatSource {
+    ///
+    /// Called on the main actor, as in an async `main`, it also counts a stall that has already begun: the queue's first
+    /// item then waits for the caller.
+    static func mainQueue(
+        _ recorder: TurnRecorder, unless isRunLoopUsed: @escaping @Sendable () -> Bool
+    ) -> HeartbeatSource {
         let lock = QueueOwner(.main)
-        return HeartbeatSource(kind: .mainQueue, owner: { lock.answer() }, unless: isRunLoopUsed) { item in
+        let isServed = isOnMainActor(lock)
+        if isServed { recorder.noteThread() }
+        return HeartbeatSource(
+            kind: .mainQueue, isServed: isServed, owner: { lock.answer() }, unless: isRunLoopUsed
+        ) { item in
             DispatchQueue.main.async {
                 lock.check()
                 item()
             }
         }
+    }
+
+    /// Whether the caller is a task on the thread that runs the main actor now.
+    ///
+    /// The main thread runs an async `main` until its first suspension. From then on, the thread that drains the main
+    /// queue runs the main actor.
+    private static func isOnMainActor(_ main: QueueOwner) -> Bool {
+        guard withUnsafeCurrentTask(body: { $0 != nil }) else { return false }
+        main.check()
+        return main.answer() == .thread(clinux_gettid()) || clinux_gettid() == getpid()
     }
 
     /// Returns a source for a global queue of libdispatch.

@@ -38,8 +38,8 @@ struct ReportFinishing: Sendable {
         case .abort:
             notices.post(.notice("aborting the process: a stall has lasted too long", ["reason": report.summary]))
             sinks.flush()
-            // This thread blocks every signal. SIGABRT must be unblocked, or the Swift runtime's crash handler turns it
-            // into SIGSEGV (measured).
+            // The thread that made this one may block SIGABRT. The Swift runtime's crash handler would then turn it into
+            // SIGSEGV (measured).
             _ = clinux_unblock_all_signals()
             abort()
         }

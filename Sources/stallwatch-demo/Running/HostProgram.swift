@@ -23,6 +23,12 @@ struct HostProgram: Sendable {
 
     /// Runs the program on the main actor, and ends the process.
     @MainActor func run() async -> Never {
+        if shape == .asyncMainAtOnce {
+            let reports = monitor.reports
+            let injected = stallHere()
+            await inbox.open(reports)
+            await finish(injected)
+        }
         await inbox.open(monitor.reports)
         await warmUp()
         let injected = stallHere()
@@ -36,7 +42,7 @@ struct HostProgram: Sendable {
         Task.detached { [self] in
             await inbox.open(monitor.reports)
             switch shape {
-            case .asyncMain, .dispatchMain, .runForever, .runBefore:
+            case .asyncMain, .asyncMainAtOnce, .dispatchMain, .runForever, .runBefore:
                 await warmUp()
                 await finish(await Task { @MainActor in stallHere() }.value)
             case .busy:
@@ -67,7 +73,7 @@ struct HostProgram: Sendable {
         stall > .zero ? [DrivenLoop.time { sleepTooLong(for: stall) }] : []
     }
 
-    /// Waits for the first heartbeat, because only later ones count.
+    /// Waits for the first heartbeat: on other threads than the main actor's, only later ones count.
     private func warmUp() async {
         await pause(monitor.configuration.threshold * 2)
     }

@@ -5,6 +5,8 @@ import StallWatch
 enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     /// An async `@main`. The main actor moves from the main thread to workers of libdispatch.
     case asyncMain = "async-main"
+    /// An async `@main` that stalls on the main thread before it suspends for the first time.
+    case asyncMainAtOnce = "async-main-at-once"
     /// `dispatchMain()`.
     case dispatchMain = "dispatch-main"
     /// `RunLoop.main.run()`.

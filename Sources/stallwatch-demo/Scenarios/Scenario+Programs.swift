@@ -9,6 +9,10 @@ extension Scenario {
             .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
         ),
         program(
+            "main-actor-at-once", "an async @main sleeps right after the start of its monitor", .asyncMainAtOnce,
+            .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
+        ),
+        program(
             "dispatch-main", "the main queue of a program with dispatchMain() sleeps", .dispatchMain,
             .heartbeat("main", .mainQueue, in: "sleepTooLong(for:)")
         ),

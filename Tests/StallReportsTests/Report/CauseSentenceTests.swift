@@ -63,6 +63,22 @@ import Testing
         #expect(sentence(.init(number: 0, name: "read"), kernelShare: 0.4) == "On CPU for 1100 of 1110 ms.")
     }
 
+    @Test func `both parts of a turn that ran and waited for a CPU are named`() {
+        func sentence(_ kind: StallReport.CauseKind, onCPU: Double, runQueue: Double) -> String {
+            StallReport.Cause(
+                kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: runQueue,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0,
+                voluntarySwitches: 0, involuntarySwitches: 0
+            ).sentence
+        }
+        #expect(sentence(.cpu, onCPU: 209, runQueue: 194) == "On CPU for 209 of 403 ms; waiting for a CPU for 194 ms.")
+        #expect(sentence(.cpu, onCPU: 302, runQueue: 100) == "On CPU for 302 of 402 ms.")
+        #expect(
+            sentence(.cpuContention, onCPU: 194, runQueue: 209)
+                == "Ready to run but without a CPU for 209 of 403 ms: other threads used the CPUs; on CPU for 194 ms."
+        )
+    }
+
     @Test func anInitializationIsDescribedAsRunByItsOwner() {
         let once = StallReport.Lock(
             kind: .once, function: "swift_once", isDeadlock: false, owners: [owner(2, "init", isRunning: true)])

@@ -8,6 +8,9 @@ import Testing
         ("$s5notes9NoteStoreC4saveyyAA4NoteVF", "NoteStore.save(_:)"),
         ("$s5notes4main5countySi_tF", "main(count:)"),
         ("$s5notes9NoteStoreC4saveyyAA4NoteVFTm", "merged NoteStore.save(_:)"),
+        ("$s5notesyyXEfU_", "closure #1 in notes"),
+        ("$s5notesyyYacfU1_TATQ0_", "partial apply for closure #3 in notes"),
+        ("$s5notesySicfU0_yyXEfU_", "closure #1 in closure #2 in notes"),
         ("_ZN5notes5StoreC1Ev", "notes::Store::Store()"),
         ("_Z4saveRKSs", "save(std::string const&)"),
     ])

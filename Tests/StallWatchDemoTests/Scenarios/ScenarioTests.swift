@@ -15,8 +15,8 @@ import Testing
                 "mode-switch",
                 "nested-stalls", "resident-thread", "run-until-loop", "gap-between-runs", "burst-main-queue",
                 "saturated",
-                "main-actor", "dispatch-main", "global-queue-full", "cooperative-pool-blocked", "glib-loop",
-                "deep-recursion",
+                "main-actor", "main-actor-at-once", "dispatch-main", "global-queue-full", "cooperative-pool-blocked",
+                "glib-loop", "deep-recursion",
             ])
         )
         #expect(

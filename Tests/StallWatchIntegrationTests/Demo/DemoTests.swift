@@ -23,7 +23,7 @@ import Testing
             "cpu-spin", "inlined", "sleep", "lock", "pipe-read", "timer", "source0", "main-queue", "perform-block",
             "idle", "healthy-storm", "short", "busy-timers",
             "nested-private-waits", "nested-private-works", "nested-private-stalls", "loader-lock", "under-load",
-            "starved", "paused",
+            "starved", "paused", "main-actor-at-once",
         ] + eventLoopScenarios
 
     #if NIO

@@ -81,10 +81,24 @@ import Testing
         for await report in monitor.reports { Issue.record("an unexpected report: \(report.summary)") }
     }
 
-    @Test func aReleasedMonitorStops() async throws {
+    @Test func aRunningMonitorKeepsItselfUntilItStops() throws {
+        weak var remains: StallMonitor?
+        func run() throws {
+            let monitor = try makeMonitor()
+            try monitor.watch(.mainRunLoop)
+            try monitor.start()
+            remains = monitor
+        }
+        try run()
+        let kept = try #require(remains).statistics.loops.map(\.label)
+        #expect(kept == ["main"])
+        remains?.stop()
+        #expect(remains == nil)
+    }
+
+    @Test func aMonitorThatNeverRanIsReleased() async throws {
         var monitor: StallMonitor? = try makeMonitor()
         try monitor?.watch(.mainRunLoop)
-        try monitor?.start()
         let reports = try #require(monitor?.reports)
         monitor = nil
         for await report in reports { Issue.record("an unexpected report: \(report.summary)") }

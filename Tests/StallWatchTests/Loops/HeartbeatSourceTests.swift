@@ -43,6 +43,19 @@ import Testing
         #expect(recorder.snapshot().began == 1100)
     }
 
+    @Test func theFirstItemOfALoopThatIsServedCounts() throws {
+        let source = HeartbeatSource(kind: .mainQueue, isServed: true) { [loop] item in
+            loop.items.withLock { $0.append(item) }
+        }
+        let sent = monotonicNow()
+        #expect(source.beat(recorder, threshold: 100, at: sent) == sent + 50)
+        #expect(recorder.snapshot().began == sent)
+        #expect(try #require(source.startUncertainty(of: sent)) > 0)
+        #expect(source.beat(recorder, threshold: 100, at: sent + 100) == nil)
+        loop.runAll()
+        #expect(recorder.snapshot().began == nil)
+    }
+
     @Test func noItemIsSentWhileOneIsPending() {
         let source = source()
         _ = source.beat(recorder, threshold: 100, at: 1000)

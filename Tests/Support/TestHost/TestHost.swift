@@ -11,6 +11,7 @@ import StallWatch
 ///     stallwatch-test-host small-files DIRECTORY
 ///     stallwatch-test-host escalate DIRECTORY
 ///     stallwatch-test-host replace bare|monitored SCRIPT
+///     stallwatch-test-host crash bare|monitored|sink
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
@@ -25,6 +26,7 @@ import StallWatch
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
         case "escalate": try escalate(directory: arguments[2])
         case "replace": try replace(arguments)
+        case "crash": try Crash.run(arguments[2])
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
@@ -54,8 +56,7 @@ import StallWatch
 
     /// Aborts the process after 5 thresholds, during a stall that would last for a minute.
     private static func escalate(directory: String) throws {
-        var limit = rlimit(rlim_cur: 0, rlim_max: 0)
-        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+        forbidCoreDumps()
         var configuration = StallMonitor.Configuration(
             threshold: .milliseconds(50), reports: .directory(directory)
         )
@@ -103,6 +104,12 @@ func stallOnce(_ stall: @escaping @Sendable () -> Void) {
 
 func stallOnce(milliseconds: Int) {
     stallOnce { usleep(UInt32(milliseconds) * 1_000) }
+}
+
+/// Keeps a crash from writing a core file.
+func forbidCoreDumps() {
+    var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+    setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
 }
 
 /// Returns monotonic nanoseconds; the parent uses the same clock.
