@@ -111,6 +111,8 @@ import Testing
         #expect(owner("$s7NIOCore3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
         #expect(owner("$s5Twice3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
         #expect(owner("$s7Testing3runyyF", file: "/src/notes/a.swift", in: functions) == .app)
+        // An extension in notes of a type in NIOCore.
+        #expect(owner("$s7NIOCore10ByteBufferV5notesE4saveyyF", file: "/src/notes/a.swift", in: functions) == .app)
         #expect(owner("$s4GRDB3runyyF", in: functions) == .dependency)
         #expect(owner("$s4GRDB3runyyF") == .app)
     }
