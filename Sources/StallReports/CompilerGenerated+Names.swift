@@ -14,6 +14,17 @@ extension StallReport.CompilerGenerated {
         self = .synthesized
     }
 
+    /// Returns the name of the function that contains an autoclosure; `nil` for a name that is not an autoclosure's.
+    package static func function(withAutoclosure name: String) -> String? {
+        var rest = dropping(["specialized "], from: name)
+        var isAutoclosure = false
+        while rest.hasPrefix("implicit closure #"), let separator = rest.firstRange(of: " in ") {
+            rest = rest[separator.upperBound...]
+            isAutoclosure = true
+        }
+        return isAutoclosure ? String(rest) : nil
+    }
+
     /// Returns the name without those of `prefixes` that it begins with.
     static func dropping(_ prefixes: [String], from function: String) -> Substring {
         var name = Substring(function)

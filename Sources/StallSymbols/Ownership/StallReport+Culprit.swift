@@ -25,11 +25,12 @@ extension StallReport {
         if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
             reason = nameIsMissing(stack[unknown], images)
             stack = Array(stack[..<unknown])
-            guard let frame = candidate(in: stack.filter(\.isInApp), images) else { return .none(reason) }
+            let own = withoutEvaluation(stack.filter(\.isInApp))
+            guard let frame = candidate(in: own, images) else { return .none(reason) }
             return .culprit(Culprit(frame, images))
         }
         let own = stack.filter(\.isInApp)
-        if let frame = candidate(in: own, images) { return .culprit(Culprit(frame, images)) }
+        if let frame = candidate(in: withoutEvaluation(own), images) { return .culprit(Culprit(frame, images)) }
         if own.contains(where: { $0.compilerGenerated != nil }) {
             reason = "the app's functions on the stack were all made by the compiler"
         }
@@ -59,6 +60,25 @@ extension StallReport {
         let found = written.first { $0.line != nil || !isLineExpected($0, images) }
         // Without any line on the stack, lines were not asked for.
         return found ?? (frames.contains { $0.line != nil } ? nil : written.first)
+    }
+
+    /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.
+    ///
+    /// An autoclosure has no line: the function that it was written in is the one to blame.
+    private static func withoutEvaluation(_ frames: [Frame]) -> [Frame] {
+        let isWritten = { (frame: Frame) in
+            frame.isRuntimeFrame != true && (frame.compilerGenerated == nil || writer(of: frame) != nil)
+        }
+        guard let innermost = frames.first(where: isWritten), innermost.line == nil, let writer = writer(of: innermost),
+            let index = frames.firstIndex(where: {
+                $0.line != nil && [writer, "specialized " + writer].contains($0.function)
+            })
+        else { return frames }
+        return Array(frames[index...])
+    }
+
+    private static func writer(of frame: Frame) -> String? {
+        frame.function.flatMap(CompilerGenerated.function(withAutoclosure:))
     }
 
     /// Whether a frame without a line is code that stands for no line.

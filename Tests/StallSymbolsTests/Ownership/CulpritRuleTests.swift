@@ -47,6 +47,21 @@ import Testing
                 == .none("the app's functions on the stack were all made by the compiler"))
     }
 
+    /// An autoclosure has no line, and what evaluates it has not written it.
+    @Test func autoclosureIsItsFunctions() {
+        let frames = [
+            frame("encode(_:)", isInApp: false),
+            frame("implicit closure #1 in save()", compilerGenerated: .synthesized), frame("log(_:)", line: 3),
+            frame("save()", line: 7), frame("main", line: 9),
+        ]
+        #expect(culprit(of: frames) == "save()")
+        #expect(culprit(of: [frame("describe()", line: 5)] + frames) == "describe()")
+        // It escapes: its function is not on the stack.
+        #expect(culprit(of: Array(frames.prefix(3)) + [frame("main", line: 9)]) == "log(_:)")
+        let nested = frame("specialized implicit closure #2 in implicit closure #1 in save()")
+        #expect(culprit(of: [nested] + frames.dropFirst(2)) == "save()")
+    }
+
     @Test func functionWithoutLineIsPassedOverWhereLinesAreKnown() {
         let frames = [frame("stub"), frame("load()", line: 7)]
         #expect(culprit(of: frames) == "load()")
