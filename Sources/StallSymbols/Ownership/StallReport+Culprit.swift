@@ -17,8 +17,9 @@ extension StallReport {
     ///
     /// So a thread that waits for a lock is blamed on the app's function that takes it, a slow `sort` on the function that
     /// sorts, and a stall inside a library's callback on the closure that the app gave it. Where none of the app's code is
-    /// on the stack, the outermost function of a dependency is blamed: that is what a dependency was asked to do. A frame
-    /// that may be the app's but has no name ends the search, because a function further out is not the one that stalls.
+    /// on the stack, the outermost function of a dependency is blamed: that is what a dependency was asked to do. The modules
+    /// that run event loops come last: they are on every stack of a loop. A frame that may be the app's but has no name
+    /// ends the search, because a function further out is not the one that stalls.
     package static func blame(for frames: [Frame], images: [Image]) -> Blame {
         var stack = turn(frames)
         var reason = "no function of the app is on the stack"
@@ -34,8 +35,11 @@ extension StallReport {
         if own.contains(where: { $0.compilerGenerated != nil }) {
             reason = "the app's functions on the stack were all made by the compiler"
         }
-        let dependencies = stack.filter { $0.isDependency == true }
-        if let frame = candidate(in: dependencies.reversed(), images) { return .culprit(Culprit(frame, images)) }
+        let dependencies = stack.filter { $0.isDependency == true }.reversed()
+        let called = dependencies.filter { !isOfEventLoop($0) }
+        if let frame = candidate(in: called, images) ?? candidate(in: Array(dependencies), images) {
+            return .culprit(Culprit(frame, images))
+        }
         if let frame = stack.first(where: { claimsToBeOfToolchain($0, images) }) { reason = nameIsToolchains(frame) }
         return .none(reason)
     }
@@ -50,6 +54,13 @@ extension StallReport {
     private static func turn(_ frames: [Frame]) -> [Frame] {
         guard let callout = frames.firstIndex(where: { Callout(symbols: [$0.symbol]) != nil }) else { return frames }
         return frames[..<callout] + frames[callout...].filter { $0.kind == .asyncCaller }
+    }
+
+    /// The modules of SwiftNIO that run an event loop and pass its events through a channel's pipeline.
+    private static let eventLoopModules: Set<String> = ["NIOPosix", "NIOCore"]
+
+    private static func isOfEventLoop(_ frame: Frame) -> Bool {
+        frame.symbol.flatMap(SwiftModule.of).map(eventLoopModules.contains) == true
     }
 
     /// The first frame that can be blamed.

@@ -79,6 +79,24 @@ import Testing
         #expect(culprit(of: dependencies + [frame("query()", line: 9)]) == "query()")
     }
 
+    /// An event loop is on every stack of its thread, and so is what passes an event through the pipeline.
+    @Test func eventLoopIsBlamedOnlyWithoutAnotherDependency() {
+        let loop = [
+            frame(
+                "ChannelHandlerContext.invokeChannelRead(_:)", line: 4, isInApp: false, isDependency: true,
+                symbol: "$s7NIOCore21ChannelHandlerContextC06invokeB4ReadyyAA6NIOAnyVF"),
+            frame(
+                "SelectableEventLoop.run()", line: 5, isInApp: false, isDependency: true,
+                symbol: "$s8NIOPosix19SelectableEventLoopC3runyyKF"),
+        ]
+        let handler = frame(
+            "TLSHandler.channelRead(context:data:)", line: 3, isInApp: false, isDependency: true,
+            symbol: "$s6NIOSSL10TLSHandlerC11channelReadyyF")
+        #expect(culprit(of: [handler] + loop) == "TLSHandler.channelRead(context:data:)")
+        #expect(culprit(of: loop) == "SelectableEventLoop.run()")
+        #expect(culprit(of: [handler] + loop + [frame("serve()", line: 9)]) == "serve()")
+    }
+
     @Test func callersOfTheRunLoopAreNotBlamed() {
         let callout = frame("block", isInApp: false, symbol: "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__")
         let main = frame("main", line: 1)
