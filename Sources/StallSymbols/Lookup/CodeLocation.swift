@@ -22,4 +22,10 @@ package struct CodeLocation: Sendable, Equatable {
         var file: String
         var line: Int
     }
+
+    /// Returns the path of a source file that the compiler recorded as `file`, which may be relative to where it ran.
+    static func sourcePath(_ file: String, compiledIn directory: String?) -> String {
+        guard let directory, directory.hasPrefix("/"), !file.hasPrefix("/"), !file.hasPrefix("<") else { return file }
+        return directory + "/" + file
+    }
 }
