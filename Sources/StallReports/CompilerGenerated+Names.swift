@@ -46,6 +46,13 @@ extension StallReport.CompilerGenerated {
         ),
         (.outlined, ["outlined "]),
         (
+            .macro,
+            [
+                "freestanding macro expansion #", "accessor macro @", "body macro @", "extension macro @",
+                "conformance macro @", "member macro @", "member attribute macro @", "peer macro @", "preamble macro @",
+            ]
+        ),
+        (
             .metadata,
             [
                 "value witness ", "type metadata ", "nominal type descriptor ", "protocol witness table ",

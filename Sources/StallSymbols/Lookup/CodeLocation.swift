@@ -14,6 +14,8 @@ package struct CodeLocation: Sendable, Equatable {
     var declaration: Declaration?
     /// The directory that the compiler ran in: with Swift packages, the root package's.
     var directory: String?
+    /// Whether the compiler says that no source has the function.
+    var isArtificial = false
     /// Whether the function was inlined into the next location's.
     var isInlined = false
 

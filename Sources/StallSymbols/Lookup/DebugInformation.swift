@@ -94,6 +94,7 @@ extension CodeLocation {
         line = location.line == 0 || file == nil ? nil : Int(location.line)
         column = location.column == 0 || line == nil ? nil : Int(location.column)
         isInlined = location.is_inlined
+        isArtificial = location.is_artificial
         if let path = Self.path(location.declaration_file, in: directory), location.declaration_line > 0,
             !path.hasSuffix("<compiler-generated>")
         {

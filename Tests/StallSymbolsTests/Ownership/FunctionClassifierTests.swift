@@ -134,6 +134,7 @@ import Testing
         ("initializeWithCopy for Job", .metadata), ("protocol witness for Worker.run() in conformance Miner", .thunk),
         ("type metadata accessor for Note", .metadata), ("static Kind.__derived_enum_equals(_:_:)", .synthesized),
         ("specialized outlined destroy of Note", .outlined),
+        ("freestanding macro expansion #1 of repeated in module notes file Store.swift line 13 column 15", .macro),
     ])
     func compilersFunctionIsKnownByName(name: String, kind: StallReport.CompilerGenerated) {
         #expect(StallReport.CompilerGenerated(function: name) == kind)
