@@ -31,7 +31,12 @@ extension StallReport {
             return .culprit(Culprit(frame, images))
         }
         let own = stack.filter(\.isInApp)
-        if let frame = candidate(in: withoutEvaluation(own), images) { return .culprit(Culprit(frame, images)) }
+        let callers = withoutReleases(stack).filter(\.isInApp)
+        if let frame = candidate(in: withoutEvaluation(callers), images)
+            ?? candidate(in: withoutEvaluation(own), images)
+        {
+            return .culprit(Culprit(frame, images))
+        }
         if own.contains(where: { $0.compilerGenerated != nil }) {
             reason = "the app's functions on the stack were all made by the compiler"
         }
@@ -71,6 +76,24 @@ extension StallReport {
         let found = written.first { $0.line != nil || !isLineExpected($0, images) }
         // Without any line on the stack, lines were not asked for.
         return found ?? (frames.contains { $0.line != nil } ? nil : written.first)
+    }
+
+    /// Returns the frames without the deinitializers that only release an object's members.
+    ///
+    /// The runtime calls them for each object of a graph. The function that has released the graph is the one to blame.
+    private static func withoutReleases(_ frames: [Frame]) -> [Frame] {
+        var isReleasing = false
+        return frames.filter { frame in
+            let symbol = frame.symbol ?? ""
+            if frame.compilerGenerated == .outlined || frame.compilerGenerated == .metadata { return true }
+            if RuntimeLibrary(symbol: symbol) == .swift {
+                // swift_release, swift_deallocClassInstance, swift_arrayDestroy and what they call.
+                isReleasing = isReleasing || ["elease", "ealloc", "estroy"].contains { symbol.contains($0) }
+            } else if !symbol.hasPrefix("$s") || !(symbol.hasSuffix("fd") || symbol.hasSuffix("fD")) {
+                isReleasing = false
+            }
+            return !(isReleasing && frame.isInApp)
+        }
     }
 
     /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.

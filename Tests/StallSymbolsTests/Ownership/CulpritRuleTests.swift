@@ -47,6 +47,25 @@ import Testing
                 == .none("the app's functions on the stack were all made by the compiler"))
     }
 
+    /// The runtime deinitializes each object of a graph; what has released the graph is to blame.
+    @Test func deinitializerThatOnlyReleasesIsPassedOver() {
+        let object = [
+            frame("Node.deinit", line: 3, symbol: "$s5notes4NodeCfd"),
+            frame("Node.__deallocating_deinit", line: 3, symbol: "$s5notes4NodeCfD"),
+            frame("_swift_release_dealloc", isInApp: false, symbol: "_swift_release_dealloc"),
+        ]
+        let release = frame("swift_release", isInApp: false, symbol: "swift_release")
+        let rest = object + [release] + object + [frame("clear()", line: 9, symbol: "$s5notes5clearyyF")]
+        #expect(culprit(of: [release] + rest) == "clear()")
+        #expect(culprit(of: [frame("free", isInApp: false, symbol: "free"), release] + rest) == "clear()")
+        // It does more than to release.
+        #expect(culprit(of: [frame("usleep", isInApp: false, symbol: "usleep")] + rest) == "Node.deinit")
+        #expect(culprit(of: rest) == "Node.deinit")
+        let close = frame("close()", line: 5, symbol: "$s5notes5closeyyF")
+        #expect(culprit(of: [release, close] + rest) == "close()")
+        #expect(culprit(of: [release] + object) == "Node.deinit")
+    }
+
     /// An autoclosure has no line, and what evaluates it has not written it.
     @Test func autoclosureIsItsFunctions() {
         let frames = [
