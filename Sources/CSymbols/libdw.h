@@ -20,7 +20,7 @@
   X(dwarf_begin_elf) X(dwarf_end) X(dwarf_next_unit) X(dwarf_offdie)                                             \
   X(dwarf_child) X(dwarf_siblingof) X(dwarf_dieoffset) X(dwarf_tag)                                              \
   X(dwarf_ranges) X(dwarf_haspc) X(dwarf_attr) X(dwarf_attr_integrate) X(dwarf_hasattr)                          \
-  X(dwarf_formstring) X(dwarf_formudata)                                                                         \
+  X(dwarf_formstring) X(dwarf_formudata) X(dwarf_formflag)                                                       \
   X(dwarf_getsrc_die) X(dwarf_lineaddr) X(dwarf_linesrc) X(dwarf_lineno) X(dwarf_linecol)                        \
   X(dwarf_getsrcfiles) X(dwarf_filesrc)
 // clang-format on

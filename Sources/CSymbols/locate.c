@@ -108,6 +108,14 @@ static place place_of_declaration(const csymbols_libdw *libdw, Dwarf_Files *file
   return place;
 }
 
+// Whether the compiler made the function that `entry` is, or is an instance of, such as a C++ class's copy constructor.
+static bool is_artificial(const csymbols_libdw *libdw, Dwarf_Die *entry) {
+  Dwarf_Attribute attribute;
+  bool is_set = false;
+  return libdw->dwarf_attr_integrate(entry, DW_AT_artificial, &attribute) &&
+         libdw->dwarf_formflag(&attribute, &is_set) == 0 && is_set;
+}
+
 static const char *directory_of(const csymbols_libdw *libdw, csymbols_unit *unit) {
   Dwarf_Attribute attribute;
   return libdw->dwarf_attr(&unit->root, DW_AT_comp_dir, &attribute) ? libdw->dwarf_formstring(&attribute) : NULL;
@@ -136,11 +144,15 @@ static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *fun
   place place = has_lines ? place_of_address(image, unit, function, innermost, address, clock) : (struct place){0};
   for (size_t index = depth; index > 0; index--) {
     Dwarf_Die *entry = &inlined[index - 1];
-    csymbols_location location = {.function = name_of(libdw, entry), .directory = directory, .is_inlined = true};
+    csymbols_location location = {.function = name_of(libdw, entry),
+                                  .directory = directory,
+                                  .is_artificial = is_artificial(libdw, entry),
+                                  .is_inlined = true};
     add(locations, count, location, place, place_of_declaration(libdw, files, file_count, entry));
     place = place_of_call(image, files, file_count, entry);
   }
-  csymbols_location location = {.function = name_of(libdw, function), .directory = directory};
+  csymbols_location location = {
+      .function = name_of(libdw, function), .directory = directory, .is_artificial = is_artificial(libdw, function)};
   add(locations, count, location, place, place_of_declaration(libdw, files, file_count, function));
 }
 

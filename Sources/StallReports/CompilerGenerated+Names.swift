@@ -16,6 +16,17 @@ extension StallReport.CompilerGenerated {
         self = .synthesized
     }
 
+    /// Returns the name of the function that contains an autoclosure; `nil` for a name that is not an autoclosure's.
+    package static func function(withAutoclosure name: String) -> String? {
+        var rest = dropping(["specialized "], from: name)
+        var isAutoclosure = false
+        while rest.hasPrefix("implicit closure #"), let separator = rest.firstRange(of: " in ") {
+            rest = rest[separator.upperBound...]
+            isAutoclosure = true
+        }
+        return isAutoclosure ? String(rest) : nil
+    }
+
     /// Returns the name without those of `prefixes` that it begins with.
     ///
     /// Not a `Substring`, whose `hasPrefix(_:)` compares characters.
@@ -38,6 +49,13 @@ extension StallReport.CompilerGenerated {
             ]
         ),
         (.outlined, ["outlined "]),
+        (
+            .macro,
+            [
+                "freestanding macro expansion #", "accessor macro @", "body macro @", "extension macro @",
+                "conformance macro @", "member macro @", "member attribute macro @", "peer macro @", "preamble macro @",
+            ]
+        ),
         (
             .metadata,
             [

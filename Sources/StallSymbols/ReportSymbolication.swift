@@ -163,16 +163,22 @@ package struct ReportSymbolication {
                 isAppsImage
                 ? symbolication.functions.owner(
                     of: location, function, isOutsideDebugInformation: answer.isOutsideDebugInformation) : .library
-            // Code without a line, in a function of the source: the line of the function's declaration.
-            let place = location.line == nil ? location.declaration : nil
+            // Code without a line in a source, in a function of the source: the line of the function's declaration.
+            let isExpanded = location.file.map(MacroExpansion.isFile) == true
+            let declaration = location.declaration.flatMap { MacroExpansion.isFile($0.file) ? nil : $0 }
+            let place = location.line == nil || isExpanded ? declaration : nil
             var generated = isMerged ? .merged : function?.compilerGenerated
+            if generated == nil, isExpanded, place == nil { generated = .macro }
+            // Swift's compiler says so of closures, too: they have no name.
+            if generated == nil, location.isArtificial, function?.module == nil { generated = .synthesized }
             if generated == nil, location.line == nil, place == nil, location.directory != nil, function?.module != nil
             {
                 generated = .synthesized
             }
             return StallReport.Frame(
                 image: number, offset: frame.offset, function: function?.name, symbol: location.symbol,
-                file: place?.file ?? location.file, line: place?.line ?? location.line, column: location.column,
+                file: place?.file ?? location.file, line: place?.line ?? location.line,
+                column: place == nil ? location.column : nil,
                 isInlined: location.isInlined ? true : nil,
                 isInApp: owner == .app, isDependency: owner == .dependency ? true : nil,
                 isRuntimeFrame: function?.isRuntimeFrame == true ? true : nil, compilerGenerated: generated,

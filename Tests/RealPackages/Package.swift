@@ -21,10 +21,11 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .target(name: "CxxWords"),
         .executableTarget(
             name: "real-packages",
             dependencies: [
-                "CZlib",
+                "CZlib", "CxxWords",
                 .product(name: "StallWatch", package: "StallWatch"),
                 .product(name: "Algorithms", package: "swift-algorithms"),
                 .product(name: "BigInt", package: "BigInt"),

@@ -162,5 +162,7 @@ extension StallReport {
         public static let outlined = CompilerGenerated(rawValue: "outlined")
         /// Makes type metadata or is part of it.
         public static let metadata = CompilerGenerated(rawValue: "metadata")
+        /// Code that a macro expanded to: its lines are in no source file.
+        public static let macro = CompilerGenerated(rawValue: "macro")
     }
 }

@@ -14,6 +14,8 @@ package struct CodeLocation: Sendable, Equatable {
     var declaration: Declaration?
     /// The directory that the compiler ran in: with Swift packages, the root package's.
     var directory: String?
+    /// Whether the compiler says that no source has the function.
+    var isArtificial = false
     /// Whether the function was inlined into the next location's.
     var isInlined = false
 
@@ -21,5 +23,11 @@ package struct CodeLocation: Sendable, Equatable {
     package struct Declaration: Sendable, Equatable {
         var file: String
         var line: Int
+    }
+
+    /// Returns the path of a source file that the compiler recorded as `file`, which may be relative to where it ran.
+    static func sourcePath(_ file: String, compiledIn directory: String?) -> String {
+        guard let directory, directory.hasPrefix("/"), !file.hasPrefix("/"), !file.hasPrefix("<") else { return file }
+        return directory + "/" + file
     }
 }

@@ -87,18 +87,23 @@ final class DebugInformation {
 extension CodeLocation {
     fileprivate init(_ location: csymbols_location) {
         symbol = location.function.map { String(cString: $0) }
-        let path = location.file.map { String(cString: $0) }
+        directory = location.directory.map { String(cString: $0) }
+        let path = Self.path(location.file, in: directory)
         // The compiler's name for code that no source has: no file of that name is to be looked for.
         file = path.flatMap { $0.hasSuffix("<compiler-generated>") ? nil : $0 }
         line = location.line == 0 || file == nil ? nil : Int(location.line)
         column = location.column == 0 || line == nil ? nil : Int(location.column)
         isInlined = location.is_inlined
-        directory = location.directory.map { String(cString: $0) }
-        if let path = location.declaration_file.map({ String(cString: $0) }), location.declaration_line > 0,
+        isArtificial = location.is_artificial
+        if let path = Self.path(location.declaration_file, in: directory), location.declaration_line > 0,
             !path.hasSuffix("<compiler-generated>")
         {
             declaration = Declaration(file: path, line: Int(location.declaration_line))
         }
+    }
+
+    private static func path(_ file: UnsafePointer<CChar>?, in directory: String?) -> String? {
+        file.map { sourcePath(String(cString: $0), compiledIn: directory) }
     }
 }
 

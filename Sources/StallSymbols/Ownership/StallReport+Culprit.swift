@@ -17,25 +17,34 @@ extension StallReport {
     ///
     /// So a thread that waits for a lock is blamed on the app's function that takes it, a slow `sort` on the function that
     /// sorts, and a stall inside a library's callback on the closure that the app gave it. Where none of the app's code is
-    /// on the stack, the outermost function of a dependency is blamed: that is what a dependency was asked to do. A frame
-    /// that may be the app's but has no name ends the search, because a function further out is not the one that stalls.
+    /// on the stack, the outermost function of a dependency is blamed: that is what a dependency was asked to do. The modules
+    /// that run event loops come last: they are on every stack of a loop. A frame that may be the app's but has no name
+    /// ends the search, because a function further out is not the one that stalls.
     package static func blame(for frames: [Frame], images: [Image]) -> Blame {
         var stack = turn(frames)
         var reason = "no function of the app is on the stack"
         if let unknown = stack.firstIndex(where: { mayBeApps($0, images) }) {
             reason = nameIsMissing(stack[unknown], images)
             stack = Array(stack[..<unknown])
-            guard let frame = candidate(in: stack.lazy.filter { $0.isInApp }, images) else { return .none(reason) }
+            let own = withoutEvaluation(stack.filter(\.isInApp))
+            guard let frame = candidate(in: own, images) else { return .none(reason) }
             return .culprit(Culprit(frame, images))
         }
-        // Lazy, because a copy of a frame retains all of its texts.
-        let own = stack.lazy.filter { $0.isInApp }
-        if let frame = candidate(in: own, images) { return .culprit(Culprit(frame, images)) }
+        let own = stack.filter(\.isInApp)
+        let callers = withoutReleases(stack).filter(\.isInApp)
+        if let frame = candidate(in: withoutEvaluation(callers), images)
+            ?? candidate(in: withoutEvaluation(own), images)
+        {
+            return .culprit(Culprit(frame, images))
+        }
         if own.contains(where: { $0.compilerGenerated != nil }) {
             reason = "the compiler made all of the app's functions on the stack"
         }
-        let dependencies = stack.lazy.filter { $0.isDependency == true }
-        if let frame = candidate(in: dependencies.reversed(), images) { return .culprit(Culprit(frame, images)) }
+        let dependencies = stack.filter { $0.isDependency == true }.reversed()
+        let called = dependencies.filter { !isOfEventLoop($0) }
+        if let frame = candidate(in: called, images) ?? candidate(in: dependencies, images) {
+            return .culprit(Culprit(frame, images))
+        }
         if let frame = stack.first(where: { claimsToBeOfToolchain($0, images) }) { reason = nameIsToolchains(frame) }
         return .none(reason)
     }
@@ -52,6 +61,13 @@ extension StallReport {
         return frames[..<callout] + frames[callout...].filter { $0.kind == .asyncCaller }
     }
 
+    /// The modules of SwiftNIO that run an event loop and pass its events through a channel's pipeline.
+    private static let eventLoopModules: Set<String> = ["NIOPosix", "NIOCore"]
+
+    private static func isOfEventLoop(_ frame: Frame) -> Bool {
+        frame.symbol.flatMap(SwiftModule.of).map(eventLoopModules.contains) == true
+    }
+
     /// The first frame that can be blamed.
     private static func candidate(in frames: some Collection<Frame>, _ images: [Image]) -> Frame? {
         let written = frames.lazy.filter {
@@ -60,6 +76,43 @@ extension StallReport {
         let found = written.first { $0.line != nil || !isLineExpected($0, images) }
         // Without any line on the stack, lines were not asked for.
         return found ?? (frames.contains { $0.line != nil } ? nil : written.first)
+    }
+
+    /// Returns the frames without the deinitializers that only release an object's members.
+    ///
+    /// The runtime calls them for each object of a graph. The function that has released the graph is the one to blame.
+    private static func withoutReleases(_ frames: [Frame]) -> [Frame] {
+        var isReleasing = false
+        return frames.filter { frame in
+            let symbol = frame.symbol ?? ""
+            if frame.compilerGenerated == .outlined || frame.compilerGenerated == .metadata { return true }
+            if RuntimeLibrary(symbol: symbol) == .swift {
+                // swift_release, swift_deallocClassInstance, swift_arrayDestroy and what they call.
+                isReleasing = isReleasing || ["elease", "ealloc", "estroy"].contains { symbol.contains($0) }
+            } else if !symbol.hasPrefix("$s") || !(symbol.hasSuffix("fd") || symbol.hasSuffix("fD")) {
+                isReleasing = false
+            }
+            return !(isReleasing && frame.isInApp)
+        }
+    }
+
+    /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.
+    ///
+    /// An autoclosure has no line: the function that it was written in is the one to blame.
+    private static func withoutEvaluation(_ frames: [Frame]) -> [Frame] {
+        let isWritten = { (frame: Frame) in
+            frame.isRuntimeFrame != true && (frame.compilerGenerated == nil || writer(of: frame) != nil)
+        }
+        guard let innermost = frames.first(where: isWritten), innermost.line == nil, let writer = writer(of: innermost),
+            let index = frames.firstIndex(where: {
+                $0.line != nil && [writer, "specialized " + writer].contains($0.function)
+            })
+        else { return frames }
+        return Array(frames[index...])
+    }
+
+    private static func writer(of frame: Frame) -> String? {
+        frame.function.flatMap(CompilerGenerated.function(withAutoclosure:))
     }
 
     /// Whether a frame without a line is code that stands for no line.

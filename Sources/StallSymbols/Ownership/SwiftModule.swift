@@ -19,7 +19,7 @@ enum SwiftModule {
         let owner = contextModule(of: symbol.utf8.dropFirst(2))
         // The name of a member of `extension Array` in the app begins with Array's module, and only the long form tells. The
         // mangled form has the operator E then (Mangling.rst: `context ::= context module 'E'`).
-        guard ofLibraries.contains(owner), symbol.utf8.contains(UInt8(ascii: "E")),
+        guard symbol.utf8.contains(UInt8(ascii: "E")),
             let name = Demangler.longName(symbol), let extended = extendingModule(in: name)
         else { return owner }
         return extended

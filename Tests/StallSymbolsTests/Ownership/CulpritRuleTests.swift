@@ -47,6 +47,40 @@ import Testing
                 == .none("the compiler made all of the app's functions on the stack"))
     }
 
+    /// The runtime deinitializes each object of a graph; what has released the graph is to blame.
+    @Test func deinitializerThatOnlyReleasesIsPassedOver() {
+        let object = [
+            frame("Node.deinit", line: 3, symbol: "$s5notes4NodeCfd"),
+            frame("Node.__deallocating_deinit", line: 3, symbol: "$s5notes4NodeCfD"),
+            frame("_swift_release_dealloc", isInApp: false, symbol: "_swift_release_dealloc"),
+        ]
+        let release = frame("swift_release", isInApp: false, symbol: "swift_release")
+        let rest = object + [release] + object + [frame("clear()", line: 9, symbol: "$s5notes5clearyyF")]
+        #expect(culprit(of: [release] + rest) == "clear()")
+        #expect(culprit(of: [frame("free", isInApp: false, symbol: "free"), release] + rest) == "clear()")
+        // It does more than to release.
+        #expect(culprit(of: [frame("usleep", isInApp: false, symbol: "usleep")] + rest) == "Node.deinit")
+        #expect(culprit(of: rest) == "Node.deinit")
+        let close = frame("close()", line: 5, symbol: "$s5notes5closeyyF")
+        #expect(culprit(of: [release, close] + rest) == "close()")
+        #expect(culprit(of: [release] + object) == "Node.deinit")
+    }
+
+    /// An autoclosure has no line, and what evaluates it has not written it.
+    @Test func autoclosureIsItsFunctions() {
+        let frames = [
+            frame("encode(_:)", isInApp: false),
+            frame("implicit closure #1 in save()", compilerGenerated: .synthesized), frame("log(_:)", line: 3),
+            frame("save()", line: 7), frame("main", line: 9),
+        ]
+        #expect(culprit(of: frames) == "save()")
+        #expect(culprit(of: [frame("describe()", line: 5)] + frames) == "describe()")
+        // It escapes: its function is not on the stack.
+        #expect(culprit(of: Array(frames.prefix(3)) + [frame("main", line: 9)]) == "log(_:)")
+        let nested = frame("specialized implicit closure #2 in implicit closure #1 in save()")
+        #expect(culprit(of: [nested] + frames.dropFirst(2)) == "save()")
+    }
+
     @Test func functionWithoutLineIsSkippedIfOthersHaveLines() {
         let frames = [frame("stub"), frame("load()", line: 7)]
         #expect(culprit(of: frames) == "load()")
@@ -62,6 +96,24 @@ import Testing
         ]
         #expect(culprit(of: dependencies) == "fetch()")
         #expect(culprit(of: dependencies + [frame("query()", line: 9)]) == "query()")
+    }
+
+    /// An event loop is on every stack of its thread, and so is what passes an event through the pipeline.
+    @Test func eventLoopIsBlamedOnlyWithoutAnotherDependency() {
+        let loop = [
+            frame(
+                "ChannelHandlerContext.invokeChannelRead(_:)", line: 4, isInApp: false, isDependency: true,
+                symbol: "$s7NIOCore21ChannelHandlerContextC06invokeB4ReadyyAA6NIOAnyVF"),
+            frame(
+                "SelectableEventLoop.run()", line: 5, isInApp: false, isDependency: true,
+                symbol: "$s8NIOPosix19SelectableEventLoopC3runyyKF"),
+        ]
+        let handler = frame(
+            "TLSHandler.channelRead(context:data:)", line: 3, isInApp: false, isDependency: true,
+            symbol: "$s6NIOSSL10TLSHandlerC11channelReadyyF")
+        #expect(culprit(of: [handler] + loop) == "TLSHandler.channelRead(context:data:)")
+        #expect(culprit(of: loop) == "SelectableEventLoop.run()")
+        #expect(culprit(of: [handler] + loop + [frame("serve()", line: 9)]) == "serve()")
     }
 
     @Test func callersOfTheRunLoopAreNotBlamed() {

@@ -111,6 +111,8 @@ import Testing
         #expect(owner("$s7NIOCore3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
         #expect(owner("$s5Twice3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
         #expect(owner("$s7Testing3runyyF", file: "/src/notes/a.swift", in: functions) == .app)
+        // An extension in notes of a type in NIOCore.
+        #expect(owner("$s7NIOCore10ByteBufferV5notesE4saveyyF", file: "/src/notes/a.swift", in: functions) == .app)
         #expect(owner("$s4GRDB3runyyF", in: functions) == .dependency)
         #expect(owner("$s4GRDB3runyyF") == .app)
     }
@@ -132,6 +134,7 @@ import Testing
         ("initializeWithCopy for Job", .metadata), ("protocol witness for Worker.run() in conformance Miner", .thunk),
         ("type metadata accessor for Note", .metadata), ("static Kind.__derived_enum_equals(_:_:)", .synthesized),
         ("specialized outlined destroy of Note", .outlined),
+        ("freestanding macro expansion #1 of repeated in module notes file Store.swift line 13 column 15", .macro),
     ])
     func compilerMadeFunctionIsKnownByName(name: String, kind: StallReport.CompilerGenerated) {
         #expect(StallReport.CompilerGenerated(function: name) == kind)

@@ -11,12 +11,20 @@ import Testing
         var symbol: String
         var file: String?
         var line: Int?
+        /// The line of the declaration, in `Sources/notes/Store.swift`.
+        var declaration: Int?
+        var isArtificial = false
         var isInlined = false
 
-        init(_ symbol: String, _ file: String? = nil, _ line: Int? = nil, isInlined: Bool = false) {
+        init(
+            _ symbol: String, _ file: String? = nil, _ line: Int? = nil, declaration: Int? = nil,
+            isArtificial: Bool = false, isInlined: Bool = false
+        ) {
             self.symbol = symbol
-            self.file = file.map { "/src/notes/" + $0 }
+            self.file = file.map { $0.hasPrefix("/") ? $0 : "/src/notes/" + $0 }
             self.line = line
+            self.declaration = declaration
+            self.isArtificial = isArtificial
             self.isInlined = isInlined
         }
     }
@@ -43,7 +51,11 @@ import Testing
         for recorded in stack {
             let location = CodeLocation(
                 symbol: recorded.symbol, file: recorded.file, line: recorded.line,
-                directory: recorded.file == nil ? nil : "/src/notes", isInlined: recorded.isInlined)
+                declaration: recorded.declaration.map {
+                    CodeLocation.Declaration(file: "/src/notes/Sources/notes/Store.swift", line: $0)
+                },
+                directory: recorded.file == nil ? nil : "/src/notes", isArtificial: recorded.isArtificial,
+                isInlined: recorded.isInlined)
             inlined.append(location)
             if recorded.isInlined { continue }
             let offset = UInt64(frames.count + 1)
@@ -171,6 +183,55 @@ import Testing
                 Recorded("$s5notes15openPreferencesyyF", "Sources/notes/Preferences.swift", 57),
             ])
         #expect(try frame("parse()", in: report).compilerGenerated == .merged)
+    }
+
+    private let expansion = "/tmp/swift-generated-sources/@__swiftmacro_5notes12Store8checksumfMm_.swift"
+
+    /// The expansion is in no source file: what uses the macro is blamed, with its line.
+    @Test func codeOfMacroIsTheFunctionThatUsesIt() throws {
+        let report = try expectCulprit(
+            "reload()", line: 13,
+            in: [
+                Recorded("$s5notes6reloadyyFSiyXEfU0_", expansion, 4, isInlined: true),
+                Recorded(
+                    "$s5notes0016Storeswift_eCJAcfMX12_14_8repeatedfMf_", "Sources/notes/Store.swift", 1,
+                    isInlined: true),
+                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
+            ])
+        #expect(try frame("closure #2 in reload()", in: report).compilerGenerated == .macro)
+        _ = try expectCulprit(
+            "reload()", line: 13,
+            in: [
+                Recorded("$s5notes7CheckedV8checksumSiyF", expansion, 5),
+                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
+            ])
+    }
+
+    /// A macro may write the body of a function that is declared in a source file.
+    @Test func functionWithBodyOfMacroHasTheLineOfItsDeclaration() throws {
+        _ = try expectCulprit(
+            "save()", line: 21,
+            in: [
+                Recorded("$s5notes4saveyyF", expansion, 3, declaration: 21),
+                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
+            ])
+    }
+
+    /// The compiler gives a copy constructor the line of its class.
+    ///
+    /// It also calls Swift's closures artificial.
+    @Test func functionThatTheCompilerSaysItMadeIsItsCaller() throws {
+        let report = try expectCulprit(
+            "sort_words", line: 44,
+            in: [
+                Recorded("_ZN6engine4WordC2EOS0_", "Sources/engine/engine.cpp", 27, isArtificial: true),
+                Recorded("sort_words", "Sources/engine/engine.cpp", 44),
+                Recorded("$s5notes6reloadyyF", "Sources/notes/Store.swift", 13),
+            ])
+        #expect(try frame("engine::Word::Word(engine::Word&&)", in: report).compilerGenerated == .synthesized)
+        _ = try expectCulprit(
+            "closure #1 in reload()", line: 14,
+            in: [Recorded("$s5notes6reloadyyFSiyXEfU_", "Sources/notes/Store.swift", 14, isArtificial: true)])
     }
 
     /// Names are not proof: the file of an image of the app may claim any name.

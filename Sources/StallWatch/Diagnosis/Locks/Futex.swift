@@ -20,6 +20,9 @@ enum Futex {
     /// Returns whether the operation is FUTEX_WAIT, not FUTEX_WAIT_BITSET.
     static func isPlainWait(_ argument: UInt64) -> Bool { command(argument) == 0 }
 
+    /// Returns whether other processes may wake the waiter: without FUTEX_PRIVATE_FLAG.
+    static func isShared(_ argument: UInt64) -> Bool { argument & 128 == 0 }
+
     /// Returns the operation without FUTEX_PRIVATE_FLAG (128) and FUTEX_CLOCK_REALTIME (256).
     private static func command(_ argument: UInt64) -> UInt64 { argument & 0xffff_ffff & ~(128 | 256) }
 

@@ -51,6 +51,12 @@ struct LockIdentifier {
                 site.ownership = queueOwner(queue, waiter)
             } else if let function {
                 describe(&site, function, call)
+            } else if Self.isInsideLibc(frames), Futex.isShared(call.argument(1)), !Futex.isPlainWait(call.argument(1)),
+                case .thread(let joined) = joinedThread(address, expected: call.argument(2)), joined != waiter
+            {
+                // pthread_join jumps to a function without a name. The kernel wakes its futex without the private flag.
+                (site.kind, site.function) = (.threadJoin, "pthread_join")
+                site.ownership = .thread(joined)
             } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
                 // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
                 // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.

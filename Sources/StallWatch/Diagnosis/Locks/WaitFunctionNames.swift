@@ -7,9 +7,9 @@ import StallSymbols
 /// the executable if a library is linked into it.
 final class WaitFunctionNames {
     /// The libraries whose functions wait on behalf of an app.
-    static let libraries: Set<String> = ["libc.so.6", "libdispatch.so"]
+    static let libraries: Set<String> = ["libc.so.6", "libdispatch.so", "libstdc++.so.6"]
     /// The libraries that may be linked into the executable instead.
-    static let linkable: Set<String> = libraries.union(["libswiftCore.so"])
+    static let linkable: Set<String> = ["libc.so.6", "libdispatch.so", "libswiftCore.so"]
     /// The number of innermost frames to name.
     ///
     /// A mutex's function is at most five frames out from the system call; this leaves room for more.

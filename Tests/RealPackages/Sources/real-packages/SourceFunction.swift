@@ -10,7 +10,9 @@ enum SourceFunction {
         // An initializer, a deinitializer and a subscript have no name of their own.
         let isNamed = !["init", "deinit", "subscript"].contains(name)
         let declarations =
-            isNamed ? ["func \(name)(", "func \(name)<", "var \(name):"] : ["    \(name)(", "    \(name) {"]
+            isNamed
+            ? ["func \(name)(", "func \(name)<", "var \(name):", "int \(name)(", "long \(name)("]
+            : ["    \(name)(", "    \(name) {"]
         // Of several, the last: a protocol declares its requirement before.
         guard
             let first = lines.lastIndex(where: { line in

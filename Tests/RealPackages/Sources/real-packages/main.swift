@@ -21,7 +21,7 @@ configuration.reportsEveryRepeat = true
 
 let all =
     databaseStalls + serverStalls + collectionStalls + foundationStalls + formatStalls + waitingStalls + systemStalls
-    + languageStalls + closureStalls + declarationStalls + concurrencyStalls
+    + languageStalls + closureStalls + declarationStalls + concurrencyStalls + generatedStalls
 let stalls = all.filter { stall in wanted.map { stall.label.contains($0) } ?? true }
 try prepareDatabase()
 prepareFoundation()

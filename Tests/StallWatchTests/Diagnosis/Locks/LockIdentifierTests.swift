@@ -170,6 +170,20 @@ private func identify(_ call: SystemCall, _ words: [Int32], _ frames: [NamedFram
         #expect(identify(try futex(bitsetWait, value: 106), [107], libc("pthread_join"))?.owner == nil)
     }
 
+    /// pthread_join jumps to a function without a name: the thread that is alive and the shared futex tell.
+    @Test func aJoinIsKnownWithoutItsName() throws {
+        let sharedWait: UInt64 = 9
+        let site = identify(try futex(sharedWait, value: 106), [106], libc(nil))
+        #expect(site?.kind == .threadJoin)
+        #expect(site?.function == "pthread_join")
+        #expect(site?.owner == 106)
+        // A private futex, a thread of another process, the waiter itself, a thread that has ended.
+        #expect(identify(try futex(bitsetWait, value: 106), [106], libc(nil))?.kind == .futex)
+        for (value, word) in [(206, 206), (100, 100), (106, 0)] as [(UInt64, Int32)] {
+            #expect(identify(try futex(sharedWait, value: value), [word], libc(nil))?.kind == .futex)
+        }
+    }
+
     @Test func randomWordsNeverHaveAnOwner() throws {
         var generator = SeededGenerator(seed: 20)
         let functions: [String?] = [

@@ -43,6 +43,12 @@ import Testing
             try named(function, of: "libdispatch.so") == NamedFrame(function: function, image: "libdispatch.so"))
     }
 
+    /// The initializer of a static variable in C++ waits there.
+    @Test func theGuardOfLibstdcxxHasItsName() throws {
+        let frame = try named("__cxa_guard_acquire", of: "libstdc++.so.6")
+        #expect(frame == NamedFrame(function: "cxa_guard_acquire", image: "libstdc++.so.6"))
+    }
+
     @Test(arguments: ["strtol", "qsort", "getenv"])
     func aFunctionThatDoesNotWaitHasNoName(function: String) throws {
         let frame = try #require(try named(function))
