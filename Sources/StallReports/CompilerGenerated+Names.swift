@@ -21,10 +21,10 @@ extension StallReport.CompilerGenerated {
         var rest = dropping(["specialized "], from: name)
         var isAutoclosure = false
         while rest.hasPrefix("implicit closure #"), let separator = rest.firstRange(of: " in ") {
-            rest = rest[separator.upperBound...]
+            rest = String(rest[separator.upperBound...])
             isAutoclosure = true
         }
-        return isAutoclosure ? String(rest) : nil
+        return isAutoclosure ? rest : nil
     }
 
     /// Returns the name without those of `prefixes` that it begins with.
