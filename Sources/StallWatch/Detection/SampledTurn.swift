@@ -99,9 +99,9 @@ struct SampledTurn {
 }
 
 extension StallRecord.Sample {
-    /// Whether the next attempt may well succeed: the thread moved, or would have had to be stopped.
+    /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
     fileprivate var isPassingFailure: Bool {
         guard case .failure(let error) = stack else { return false }
-        return error == CaptureError(.notStopped) || error == CaptureError(.moved)
+        return [.notStopped, .moved, .notSampled].map(CaptureError.init).contains(error)
     }
 }

@@ -135,6 +135,18 @@ import Testing
         withExtendedLifetime(services) {}
     }
 
+    /// As a thread whose cgroup has used up its CPU quota: the kernel can take no sample of it for a while.
+    @Test mutating func `a thread without a CPU is captured later`() throws {
+        let unsampled = UnsampledCapturer()
+        let services = world.services(unsampled)
+        watch = LoopSupervisor(loop, services)
+        runTurn(from: Self.begin, for: 505_000_000)
+        #expect(unsampled.attempts > UnsampledCapturer.failures)
+        let record = try #require(lastRecord)
+        #expect(record.samples.contains { (try? $0.stack.get()) != nil })
+        withExtendedLifetime(services) {}
+    }
+
     /// The thread leaves the kernel after 200 ms, and then computes.
     @Test mutating func aCallBeforeTheThresholdHasTheStackOfItsReturn() throws {
         let kernel = KernelCapturer()
@@ -186,6 +198,24 @@ import Testing
         }
 
         func cancelPendingCapture(of thread: Int32) { canceled += 1 }
+
+        func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
+    }
+
+    /// A capturer of a thread that has no CPU at first.
+    private final class UnsampledCapturer: StackCapturing {
+        static let failures = 3
+        private(set) var attempts = 0
+        let methods = [CapturedStack.Method.read, .ptrace, .perf]
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+            guard mayStop else { throw CaptureError(.notStopped) }
+            attempts += 1
+            guard attempts > Self.failures else { throw CaptureError(.notSampled) }
+            return .stub([0x1000, 0x2000], method: .ptrace, state: .running)
+        }
 
         func images() -> ImageList { ImageList() }
 
