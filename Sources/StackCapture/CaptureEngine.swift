@@ -20,8 +20,8 @@ package protocol CaptureEngine: AnyObject {
     /// Drops the pending stop of a thread, if there is one.
     func cancelStop(of thread: Int32)
 
-    /// Returns a thread's CPU time in the kernel, in clock ticks; `nil` if the thread has ended.
-    func systemTicks(of thread: Int32) -> UInt64?
+    /// Returns a thread's CPU time; `nil` if the thread has ended or the system does not show it.
+    func cpuTicks(of thread: Int32) -> CPUTicks?
 
     /// Returns the images that are currently mapped.
     func images() -> ImageList

@@ -20,14 +20,14 @@ package struct CapturePolicy: Equatable, Sendable {
     ///
     /// - Parameters:
     ///   - status: The thread's status.
-    ///   - wasInKernel: Whether the thread has spent CPU time in the kernel lately.
+    ///   - mayBeInKernel: Whether the thread, if it runs, may be in a system call.
     /// - Returns: The methods.
-    func methods(for status: ThreadStatus, wasInKernel: Bool = false) -> [CapturedStack.Method] {
+    func methods(for status: ThreadStatus, mayBeInKernel: Bool = false) -> [CapturedStack.Method] {
         switch status.state {
         case .running:
             // A stop or a signal makes calls such as copy_file_range(2) and sendfile(2) return short. Only a perf event
             // shows that the thread is in a call, and captures it there.
-            let sampled: [CapturedStack.Method] = wasInKernel && mayUsePerf != false ? [.perf] : []
+            let sampled: [CapturedStack.Method] = mayBeInKernel && mayUsePerf != false ? [.perf] : []
             // Signals are for running threads only: any handler, whatever its flags, ends a timed wait (signal(7)).
             return sampled + (mayUsePtrace ? [.ptrace] : [.signal])
         case .blocked where status.isOpaque:

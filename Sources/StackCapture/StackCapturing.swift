@@ -25,10 +25,15 @@ package protocol StackCapturing: AnyObject {
     /// Drops a pending capture, if there is one.
     func cancelPendingCapture(of thread: Int32)
 
-    /// Notes a thread's CPU time in the kernel so far, in clock ticks, before a capture may be needed.
+    /// Notes a thread's CPU time so far, before a capture may be needed.
     ///
-    /// A capture of a thread that has spent time in the kernel since then tries not to disturb its system call.
-    func note(systemTicks: UInt64, of thread: Int32)
+    /// A capture of a thread that may be in a system call tries not to disturb the call.
+    ///
+    /// - Parameters:
+    ///   - ticks: The CPU time.
+    ///   - thread: The thread's kernel id.
+    ///   - turn: The beginning of its turn, in monotonic nanoseconds.
+    func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64)
 
     /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
@@ -52,5 +57,5 @@ extension StackCapturing {
     package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack { try capture(thread: thread) }
     package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? { nil }
     package func cancelPendingCapture(of thread: Int32) {}
-    package func note(systemTicks: UInt64, of thread: Int32) {}
+    package func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64) {}
 }

@@ -3,20 +3,17 @@ import Glibc
 /// Captures threads with the least intrusive method of the policy that returns a complete stack.
 package final class ThreadCapture: StackCapturing {
     private let engine: any CaptureEngine
-    /// The threads whose CPU time in the kernel is followed.
-    private var kernelTimes: [Int32: KernelTime] = [:]
+    /// The threads that were noted or captured while they ran.
+    private var runningThreads: [Int32: RunningThread] = [:]
     package private(set) var policy: CapturePolicy
 
     /// The limit on attempts in one capture of a thread that keeps changing its state.
     ///
     /// A thread that moves this often makes progress; a later sample will catch it.
     static let maximumAttempts = 4
-    /// The limit on threads whose time in the kernel is remembered; over it, all are forgotten.
+    /// The limit on threads whose ticks are remembered; over it, all are forgotten.
     static let maximumNoted = 256
 
-    /// The captures in a row that may fall into one clock tick: checks of a young turn are some milliseconds apart, and a
-    /// tick is 10 ms.
-    static let capturesPerTick = 5
     /// The captures of a thread without a perf event after one that gave no sample in time.
     static let capturesWithoutPerf = 40
     /// The attempts in a row without a sample after which the thread is stopped all the same.
@@ -24,12 +21,9 @@ package final class ThreadCapture: StackCapturing {
     /// A copying thread waits for its disk now and then, and the machine's first event in a second may take 30 ms.
     static let maximumMissed = 12
 
-    /// What is known of a thread's CPU time in the kernel.
-    private struct KernelTime {
-        /// The time in clock ticks, when the thread was last noted or captured.
-        var ticks: UInt64
-        /// The captures for which the thread counts as in the kernel without another tick.
-        var capturesLeft = 0
+    /// The ticks of a thread, and its perf events without a sample.
+    private struct RunningThread {
+        var presence: KernelPresence
         /// The captures for which no perf event is tried.
         var withoutPerf = 0
         /// The attempts in a row that the kernel took no sample for.
@@ -66,33 +60,39 @@ package final class ThreadCapture: StackCapturing {
 
     package func cancelPendingCapture(of thread: Int32) { engine.cancelStop(of: thread) }
 
-    package func note(systemTicks ticks: UInt64, of thread: Int32) {
-        if kernelTimes.count >= Self.maximumNoted { kernelTimes.removeAll() }
-        kernelTimes[thread, default: KernelTime(ticks: ticks)].ticks = ticks
+    package func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64) {
+        makeRoom()
+        runningThreads[thread, default: RunningThread(presence: KernelPresence(ticks, turn: turn))]
+            .presence.note(ticks, turn: turn)
     }
 
-    /// Returns whether a perf event is the way to capture the thread: it has spent a clock tick in the kernel since it was
-    /// last noted, or did so a few captures ago.
-    private func wasInKernel(_ thread: Int32) -> Bool {
-        guard var time = kernelTimes[thread], let ticks = engine.systemTicks(of: thread) else { return false }
-        defer { kernelTimes[thread] = time }
-        time.capturesLeft = ticks > time.ticks ? Self.capturesPerTick : max(time.capturesLeft - 1, 0)
-        time.ticks = ticks
-        guard time.withoutPerf == 0 else {
-            time.withoutPerf -= 1
+    private func makeRoom() {
+        if runningThreads.count >= Self.maximumNoted { runningThreads.removeAll() }
+    }
+
+    /// Returns whether a perf event is the way to capture the thread.
+    private func mayBeInKernel(_ thread: Int32) -> Bool {
+        guard let ticks = engine.cpuTicks(of: thread) else { return false }
+        makeRoom()
+        var known = runningThreads[thread] ?? RunningThread(presence: KernelPresence(ticks, turn: nil))
+        defer { runningThreads[thread] = known }
+        known.presence.note(ticks)
+        guard known.withoutPerf == 0 else {
+            known.withoutPerf -= 1
             return false
         }
-        return time.capturesLeft > 0
+        return known.presence.mayBeInKernel
     }
 
     private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureError) -> CapturedStack {
         var incomplete: CapturedStack?
         var failure = CaptureFailure.moved
-        let wasInKernel = mayStop && policy.mayUsePerf != false && wasInKernel(thread)
+        let mayBeInKernel = mayStop && policy.mayUsePerf != false && mayBeInKernel(thread)
         for _ in 0..<Self.maximumAttempts {
             do throws(CaptureFailure) {
                 let status = try engine.status(of: thread)
-                let methods = policy.methods(for: status, wasInKernel: wasInKernel).filter { mayStop || $0 == .read }
+                let methods = policy.methods(for: status, mayBeInKernel: mayBeInKernel)
+                    .filter { mayStop || $0 == .read }
                 if methods.isEmpty, !mayStop { throw CaptureFailure.notStopped }
                 if methods.isEmpty { failure = .unknownSystemCall }
                 for method in methods {
@@ -127,21 +127,23 @@ package final class ThreadCapture: StackCapturing {
         do throws(CaptureFailure) {
             let stack = try engine.capture(thread, by: .perf)
             policy.mayUsePerf = true
-            kernelTimes[thread]?.missed = 0
+            runningThreads[thread]?.missed = 0
             return stack
         } catch {
             switch error {
             case .noSuchThread: throw error
-            case .notSampled where (kernelTimes[thread]?.missed ?? Self.maximumMissed) < Self.maximumMissed:
-                kernelTimes[thread]?.missed += 1
+            case .notSampled where (runningThreads[thread]?.missed ?? Self.maximumMissed) < Self.maximumMissed:
+                runningThreads[thread]?.missed += 1
                 throw error
             case .refused: policy.mayUsePerf = false
-            case .notInCall: policy.mayUsePerf = true
+            case .notInCall:
+                policy.mayUsePerf = true
+                runningThreads[thread]?.presence.noteUserMode()
             // The kernel does not let the event be opened while munmap(2) or fork(2) holds the memory map. These calls
             // return as much after a stop as without one.
             default:
-                kernelTimes[thread]?.withoutPerf = Self.capturesWithoutPerf
-                kernelTimes[thread]?.missed = 0
+                runningThreads[thread]?.withoutPerf = Self.capturesWithoutPerf
+                runningThreads[thread]?.missed = 0
             }
             return nil
         }

@@ -38,7 +38,9 @@ package final class TimedCapturer: StackCapturing {
 
     package func cancelPendingCapture(of thread: Int32) { capturer.cancelPendingCapture(of: thread) }
 
-    package func note(systemTicks: UInt64, of thread: Int32) { capturer.note(systemTicks: systemTicks, of: thread) }
+    package func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64) {
+        capturer.note(ticks, of: thread, turn: turn)
+    }
 
     package var methods: [CapturedStack.Method] { capturer.methods }
 

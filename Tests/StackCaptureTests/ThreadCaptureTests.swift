@@ -32,7 +32,7 @@ private final class ScriptedEngine: CaptureEngine {
     /// The results of stops that may stay pending, and of collecting them.
     var stops: [Result<CapturedStack, CaptureFailure>] = []
     var collected: [Result<CapturedStack, CaptureFailure>] = []
-    var ticks: UInt64 = 0
+    var ticks = CPUTicks(user: 0, system: 0, readAt: 1)
     private(set) var canceled: [Int32] = []
 
     func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack {
@@ -47,7 +47,7 @@ private final class ScriptedEngine: CaptureEngine {
 
     func cancelStop(of thread: Int32) { canceled.append(thread) }
 
-    func systemTicks(of thread: Int32) -> UInt64? { ticks }
+    func cpuTicks(of thread: Int32) -> CPUTicks? { ticks }
 
     func images() -> ImageList { ImageList() }
 
@@ -65,6 +65,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 @Suite struct ThreadCaptureTests {
     private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
     private let running = ThreadStatus(state: .running)
+    private let withoutPerf = CapturePolicy(mayUsePtrace: true, mayUsePerf: false)
 
     @Test func aCompleteReadIsEnough() throws {
         let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
@@ -122,7 +123,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             statuses: [blocked, running],
             answers: [.read: [.failure(.moved)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
-        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .ptrace)
+        #expect(try ThreadCapture(engine: engine, policy: withoutPerf).capture(thread: 1).method == .ptrace)
         #expect(engine.asked == [.read, .ptrace])
     }
 
@@ -137,7 +138,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             statuses: [running],
             answers: [.ptrace: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
         )
-        let capture = ThreadCapture(engine: engine)
+        let capture = ThreadCapture(engine: engine, policy: withoutPerf)
         #expect(try capture.capture(thread: 1).method == .signal)
         #expect(capture.methods == [.read, .signal])
         #expect(try capture.capture(thread: 1).method == .signal)
@@ -164,18 +165,23 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             answers: [.perf: [.success(stack(.perf, frames: 5))], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
         let capture = ThreadCapture(engine: engine)
-        engine.ticks = 7
+        capture.note(engine.ticks, of: 1, turn: 1)
         #expect(try capture.capture(thread: 1).method == .ptrace)
-        capture.note(systemTicks: 7, of: 1)
-        #expect(try capture.capture(thread: 1).method == .ptrace)
-        engine.ticks = 8
+        engine.ticks.system += 1
         #expect(try capture.capture(thread: 1).method == .perf)
         #expect(capture.methods == [.read, .ptrace, .perf])
-        // The next captures may fall into the same tick.
-        for _ in 1..<ThreadCapture.capturesPerTick {
-            #expect(try capture.capture(thread: 1).method == .perf)
-        }
+        engine.ticks.user += 1
         #expect(try capture.capture(thread: 1).method == .ptrace)
+    }
+
+    @Test func `a thread that was never seen before is sampled first`() throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.perf: [.failure(.notInCall)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
+        )
+        let capture = ThreadCapture(engine: engine)
+        for _ in 1...2 { #expect(try capture.capture(thread: 1).method == .ptrace) }
+        #expect(engine.asked == [.perf, .ptrace, .ptrace])
     }
 
     @Test(arguments: [CaptureFailure.notInCall, .timedOut, .failed(errno: 12), .refused(errno: 1)])
@@ -185,9 +191,8 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             answers: [.perf: [.failure(failure)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
         let capture = ThreadCapture(engine: engine)
-        for ticks in 1...2 {
-            capture.note(systemTicks: 0, of: 1)
-            engine.ticks = UInt64(ticks)
+        for _ in 1...2 {
+            engine.ticks.system += 1
             #expect(try capture.capture(thread: 1).method == .ptrace)
         }
         // A refusal is permanent, and so is a failure for some captures.
@@ -203,12 +208,9 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             answers: [.perf: [.failure(.notSampled)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
         let capture = ThreadCapture(engine: engine)
-        capture.note(systemTicks: 0, of: 1)
-        for ticks in 1...ThreadCapture.maximumMissed / ThreadCapture.maximumAttempts {
-            engine.ticks = UInt64(ticks)
+        for _ in 1...ThreadCapture.maximumMissed / ThreadCapture.maximumAttempts {
             #expect(throws: CaptureError(.notSampled)) { try capture.capture(thread: 1) }
         }
-        engine.ticks += 1
         #expect(try capture.capture(thread: 1).method == .ptrace)
     }
 
@@ -221,12 +223,9 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             ]
         )
         let capture = ThreadCapture(engine: engine)
-        capture.note(systemTicks: 0, of: 1)
-        for ticks in 1...ThreadCapture.capturesWithoutPerf + 1 {
-            engine.ticks = UInt64(ticks)
+        for _ in 1...ThreadCapture.capturesWithoutPerf + 1 {
             #expect(try capture.capture(thread: 1).method == .ptrace)
         }
-        engine.ticks += 1
         #expect(try capture.capture(thread: 1).method == .perf)
     }
 
