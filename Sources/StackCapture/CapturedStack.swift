@@ -92,7 +92,7 @@ package struct CapturedStack: Sendable, Equatable {
     package var heldNanoseconds: UInt64
     /// The time that the watchdog spent on the whole capture, in nanoseconds.
     package var captureNanoseconds: UInt64
-    /// When the thread stood still, in monotonic nanoseconds; `nil` if only the whole capture's time is known.
+    /// A time by which the stack had been copied, in monotonic nanoseconds; `nil` if it is not known.
     package var capturedAt: UInt64?
     /// The system call that the thread ran in; `nil` if it was in none or blocked in it.
     package var call: Call?

@@ -67,7 +67,9 @@ package struct ReportSymbolication {
                 result.missingCulpritReason = report.culprit == nil ? reason : nil
             }
         } else if report.culprit == nil {
-            result.missingCulpritReason = "no sample has a stack"
+            let isLate = report.samples.contains { $0.stack != nil }
+            result.missingCulpritReason =
+                isLate ? "the turn had ended before a stack was captured" : "no sample has a stack"
         }
         return (result, pass.isFinished)
     }

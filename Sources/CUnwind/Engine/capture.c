@@ -67,11 +67,13 @@ cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *en
   for (bool may_retake = true;; may_retake = false) {
     const cunwind_stack_copy *copy = NULL;
     cunwind_registers registers;
+    info->copied_at = 0;
     status = copy_once(engine, thread, &copy, &registers, info);
     if (status != CUNWIND_OK) {
       cunwind_clear(stack);
       break;
     }
+    if (info->copied_at == 0) info->copied_at = cunwind_now();
     info->stack_bytes = copy->length + copy->outer_length;
     if (finish(engine, thread, copy, &registers, stack, may_retake)) break;
   }

@@ -181,7 +181,9 @@ typedef struct cunwind_capture_info {
   uint64_t held_nanoseconds;
   uint64_t capture_nanoseconds;  ///< The duration of the whole call, on the caller's thread.
   uint64_t stack_bytes;          ///< The number of stack bytes copied.
-  uint64_t copied_at;            ///< Stop: the time at which the thread was stopped, in monotonic nanoseconds. Else 0.
+  /// Stop: the time at which the thread was stopped, in monotonic nanoseconds. Else: a time by which the stack was copied;
+  /// 0 without a stack.
+  uint64_t copied_at;
   /// The thread was in a system call, at the sample (perf) or when it was asked to stop: the next fields are valid.
   bool is_in_call;
   int64_t system_call;  ///< The number; -1 if the code before the call does not show it.

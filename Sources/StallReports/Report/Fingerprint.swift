@@ -122,8 +122,7 @@ extension Fingerprint {
     ///
     /// The report's indices must be valid (``StallReport/fault``).
     package init(_ report: StallReport) {
-        let valid = report.samples.filter(\.isValid)
-        let samples = (valid.isEmpty ? report.samples : valid).filter { $0.stack != nil }
+        let samples = report.samples.filter { $0.isValid && $0.stack != nil }
         let stacks = samples.compactMap { sample in
             sample.stack.map { report.stacks[$0].map { report.frames[$0] } }
         }

@@ -11,7 +11,7 @@ extension StallReport {
         package var share: Double
     }
 
-    /// The stack that explains the largest part of the stall; `nil` without stacks.
+    /// The stack that explains the largest part of the stall; `nil` without a stack of the stalled turn.
     ///
     /// Stacks whose function to blame is the same count together: its callees and lines may differ. Of these stacks, it is
     /// the one that stands for the most time. Of equal ones, the one with the lowest index.
@@ -20,7 +20,7 @@ extension StallReport {
     package var dominantStack: DominantStack? {
         var shares: [Int: Double] = [:]
         for (sample, share) in zip(samples, sampleShares) {
-            if let stack = sample.stack { shares[stack, default: 0] += share }
+            if sample.isValid, let stack = sample.stack { shares[stack, default: 0] += share }
         }
         var groups: [Place: DominantStack] = [:]
         for (stack, share) in shares.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {

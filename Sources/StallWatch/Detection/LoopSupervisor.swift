@@ -131,12 +131,13 @@ extension LoopSupervisor {
             detector.measureAnew(from: time)
             return suppress(stall.turnBegan, .debugger)
         }
-        let isOver = loop.recorder.markStalled(stall.turnBegan) != nil
+        // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
+        let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }
         let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
         follow(stall.turnBegan, from: stall.start)
         resolvePending()
         let first = sampled.inspect(target, context, &diagnostician)
-        let isOverNow = isOver || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
+        let isOverNow = overSince != nil || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
         if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, poll, first.sample, waits: waits) {
             loop.recorder.clearStalled()
             uncertainTurn = stall.turnBegan
@@ -146,7 +147,7 @@ extension LoopSupervisor {
         if uncertainTurn == stall.turnBegan { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
         escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = early.finish(stall.turnBegan, isStall: true)
-        add(first, to: stall, of: target, isFirst: true, isOver: isOver)
+        add(first, to: stall, of: target, isFirst: true, overSince: overSince)
     }
 
     /// Returns whether the loop may have waited for its own events since the turn's age counts.
@@ -184,7 +185,7 @@ extension LoopSupervisor {
 
     private mutating func add(
         _ inspection: SampledTurn.Inspection, to stall: StallDetector.Stall, of target: CaptureTarget,
-        isFirst: Bool = false, isOver: Bool = false, escalates: Bool = false
+        isFirst: Bool = false, overSince: UInt64? = nil, escalates: Bool = false
     ) {
         guard var record = stallRecord else { return }
         var sample = inspection.sample
@@ -198,7 +199,7 @@ extension LoopSupervisor {
         }
         // The queue may have moved to another thread.
         let isThreadGone = sample.isThreadGone && loop.target == target
-        sample.isValid = !isOver && !isThreadGone && isWithinTurn(sample, stall.turnBegan)
+        sample.isValid = overSince == nil && !isThreadGone && isWithinTurn(sample, stall.turnBegan)
         // A thread that has ended delays no turn, so there is nothing to escalate.
         if escalates { record.isEscalated = !sample.isThreadGone }
         if !inspection.isUnchanged { sampled.add(sample) }
@@ -213,7 +214,7 @@ extension LoopSupervisor {
             let recorder = loop.recorder
             record.cause = diagnostician.sample(
                 thread, stack: try? sample.stack.get(), start: stall.start, isFirst: isFirst,
-                isOver: { isOver || recorder.stalledTurnEnd(stall.turnBegan) != nil }
+                turnEnd: { overSince ?? recorder.stalledTurnEnd(stall.turnBegan) }
             )
         }
         record.duration = max(record.duration, context.now() &- stall.start)

@@ -94,18 +94,24 @@ struct StallDiagnostician {
     ///   - stack: The thread's stack, if it could be captured.
     ///   - start: The turn's start, in monotonic nanoseconds.
     ///   - isFirst: Whether this is the stall's first sample.
-    ///   - isOver: Returns whether the turn has ended. Called after the observation, which is discarded if it has.
+    ///   - turnEnd: Returns the turn's end, in monotonic nanoseconds; `nil` if it lasts. Called after the observation;
+    ///     what was observed after the end is discarded.
     /// - Returns: The cause so far; `nil` if the thread cannot be read.
     mutating func sample(
-        _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, isOver: () -> Bool
+        _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, turnEnd: () -> UInt64?
     ) -> Cause? {
         if isFirst { faults = nil }
         guard let reading = read(thread) else { return nil }
-        if isFirst, observations.isEmpty { addEarlierObservation(since: start) }
+        let earlier = isFirst && observations.isEmpty ? readings.dropLast().last?.thread : nil
         let observation = observe(reading, thread: thread, stack: stack, among: threads)
-        if !isOver() {
+        let end = turnEnd()
+        if let earlier, earlier.time >= start, earlier.time <= end ?? .max {
+            let isStillThere = end == nil && !reading.hasRun(since: earlier)
+            observations.append(earlierObservation(earlier, isStillThere: isStillThere))
+        }
+        if end == nil {
             observations.append(observation)
-        } else if let stack, let time = stack.capturedAt, stack.threadState == .running {
+        } else if let stack, let time = stack.capturedAt, time <= end ?? .max, stack.threadState == .running {
             // The thread has gone on since it was captured, so only the stack counts.
             var earlier = Observation(time: min(time, reading.time), activity: .running)
             explain(&earlier, by: stack)
@@ -156,14 +162,17 @@ struct StallDiagnostician {
         return reading
     }
 
-    /// Adds the last reading before the first sample as an observation, if it was within the turn.
-    private mutating func addEarlierObservation(since start: UInt64) {
-        guard readings.count > 1, let earlier = readings.dropLast().last?.thread, earlier.time >= start else { return }
-        observations.append(
-            Observation(
-                time: earlier.time, used: (earlier.used, earlier.used), activity: earlier.activity,
-                call: earlier.activity.call.map { DescribedCall($0, memory: memory) }, waitChannel: earlier.waitChannel
-            )
+    /// Returns a reading before the first sample as an observation.
+    ///
+    /// - Parameters:
+    ///   - reading: The reading.
+    ///   - isStillThere: Whether the thread has not run since.
+    /// - Returns: The observation.
+    private func earlierObservation(_ reading: ThreadReading, isStillThere: Bool) -> Observation {
+        Observation(
+            time: reading.time, used: (reading.used, reading.used), activity: reading.activity,
+            call: reading.activity.call.map { DescribedCall($0, memory: isStillThere ? memory : nil) },
+            waitChannel: reading.waitChannel
         )
     }
 

@@ -53,6 +53,11 @@ struct ThreadReading: Equatable, Sendable {
 
     /// A number that grows whenever the thread runs and waits again.
     var runs: UInt64 { voluntarySwitches ?? onCPU }
+
+    /// Whether the thread may have run since an earlier reading.
+    func hasRun(since earlier: ThreadReading) -> Bool {
+        slices == 0 ? runs != earlier.runs : slices != earlier.slices
+    }
 }
 
 extension ThreadReading {

@@ -4,7 +4,7 @@ import TextOutput
 extension ReportView {
     /// The samples' stacks: one stack as a list, several merged into a tree weighted by time.
     var stacks: String {
-        let sampled = report.samples.filter { $0.stack != nil }
+        let sampled = report.samples.filter { $0.isValid && $0.stack != nil }
         let distinct = Set(sampled.compactMap(\.stack))
         var text = ""
         if distinct.count > 1 {
@@ -29,9 +29,10 @@ extension ReportView {
     private var missingStacks: String {
         var times: [String?: [Double]] = [:]
         var order: [String?] = []
-        for sample in report.samples where sample.stack == nil && sample.workers == nil {
-            if times[sample.reason] == nil { order.append(sample.reason) }
-            times[sample.reason, default: []].append(sample.atMilliseconds)
+        for sample in report.samples where !(sample.isValid && sample.stack != nil) && sample.workers == nil {
+            let reason = sample.stack == nil ? sample.reason : "the turn had ended before it was captured"
+            if times[reason] == nil { order.append(reason) }
+            times[reason, default: []].append(sample.atMilliseconds)
         }
         return order.map { reason in
             paragraph("No stack at \(list(times[reason] ?? []))\(reason.map { ": \($0)" } ?? "").")

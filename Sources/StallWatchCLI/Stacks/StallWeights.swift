@@ -7,7 +7,8 @@ import StallReports
 /// to the microsecond.
 ///
 /// - The first sample also gets the time before it, which has no samples.
-/// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) counts only where there is no other.
+/// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) has no stack, and counts only where there is no
+///   other.
 /// - A sample of a pool is divided equally among the pool's workers.
 /// - Time without a stack keeps its share: leaving it out would make the other shares larger.
 enum StallWeights {
@@ -54,6 +55,7 @@ enum StallWeights {
     }
 
     private static func shares(of sample: StallReport.Sample, _ microseconds: Int) -> [Share] {
+        guard sample.isValid else { return share(nil, true, microseconds) }
         let groups = (sample.workers ?? []).filter { !$0.threads.isEmpty }
         guard sample.stack == nil, !groups.isEmpty else {
             return share(sample.stack, sample.isComplete, microseconds)

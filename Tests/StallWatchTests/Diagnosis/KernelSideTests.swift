@@ -1,11 +1,23 @@
 import Foundation
 import Glibc
+import StackCapture
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import LinuxSupport
 @testable import StallWatch
+
+/// A capturer of threads without stacks.
+private final class NoStacks: StackCapturing {
+    let methods = [CapturedStack.Method.read]
+
+    func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack { throw CaptureError(.moved) }
+
+    func images() -> ImageList { ImageList() }
+
+    func leave(processor: Int32) {}
+}
 
 /// The kernel's wait channel and stack of a waiting thread.
 @Suite struct KernelSideTests {
@@ -74,6 +86,24 @@ import Testing
             let stack = try #require(files.kernelStack())
             #expect(stack.contains { $0.hasSuffix("pipe_read") }, "\(stack)")
             #expect(stack.allSatisfy { !$0.contains("+") && !$0.contains(" ") })
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a reading after the end of the turn is no observation`(isOver: Bool) throws {
+        let start = monotonicNow()
+        try whileReadingAPipe { files in
+            let recorder = TurnRecorder(alarm: WatchdogAlarm())
+            var diagnostician = StallDiagnostician(
+                threads: ProcessThreads(capturer: NoStacks()), waits: recorder.waits
+            )
+            let first = diagnostician.check(files.thread)
+            #expect(first != nil)
+            let cause = diagnostician.sample(files.thread, stack: nil, start: start, isFirst: true) {
+                isOver ? start + 1 : nil
+            }
+            #expect(cause != nil)
+            #expect(cause?.observation?.call?.name == (isOver ? nil : "read"))
         }
     }
 

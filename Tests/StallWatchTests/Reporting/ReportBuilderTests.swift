@@ -197,11 +197,16 @@ import Testing
         #expect(report.culprit?.share == 0.5)
     }
 
-    @Test func invalidSamplesCountOnlyWithoutValidOnes() {
+    @Test func invalidSamplesBlameNoFunction() {
         let invalid = sample([0x10200], isValid: false)
         let both = builder.report(of: .stub(samples: [invalid, invalid, sample(locked), failure("refused")]))
         #expect(both.culprit?.function == "NoteStore.save(_:)")
         let only = builder.report(of: .stub(samples: [invalid, failure("refused")]))
-        #expect(only.culprit?.function == "run()")
+        #expect(only.culprit == nil)
+        #expect(only.missingCulpritReason == "the turn had ended before a stack was captured")
+        #expect(only.callout == nil)
+        let none = builder.report(of: .stub(samples: [failure("refused")]))
+        #expect(Fingerprint(only) == Fingerprint(none))
+        #expect(Fingerprint(only) != Fingerprint(both))
     }
 }

@@ -9,10 +9,16 @@ struct DescribedCall: Equatable, Sendable {
     var target: String?
     var purpose: SystemCall.Purpose
 
-    init(_ call: SystemCall, memory: any MemoryReading) {
+    /// Describes the call of a waiting thread.
+    ///
+    /// - Parameters:
+    ///   - call: The call.
+    ///   - memory: Reads the memory that the call's arguments point to; `nil` if the thread has left the call, because
+    ///     the memory and the descriptor may have changed since.
+    init(_ call: SystemCall, memory: (any MemoryReading)?) {
         number = call.number
         name = call.name
-        target = call.target(memory: memory)
+        target = memory.flatMap { call.target(memory: $0) }
         purpose = call.purpose
     }
 
