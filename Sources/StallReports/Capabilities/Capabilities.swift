@@ -4,6 +4,9 @@ internal import Foundation
 ///
 /// For a missing feature, ``Feature/loss`` says what reports lack, and ``Feature/remedies`` how to enable it.
 public struct Capabilities: Codable, Sendable, Equatable {
+    /// The name of a monitor's watchdog thread, by which `stallwatch doctor` finds monitored processes.
+    package static let watchdogThread = "stallwatch-dog"
+
     /// The version of StallWatch that tried the features.
     public var version: String
     /// The system's rules for the process.

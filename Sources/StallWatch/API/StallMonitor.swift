@@ -27,7 +27,8 @@ public final class StallMonitor: Sendable {
 
     private enum Phase {
         case made
-        case running(watchdog: WorkerThread, reporter: WorkerThread, notice: WorkerThread?)
+        case running(
+            watchdog: WorkerThread, reporter: WorkerThread, notice: CapabilityNotice, noticeThread: WorkerThread?)
         case stopped
     }
     private struct State {
@@ -41,7 +42,6 @@ public final class StallMonitor: Sendable {
         var stopped: UInt64?
         /// Whether the engine has found that ptrace works; `nil` before the start.
         var mayUsePtrace: Bool?
-        var notice: CapabilityNotice?
 
         /// Removes the sources of all loops, which is harmless for a source that is already removed.
         func removeSources() {
@@ -187,7 +187,7 @@ public final class StallMonitor: Sendable {
                 do throws(SystemError) {
                     // Keeps this monitor until it is stopped, because a monitor that nothing else keeps must not end
                     // without a word.
-                    let watchdogThread = try WorkerThread(name: "stallwatch-dog") { [self] in
+                    let watchdogThread = try WorkerThread(name: Capabilities.watchdogThread) { [self] in
                         CUnwindEngine.requestShortSlice()
                         capturer.take().map(watchdog.run)
                         reporter.close()
@@ -199,8 +199,12 @@ public final class StallMonitor: Sendable {
                             "captureMethods": methods.map(\.rawValue).joined(separator: ", "),
                         ]
                     )
+                    let probe = capabilityProbe(mayUsePtrace: state.mayUsePtrace)
+                    let notice = CapabilityNotice(probe, directory: configuration.reports.path, reporter: reporter)
+                    // Where the system refuses the thread, the notice is not given.
+                    let noticeThread = try? WorkerThread(name: "stallwatch-cap") { notice.give() }
                     state.phase = .running(
-                        watchdog: watchdogThread, reporter: reporterThread, notice: giveNotice(&state)
+                        watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread
                     )
                 } catch {
                     reporter.close()
@@ -217,21 +221,12 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Starts a thread that logs the missing capabilities; `nil` if the system refuses it.
-    private func giveNotice(_ state: inout State) -> WorkerThread? {
-        let probe = CapabilityProbe(
-            symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: state.mayUsePtrace
-        )
-        let notice = CapabilityNotice(probe, directory: configuration.reports.path, reporter: reporter)
-        state.notice = notice
-        return try? WorkerThread(name: "stallwatch-cap") { notice.give() }
-    }
-
     /// Tries the capabilities of this monitor.
-    var capabilityProbe: CapabilityProbe {
+    var capabilityProbe: CapabilityProbe { capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }) }
+
+    private func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
         CapabilityProbe(
-            symbolication: configuration.symbolication, unflushed: reporter.unflushed,
-            mayUsePtrace: state.withLock { $0.mayUsePtrace }
+            symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace
         )
     }
 
@@ -251,7 +246,7 @@ public final class StallMonitor: Sendable {
             return
         case .made:
             reporter.discard()
-        case .running(let watchdogThread, let reporterThread, let noticeThread):
+        case .running(let watchdogThread, let reporterThread, let notice, let noticeThread):
             noticeThread?.join()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
@@ -260,8 +255,8 @@ public final class StallMonitor: Sendable {
                 if thread.isCurrent { thread.detach() } else { thread.join() }
             }
             writeStatistics()
+            notice.withdraw()
         }
-        state.withLock { $0.notice }?.withdraw()
         // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
         state.withLock { $0.removeSources() }
     }

@@ -23,8 +23,6 @@ struct MonitoredProcess {
     /// The findings of the tool.
     let seenFromOutside: Capabilities
 
-    /// The name of a watchdog's thread.
-    private static let watchdog = "stallwatch-dog"
     /// The longest file of capabilities that is read, in bytes.
     private static let maximumBytes = 1 << 20
 
@@ -54,7 +52,7 @@ struct MonitoredProcess {
         self.pid = pid
         executable = readLink("\(directory)/exe")
         isMonitored = (directoryEntries("\(directory)/task") ?? []).contains { thread in
-            readSmallFile("\(directory)/task/\(thread.name)/comm").map(firstLine) == Self.watchdog
+            readSmallFile("\(directory)/task/\(thread.name)/comm").map(firstLine) == Capabilities.watchdogThread
         }
         hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
         found = Self.found(in: directory)
