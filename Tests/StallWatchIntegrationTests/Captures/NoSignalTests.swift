@@ -19,7 +19,7 @@ import Testing
 
     /// Where ptrace(2) is refused, a signal replaces it, and reports show that.
     @Test func aRefusedPtraceIsReplacedByASignal() throws {
-        let run = try DemoRun(["FORBID_PTRACE": "1"])
+        let run = try DemoRun(["FORBID_CALLS": "ptrace:1"])
         #expect(run.endedBy == .exit(0), "\(run.output)")
         #expect(run.methods["spinTheCPU(for:)"] == [.signal])
         // A blocked thread is still only read, because a signal would end its sleep early.
@@ -29,7 +29,7 @@ import Testing
 
     /// The reference: with both refused, the signal is sent and is fatal, so the first test can fail.
     @Test func aSentSignalIsFatalUnderTheFilter() throws {
-        let run = try DemoRun(["FORBID_PTRACE": "1", "FORBID_SIGNALS": "1"])
+        let run = try DemoRun(["FORBID_CALLS": "ptrace:1", "FORBID_SIGNALS": "1"])
         #expect(run.endedBy == .signal(SIGSYS), "\(run.output)")
     }
 }

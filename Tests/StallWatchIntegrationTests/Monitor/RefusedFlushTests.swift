@@ -12,7 +12,10 @@ import Testing
         let result = try Command(
             program: try Command.product("stallwatch-demo"),
             arguments: ["--scenario", "sleep", "--quiet", "--output", reports],
-            environment: ["LD_PRELOAD": try Preload.forbid.make(in: directory), "FORBID_FLUSHING": "\(error)"]
+            environment: [
+                "LD_PRELOAD": try Preload.forbid.make(in: directory),
+                "FORBID_CALLS": "fsync:\(error),fdatasync:\(error)",
+            ]
         ).run()
         #expect(result.reason == .exit && result.status == 0, "\(result.text)")
         let files = try FileManager.default.contentsOfDirectory(atPath: reports)

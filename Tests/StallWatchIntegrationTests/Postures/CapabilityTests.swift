@@ -14,7 +14,7 @@ import Testing
         _ arguments: [String], _ directory: TemporaryDirectory, environment: [String] = []
     ) throws -> TestHost {
         let library = try Preload.forbid.make(in: directory)
-        return try TestHost(arguments, wrapper: ["FORBID_PTRACE=1"] + environment + ["LD_PRELOAD=\(library)"])
+        return try TestHost(arguments, wrapper: ["FORBID_CALLS=ptrace:1"] + environment + ["LD_PRELOAD=\(library)"])
     }
 
     /// The kernel ends a process that sends a signal, and ptrace is refused: the monitor does not try signals.

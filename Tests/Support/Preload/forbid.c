@@ -1,10 +1,8 @@
-// Preloaded into a program, forbids system calls before its first thread starts (seccomp(2)). FORBID_PTRACE: ptrace(2)
-// fails with EPERM, as in many containers. FORBID_SIGNALS: a system call that sends a signal kills the process with
-// SIGSYS, so a normal exit proves that none was sent. FORBID_FLUSHING: fsync(2) fails with that error number.
-// FORBID_CALLS: calls that fail with an error number each, such as "ptrace:1,perf_event_open:38". The filter also applies
-// to all threads and children.
+// Preloaded into a program, forbids system calls before its first thread starts (seccomp(2)). FORBID_CALLS: calls that
+// fail with an error number each, such as "ptrace:1,perf_event_open:38". FORBID_SIGNALS: a system call that sends a signal
+// kills the process with SIGSYS, so a normal exit proves that none was sent. The filter also applies to all threads and
+// children.
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -59,16 +57,10 @@ static void forbid_listed(const char *list) {
 }
 
 __attribute__((constructor)) static void forbid_what_is_asked(void) {
-  static const int tracing[] = {SYS_ptrace};
   static const int signalling[] = {
       SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal,
   };
-  if (getenv("FORBID_PTRACE")) forbid(tracing, 1, SECCOMP_RET_ERRNO | EPERM);
   if (getenv("FORBID_CALLS")) forbid_listed(getenv("FORBID_CALLS"));
-  if (getenv("FORBID_FLUSHING")) {
-    static const int flushing[] = {SYS_fsync, SYS_fdatasync};
-    forbid(flushing, 2, SECCOMP_RET_ERRNO | (unsigned)atoi(getenv("FORBID_FLUSHING")));
-  }
   if (getenv("FORBID_SIGNALS")) {
     forbid(signalling, sizeof signalling / sizeof signalling[0], SECCOMP_RET_KILL_PROCESS);
   }
