@@ -143,7 +143,7 @@ let package = Package(
             name: "StallWatchIntegrationTests",
             dependencies: [
                 "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatch",
-                "CUnwindTestSupport", "StallWatchCLI", "TestSupport", "stallwatch-demo",
+                "CUnwindTestSupport", "StallWatchCLI", "TestSupport", "TextOutput", "stallwatch-demo",
                 "stallwatch-test-host", "stack-host",
             ],
             swiftSettings: settings

@@ -170,7 +170,7 @@ extension Posture {
         return words
     }
 
-    /// The user `nobody`.
+    /// The id of an unprivileged user.
     private static let otherUser = 65_534
     private static let ownMounts =
         geteuid() == 0 ? ["unshare", "--mount"] : ["unshare", "--mount", "--map-root-user"]

@@ -81,7 +81,7 @@ import Testing
             if case .wrong(let what) = cell { Issue.record("\(run.posture.name), \(expected.name): \(what)") }
         }
         #expect(run.wrongClaims == [], "\(run.posture.name)")
-        #expect(run.cells.count { if case .notJudged = $0 { true } else { false } } <= 1, "\(run.line)")
+        #expect(run.cells.count { if case .notJudged = $0 { true } else { false } } <= 1, "\(run.notes)")
     }
 
     /// Runs all postures and prints the matrix.
@@ -98,7 +98,7 @@ import Testing
             }
         }
         let runs = try results.withLock { try $0.mapValues { try $0.get() } }
-        print(([PostureRun.header] + postures.compactMap { runs[$0.name]?.line }).joined(separator: "\n"))
+        print(PostureRun.matrix(postures.compactMap { runs[$0.name] }))
         return runs
     }
 

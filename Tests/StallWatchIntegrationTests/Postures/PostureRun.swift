@@ -1,6 +1,7 @@
 import Foundation
 import StallReports
 import TestSupport
+import TextOutput
 
 /// One run of the test host's stalls in a posture, and the judgement of each.
 struct PostureRun: Sendable {
@@ -80,7 +81,7 @@ struct PostureRun: Sendable {
         let host = try Command.product("stallwatch-test-host")
         let result = try run([host, "main-stalls", directory.path] + Self.times + [file])
         let diagnosed = try run([Command.product("stallwatch"), "doctor", "--json"]).output
-        diagnosis = (try? Tool.decode(Diagnosis.self, diagnosed))?.capabilities
+        diagnosis = (try? Tool.decode(Tool.Diagnosis.self, diagnosed))?.capabilities
         output = result.text
         hasEnded = result.reason == .exit && result.status == 0
         reports = try directory.reports()
@@ -94,11 +95,6 @@ struct PostureRun: Sendable {
             guard let stall = stalls.first(where: { $0.name == expected.name }) else { return .wrong("not run") }
             return judge(stall, expected)
         }
-    }
-
-    /// The field of `doctor --json` that is compared.
-    private struct Diagnosis: Decodable {
-        let capabilities: Capabilities
     }
 
     /// One line of the test host about a stall.
@@ -185,17 +181,15 @@ extension PostureRun {
             + different.map { "doctor does not find \($0.name.rawValue) \($0.state.rawValue)" }
     }
 
-    /// The column of postures, in characters.
-    private static let nameWidth = 42
-    private static let cellWidth = 11
-
-    /// The first line of the matrix.
-    static var header: String {
-        row("posture", expected.map(\.name) + ["EINTR", "methods"])
+    /// The matrix, with a line for each stall that is not right.
+    static func matrix(_ runs: [PostureRun]) -> String {
+        var table = TextTable((["posture"] + expected.map(\.name) + ["EINTR", "methods"]).map { .init($0) })
+        for run in runs { table.add(run.words) }
+        return table.text(for: Terminal()) + runs.flatMap(\.notes).map { $0 + "\n" }.joined()
     }
 
-    /// This posture's line of the matrix, with a line for each stall that is not right.
-    var line: String {
+    /// This posture's cells of the matrix.
+    private var words: [String] {
         let words = cells.map { cell in
             switch cell {
             case .right: "right"
@@ -205,20 +199,16 @@ extension PostureRun {
             }
         }
         let methods = reports.last?.monitor.captureMethods?.map(\.rawValue).joined(separator: " ") ?? "?"
-        let notes = zip(Self.expected, cells).compactMap { expected, cell in
+        return [posture.name] + words + ["\(interrupted)", methods]
+    }
+
+    /// What is not right, a line for each stall.
+    var notes: [String] {
+        zip(Self.expected, cells).compactMap { expected, cell in
             switch cell {
-            case .right: nil as String?
-            case .weaker(let what), .notJudged(let what), .wrong(let what): "\n    \(expected.name): \(what)"
+            case .right: nil
+            case .weaker(let what), .notJudged(let what), .wrong(let what): "\(posture.name), \(expected.name): \(what)"
             }
         }
-        return Self.row(posture.name, words + ["\(interrupted)", methods]) + notes.joined()
-    }
-
-    private static func row(_ name: String, _ cells: [String]) -> String {
-        ([pad(name, nameWidth)] + cells.map { pad($0, cellWidth) }).joined()
-    }
-
-    private static func pad(_ text: String, _ width: Int) -> String {
-        text + String(repeating: " ", count: max(width - text.count, 1))
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import StallReports
 import TestSupport
 
 /// The tool `stallwatch`, and real reports for it.
@@ -32,6 +33,17 @@ enum Tool {
 
     /// The function in which the scenario `cpu-spin` computes.
     static let spinning = "spinTheCPU(for:)"
+
+    /// The output of `doctor --json`.
+    struct Diagnosis: Decodable {
+        struct Process: Decodable {
+            let isMonitored: Bool
+            let reportDirectory: String?
+        }
+        let source: String
+        let capabilities: Capabilities
+        let process: Process?
+    }
 
     /// The output of `top --json`.
     struct Top: Decodable {
