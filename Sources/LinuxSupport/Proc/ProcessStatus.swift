@@ -16,6 +16,14 @@ package struct ProcessStatus: Equatable, Sendable {
     /// Whether the process has CAP_SYS_PTRACE; `nil` if unknown.
     package var maySysPtrace: Bool? { capabilities.map { $0 >> 19 & 1 == 1 } }
 
+    /// Returns whether a text of the file shows a seccomp mode other than 0, or nothing at all.
+    ///
+    /// A kernel without seccomp shows the other fields only.
+    package static func mayHaveFilter(_ text: String) -> Bool {
+        var fields = ByteCursor(text)
+        return fields.skip(pastLinePrefix: "Seccomp:") ? fields.number() != 0 : text.isEmpty
+    }
+
     /// Parses the file's text; `nil` if it lacks the process or its user.
     package init?(_ text: String) {
         func number(_ prefix: StaticString, skipping words: Int = 0) -> UInt64? {

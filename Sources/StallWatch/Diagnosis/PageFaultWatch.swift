@@ -18,17 +18,11 @@ final class PageFaultWatch {
     init?(thread: Int32) {
         var watch = clinux_fault_watch()
         // A seccomp filter, such as systemd's SystemCallFilter=, may kill the process for a call that it does not list.
-        guard let status = readSmallFile("/proc/thread-self/status"), !Self.hasFilter(status),
+        guard let status = readSmallFile("/proc/thread-self/status"), !ProcessStatus.mayHaveFilter(status),
             clinux_watch_faults(thread, &watch)
         else { return nil }
         // Set last: deinit runs even after a failed initializer once all properties are set.
         self.watch = watch
-    }
-
-    /// Returns whether a text of /proc/<pid>/status (proc(5)) shows a seccomp mode other than 0, or nothing at all.
-    static func hasFilter(_ status: String) -> Bool {
-        var fields = ByteCursor(status)
-        return fields.skip(pastLinePrefix: "Seccomp:") ? fields.number() != 0 : status.isEmpty
     }
 
     deinit { clinux_unwatch_faults(&watch) }

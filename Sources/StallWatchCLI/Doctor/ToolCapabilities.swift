@@ -26,7 +26,7 @@ enum ToolCapabilities {
         for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush] { outcomes[name] = others }
         let environment = HostProbe.environment()
         // A monitor does not try it under a filter, which may kill, nor where it cannot know whether there is one.
-        if environment.seccompMode != 0 { outcomes[.pageFaults] = .missing() }
+        if ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? "") { outcomes[.pageFaults] = .missing() }
         return Capabilities(environment, outcomes)
     }
 

@@ -40,4 +40,13 @@ import Testing
     @Test func `a capability is one bit`() {
         #expect(ProcessStatus("Tgid:\t1\nUid:\t0\t0\nCapEff:\tfffffffffff7ffff\n")?.maySysPtrace == false)
     }
+
+    /// A seccomp filter might kill the process for the call.
+    @Test func aSeccompFilterIsDetected() {
+        #expect(ProcessStatus.mayHaveFilter("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"))
+        #expect(ProcessStatus.mayHaveFilter("Seccomp:\t1\n"))
+        #expect(!ProcessStatus.mayHaveFilter("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"))
+        #expect(!ProcessStatus.mayHaveFilter("Name:\tapp\n"))
+        #expect(ProcessStatus.mayHaveFilter(""), "the file is hidden, and so may be a filter")
+    }
 }

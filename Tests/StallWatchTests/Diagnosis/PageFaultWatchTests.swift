@@ -31,15 +31,6 @@ import Testing
         }
     }
 
-    /// A seccomp filter might kill the process for the call.
-    @Test func aSeccompFilterIsDetected() {
-        #expect(PageFaultWatch.hasFilter("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"))
-        #expect(PageFaultWatch.hasFilter("Seccomp:\t1\n"))
-        #expect(!PageFaultWatch.hasFilter("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n"))
-        #expect(!PageFaultWatch.hasFilter("Name:\tapp\n"))
-        #expect(PageFaultWatch.hasFilter(""), "the file is hidden, and so may be a filter")
-    }
-
     @Test func aMissingThreadIsNotWatched() throws {
         let standardInput = try #require(FileStatus(descriptor: STDIN_FILENO))
         #expect(PageFaultWatch(thread: .max) == nil)
