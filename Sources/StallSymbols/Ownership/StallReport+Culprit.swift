@@ -82,6 +82,7 @@ extension StallReport {
     ///
     /// The runtime calls them for each object of a graph. The function that has released the graph is the one to blame.
     private static func withoutReleases(_ frames: [Frame]) -> [Frame] {
+        guard frames.contains(where: { isDeinitializer($0.symbol ?? "") }) else { return frames }
         var isReleasing = false
         return frames.filter { frame in
             let symbol = frame.symbol ?? ""
@@ -89,11 +90,16 @@ extension StallReport {
             if RuntimeLibrary(symbol: symbol) == .swift {
                 // swift_release, swift_deallocClassInstance, swift_arrayDestroy and what they call.
                 isReleasing = isReleasing || ["elease", "ealloc", "estroy"].contains { symbol.contains($0) }
-            } else if !symbol.hasPrefix("$s") || !(symbol.hasSuffix("fd") || symbol.hasSuffix("fD")) {
+            } else if !isDeinitializer(symbol) {
                 isReleasing = false
             }
             return !(isReleasing && frame.isInApp)
         }
+    }
+
+    /// Whether a mangled name is that of `deinit` or of a deallocating deinitializer.
+    private static func isDeinitializer(_ symbol: String) -> Bool {
+        symbol.hasPrefix("$s") && (symbol.hasSuffix("fd") || symbol.hasSuffix("fD"))
     }
 
     /// Returns the app's frames, without those that evaluate the autoclosure that the innermost function of a source is.

@@ -17,18 +17,21 @@ enum WorkerGroups {
         symbol: ((CapturedStack.Frame, ImageList) -> String?)?
     ) -> [StallReport.WorkerGroup]? {
         guard !sample.workers.isEmpty else { return nil }
-        let threads = sample.workers.compactMap { worker -> (thread: StallRecord.OtherThread, symbols: [String?])? in
-            guard let stack = try? worker.stack.get() else { return nil }
-            return (worker, symbol.map { symbol in stack.frames.map { symbol($0, sample.images) } } ?? [nil])
+        let threads = sample.workers.compactMap { worker in
+            (try? worker.stack.get()).map { stack in
+                (
+                    thread: worker.thread, stack: stack,
+                    symbols: symbol.map { symbol in stack.frames.map { symbol($0, sample.images) } } ?? [nil]
+                )
+            }
         }
         let workers = threads.filter { thread in
             thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
         }
         let possible = workers.isEmpty ? threads.filter { $0.symbols.contains(nil) } : workers
         var groups: [StallReport.WorkerGroup] = []
-        for (worker, _) in possible {
-            guard let captured = try? worker.stack.get() else { continue }
-            let stack = tables.stack(captured, in: sample.images)
+        for worker in possible {
+            let stack = tables.stack(worker.stack, in: sample.images)
             if let known = groups.firstIndex(where: { $0.stack == stack }) {
                 groups[known].threads.append(.init(worker.thread))
             } else {
