@@ -7,8 +7,9 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 readonly unavailable=69
-# gprof2dot reads collapsed stacks and the output of perf script. It is one Python file without dependencies.
-readonly packages=(gprof2dot==2025.4.14)
+# gprof2dot reads collapsed stacks and the output of perf script; markdown-it-py, which needs mdurl, and junitparser read
+# Markdown and JUnit. All are pure Python.
+readonly packages=(gprof2dot==2025.4.14 markdown-it-py==4.3.0 mdurl==0.1.2 junitparser==5.0.3)
 readonly target=.build/python
 
 installed() { [ "$(cat "$target/packages" 2>/dev/null)" = "${packages[*]}" ]; }

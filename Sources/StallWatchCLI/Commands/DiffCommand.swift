@@ -61,8 +61,7 @@ struct DiffCommand: ParsableCommand {
 
     @OptionGroup var terminalOptions: TerminalOptions
 
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var formatOptions: FormatOptions
 
     func validate() throws {
         if base == "-", new == "-" { throw ValidationError("Only one of the two can be standard input.") }
@@ -76,10 +75,15 @@ struct DiffCommand: ParsableCommand {
         let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours)
         let comparison = Comparison(base: before, new: after, tolerance: tolerance.share)
         do {
-            if json {
-                try StandardOutput.write(JSONOutput.bytes(ComparisonReport(comparison)))
-            } else {
-                try StandardOutput.write(comparison.text(for: terminalOptions.terminal, showsSame: all))
+            let failing = failOn?.kinds ?? []
+            let findings = comparison.changes.map { Finding($0, failing: failing) }
+            let markdown = ComparisonMarkdown(comparison: comparison, showsSame: all)
+            switch formatOptions.chosen {
+            case .text: try StandardOutput.write(comparison.text(for: terminalOptions.terminal, showsSame: all))
+            case .json: try StandardOutput.write(JSONOutput.bytes(ComparisonReport(comparison)))
+            case .markdown: try StandardOutput.write(markdown.text)
+            case .github: try CIOutput.printGitHub(findings, summary: markdown.text)
+            case .junit: try StandardOutput.write(JUnitDocument(findings: findings).text)
             }
         } catch is ReaderGone {
             // The exit status still has the result.

@@ -1,5 +1,6 @@
 import StallReports
 import ArgumentParser
+import TextOutput
 
 /// Shows one report, or a few, as text.
 struct ShowCommand: ParsableCommand {
@@ -14,7 +15,7 @@ struct ShowCommand: ParsableCommand {
               stallwatch show stalls
               stallwatch show stalls/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json
               stallwatch show stalls --by longest --limit 3 --cause lock
-              stallwatch show stalls --id 01936c1e --json
+              stallwatch show stalls --id 01936c1e --markdown
             """
     )
 
@@ -46,8 +47,7 @@ struct ShowCommand: ParsableCommand {
 
     @OptionGroup var terminalOptions: TerminalOptions
 
-    @Flag(help: "Print the reports themselves, as JSON.")
-    var json = false
+    @OptionGroup var formatOptions: FormatOptions
 
     func validate() throws {
         if limit < 1 { throw ValidationError("--limit is \(limit), but has to be at least 1.") }
@@ -55,29 +55,44 @@ struct ShowCommand: ParsableCommand {
 
     func run() throws {
         let (chosen, count) = try choose()
-        guard !chosen.isEmpty else { return try StandardOutput.write("No report matches.\n") }
-        for (index, choice) in chosen.enumerated() {
-            let report: StallReport
+        let reports = try chosen.map { choice throws(CommandFailure) in
             do throws(StallWatchError) {
-                report = try StallReport(jsonData: choice.bytes)
+                return (report: try StallReport(jsonData: choice.bytes), origin: choice.origin)
             } catch {
                 throw CommandFailure(.faultyData, "\(choice.origin): \(error)")
             }
-            if json {
-                try StandardOutput.write(report.jsonData())
-                continue
-            }
-            let view = ReportView(
-                report: report, origin: choice.origin, terminal: terminalOptions.terminal, showsAllFrames: allFrames,
-                showsThreads: threads, showsSource: source
-            )
-            try StandardOutput.write((index > 0 ? "\n\n" : "") + view.text)
         }
-        if !json, count > chosen.count {
+        switch formatOptions.chosen {
+        case .text: try printText(reports, of: count)
+        case .json: for (report, _) in reports { try StandardOutput.write(report.jsonData()) }
+        case .markdown: try StandardOutput.write(markdown(reports))
+        case .github: try CIOutput.printGitHub(reports.map { Finding($0.report) }, summary: markdown(reports))
+        case .junit: try StandardOutput.write(JUnitDocument(findings: reports.map { Finding($0.report) }).text)
+        }
+    }
+
+    private func printText(_ reports: [(report: StallReport, origin: ReportOrigin)], of count: Int) throws {
+        guard !reports.isEmpty else { return try StandardOutput.write("No report matches.\n") }
+        for (index, report) in reports.enumerated() {
+            try StandardOutput.write((index > 0 ? "\n\n" : "") + view(of: report, terminalOptions.terminal).text)
+        }
+        if count > reports.count {
             try StandardOutput.write(
-                "\n\(chosen.count) of \(counted(count, "report", "reports")) shown: --limit, --by and --id choose others.\n"
+                "\n\(reports.count) of \(counted(count, "report", "reports")) shown: --limit, --by and --id choose others.\n"
             )
         }
+    }
+
+    private func markdown(_ reports: [(report: StallReport, origin: ReportOrigin)]) -> String {
+        guard !reports.isEmpty else { return "No report matches.\n" }
+        return reports.map { ReportMarkdown(view: view(of: $0, Terminal())).text }.joined(separator: "\n")
+    }
+
+    private func view(of report: (report: StallReport, origin: ReportOrigin), _ terminal: Terminal) -> ReportView {
+        ReportView(
+            report: report.report, origin: report.origin, terminal: terminal, showsAllFrames: allFrames,
+            showsThreads: threads, showsSource: source
+        )
     }
 
     private struct Choice {

@@ -37,8 +37,7 @@ struct TopCommand: ParsableCommand {
 
     @OptionGroup var terminalOptions: TerminalOptions
 
-    @Flag(help: "Print JSON.")
-    var json = false
+    @OptionGroup var formatOptions: FormatOptions
 
     func validate() throws {
         if let limit, limit < 1 { throw ValidationError("--limit is \(limit), but has to be at least 1.") }
@@ -53,11 +52,19 @@ struct TopCommand: ParsableCommand {
             groups.add(summary, origin, caller: caller)
         }
         let sorted = groups.sorted(by: sort)
-        if json {
-            try StandardOutput.write(JSONOutput.bytes(TopReport(groups, shown: Array(sorted.prefix(limit ?? .max)))))
-        } else {
-            let shown = Array(sorted.prefix(limit ?? TopTable.standardLimit))
+        let shown = Array(sorted.prefix(limit ?? TopTable.standardLimit))
+        switch formatOptions.chosen {
+        case .text:
             try StandardOutput.write(TopTable(groups, shown: shown).text(for: terminalOptions.terminal))
+        case .json:
+            try StandardOutput.write(JSONOutput.bytes(TopReport(groups, shown: Array(sorted.prefix(limit ?? .max)))))
+        case .markdown:
+            try StandardOutput.write(TopMarkdown(groups: groups, shown: shown).text)
+        case .github:
+            try CIOutput.printGitHub(
+                shown.map { Finding($0) }, summary: TopMarkdown(groups: groups, shown: shown).text)
+        case .junit:
+            try StandardOutput.write(JUnitDocument(findings: shown.map { Finding($0) }).text)
         }
     }
 

@@ -47,16 +47,22 @@ struct Comparison {
                     change.group.fingerprint.map { String($0.prefix(8)) } ?? "-",
                 ], style: Self.style(of: change.kind))
         }
-        let counts = GroupChange.Kind.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
         let shown = table.rows.isEmpty ? "" : table.text(for: terminal) + "\n"
+        return shown + conclusion.map { $0 + "\n" }.joined()
+    }
+
+    /// The number of changes, the basis of the rates, and a warning where there is too little of it: a line each.
+    var conclusion: [String] {
+        let counts = GroupChange.Kind.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
         let counted = [base, new].map { StallWatchCLI.counted($0.groups.count, "stall", "stalls") }
-        var text = "\(shown)\(counts).\n"
-        text +=
-            "Before: \(counted[0]), monitored \(Self.words(base)). Now: \(counted[1]), monitored \(Self.words(new)).\n"
+        var lines = [
+            "\(counts).",
+            "Before: \(counted[0]), monitored \(Self.words(base)). Now: \(counted[1]), monitored \(Self.words(new)).",
+        ]
         if max(base.groups.count, new.groups.count) < Self.enoughStalls {
-            text += "Too little to compare: with fewer than \(Self.enoughStalls) stalls, changes may be chance.\n"
+            lines.append("Too little to compare: with fewer than \(Self.enoughStalls) stalls, changes may be chance.")
         }
-        return text
+        return lines
     }
 
     /// With fewer stalls on both sides, a count has to triple to be more than chance.
@@ -70,7 +76,8 @@ struct Comparison {
         }
     }
 
-    private static func pair<Value>(
+    /// The values of both sides in words; of the only side, if the group is new or gone.
+    static func pair<Value>(
         _ change: GroupChange, _ value: (GroupChange.Side) -> Value, _ words: (Value) -> String
     ) -> String {
         switch change.kind {

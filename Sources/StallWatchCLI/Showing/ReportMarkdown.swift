@@ -1,0 +1,73 @@
+import StallReports
+import TextOutput
+
+/// A report in Markdown, complete and short enough for an issue.
+struct ReportMarkdown {
+    let view: ReportView
+
+    /// The largest number of lines.
+    static let maximumLines = 60
+
+    private var report: StallReport { view.report }
+
+    /// The text, with a line feed at the end.
+    var text: String {
+        let head = [heading, cause, table].filter { !$0.isEmpty }.joined(separator: "\n")
+        let room = Self.maximumLines - head.count { $0 == "\n" } - 1
+        return head + "\n" + stacks(lines: room)
+    }
+
+    private var heading: String {
+        let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
+        let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
+        let place = report.culprit.map { "\(share) in \(MarkdownText.code($0.function))" } ?? ""
+        return "### \(MarkdownText.prose(report.loop.label)) \(verb) \(report.durationMilliseconds.duration)\(place)\n"
+    }
+
+    private var cause: String {
+        guard let cause = report.cause else { return "" }
+        return "**\(cause.kind.rawValue)** (\(cause.confidence.rawValue)): \(MarkdownText.prose(cause.summary))\n"
+    }
+
+    private var table: String {
+        let loop = report.loop
+        let process = report.process
+        var rows: [(String, String)] = []
+        if let culprit = report.culprit, let file = culprit.file {
+            rows.append(("where", MarkdownText.codeCell(sourcePlace(file, culprit.line))))
+        } else if let reason = report.missingCulpritReason {
+            rows.append(("where", MarkdownText.prose(reason)))
+        }
+        if let cause = report.cause {
+            let split =
+                "on CPU \(cause.onCPUMilliseconds.duration), waiting for a CPU \(cause.runQueueMilliseconds.duration), "
+                + "blocked \(cause.blockedMilliseconds.duration)"
+            rows.append(("time", split))
+        }
+        rows.append(("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")))
+        rows.append(("began", "\(report.startedAt), threshold \(report.thresholdMilliseconds.duration)"))
+        rows.append(
+            ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")))
+        if !report.metadata.isEmpty {
+            let pairs = report.metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+            rows.append(("metadata", MarkdownText.codeCell(pairs.joined(separator: " "))))
+        }
+        rows.append(
+            ("report", "\(MarkdownText.codeCell(report.id)), StallWatch \(MarkdownText.prose(report.monitor.version))"))
+        if let fingerprint = report.fingerprint { rows.append(("fingerprint", MarkdownText.codeCell(fingerprint))) }
+        return MarkdownText.table(["", ""], rows.map { [$0.0, $0.1] })
+    }
+
+    /// The lock's chain and the stacks, as in the terminal; a last line tells how many lines are left out.
+    private func stacks(lines room: Int) -> String {
+        let text = [view.lockChain, view.stacks].filter { !$0.isEmpty }.joined(separator: "\n")
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        while lines.last?.isEmpty == true { lines.removeLast() }
+        guard !lines.isEmpty else { return "" }
+        // The fences and the line that tells of the rest.
+        let shown = lines.count + 2 <= room ? lines.count : max(room - 3, 0)
+        let left = lines.count - shown
+        let rest = left > 0 ? ["… \(counted(left, "more line", "more lines")): stallwatch show --id \(report.id)"] : []
+        return MarkdownText.block(Array(lines.prefix(shown)) + rest)
+    }
+}
