@@ -31,6 +31,13 @@ soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) bes
 	$(SWIFT) build --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
+# For all users: make install-cli PREFIX=/usr/local
+PREFIX := $(HOME)/.local
+
+.PHONY: install-cli
+install-cli: install ## Build the tool and install it with its man page and completions (PREFIX=~/.local)
+	scripts/install-cli.sh "$(PREFIX)"
+
 # Fewer rounds: make stress ROUNDS=3
 ROUNDS := 20
 
@@ -61,6 +68,7 @@ test: ## Build and run all tests
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
+	Tests/ScriptTests/install-cli-tests.sh
 	$(MAKE) --no-print-directory packages-static
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own

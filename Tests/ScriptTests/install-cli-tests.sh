@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Tests scripts/install-cli.sh: installs the debug build of the tool into a new directory and uses what is there.
+set -euo pipefail
+
+script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/install-cli.sh
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+prefix=$scratch/a\ prefix
+failures=0
+
+fail() {
+    echo "install-cli: $1"
+    failures=$((failures + 1))
+}
+
+# exits_with STATUS COMMAND...
+exits_with() {
+    local expected=$1 status=0
+    shift
+    "$@" >"$scratch/output" 2>&1 || status=$?
+    [ "$status" -eq "$expected" ] || fail "exit status $status, not $expected: $* $(cat "$scratch/output")"
+}
+
+exits_with 64 "$script"
+exits_with 64 "$script" relative
+exits_with 64 "$script" /tmp release more
+exits_with 73 "$script" /proc/none debug
+exits_with 0 "$script" "$prefix" debug
+
+for file in bin/stallwatch share/man/man1/stallwatch.1 share/bash-completion/completions/stallwatch \
+    share/zsh/site-functions/_stallwatch share/fish/vendor_completions.d/stallwatch.fish; do
+    [ -s "$prefix/$file" ] || fail "$file is missing or empty"
+done
+exits_with 0 "$prefix/bin/stallwatch" --version
+
+# Each command has its part of the man page.
+for command in show top tree diff stats validate tail symbolicate export html doctor; do
+    grep -q "^\.It Em $command" "$prefix/share/man/man1/stallwatch.1" || fail "the man page lacks $command"
+done
+
+# The completions that bash finds for a word.
+complete_word() {
+    # shellcheck source=/dev/null
+    source "$prefix/share/bash-completion/completions/stallwatch"
+    COMP_WORDS=(stallwatch "$1") COMP_CWORD=1 COMP_LINE="stallwatch $1" COMP_POINT=$((11 + ${#1})) COMP_TYPE=9 COMPREPLY=()
+    "$(complete -p stallwatch | sed 's/.*-F \([^ ]*\).*/\1/')" stallwatch "$1" stallwatch
+    echo "${COMPREPLY[*]}"
+}
+completed=$(PATH=$prefix/bin:$PATH complete_word sy 2>&1) || true
+[[ $completed == *symbolicate* ]] || fail "bash completes sy to '$completed'"
+
+[ "$failures" -eq 0 ] || exit 1
+echo "install-cli: passed"
