@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Runs the sample package Tests/Samples/StallsInTests and checks which of its tests fail, and where.
+
+    scripts/check-stalls-in-tests.py [--rounds N] [--busy N] [--parallel] [--swift COMMAND]
+
+20 tests have the trait .noStalls, and 8 of them stall. Exactly these 8 have to fail, each with one issue at the line that
+a comment `// stalls: NAME` marks. --busy runs as many busy loops beside each round. A plain check with the wall clock
+runs beside the trait: it compares the longest wait of the main queue with the same limit. The script counts how often it
+is wrong about a test. It cannot see the starved pool, so that test does not count for it. --parallel runs the suites
+at the same time; the wall clock is not judged then, because it cannot tell tests apart.
+
+The package has to be built (`make stalls-in-tests` does that). Exit status: 0 if every round is right, 1 if not.
+"""
+
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "Tests/Samples/StallsInTests"
+# The tests that stall, and the marks of their lines.
+STALLING = {
+    "syncRead()": "syncRead",
+    "threadSleep()": "sleep",
+    "lockHeldByBackgroundTask()": "lock",
+    "semaphore()": "semaphore",
+    "deadlock()": "deadlock",
+    "starvedPool()": "pool",
+    "slowJSON()": "json",
+    "childProcess()": "child",
+}
+TESTS = 20
+# The limit of the tests on the main actor, in milliseconds.
+LIMIT = 100
+# A round takes five seconds on an idle machine.
+MOST_SECONDS = 300
+
+
+def marked_lines():
+    """Returns `File.swift:line` for each mark."""
+    marks = {}
+    for path in (PACKAGE / "Sources/Notes").glob("*.swift"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if match := re.search(r"// stalls: (\w+)$", line):
+                marks[match[1]] = f"{path.name}:{number}"
+    return marks
+
+
+def run(swift, parallel):
+    """Runs the tests once and returns their output."""
+    command = [swift, "test", "--package-path", PACKAGE, "--skip-build", "--disable-xctest", "--filter", r"NotesTests\."]
+    if not parallel:
+        command.append("--no-parallel")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MOST_SECONDS)
+    return done.stdout
+
+
+def judge(output, expected):
+    """Returns what is wrong with one round, a list of sentences."""
+    issues = re.findall(r"Test (\S+) recorded an issue at ([^:\s]+:\d+):\d+", output)
+    results = re.findall(r"Test (\S+\(\)) (passed|failed) after", output)
+    faults = [f"{test} has an issue at {place}" for test, place in issues if expected.get(test) != place]
+    for test, place in expected.items():
+        count = issues.count((test, place))
+        if count != 1:
+            faults.append(f"{test} has {count} issues at {place}")
+    for test, result in results:
+        if (result == "failed") != (test in expected):
+            faults.append(f"{test} {result}")
+    if len(results) != TESTS:
+        faults.append(f"{len(results)} of {TESTS} tests ended")
+    return faults
+
+
+def wrong_by_wall_clock(output):
+    """Returns the tests about which the plain check is wrong, with its times."""
+    times = {test: int(time) for test, time in re.findall(r"wall clock: (\S+) (\d+) ms", output)}
+    return {
+        test: time
+        for test, time in times.items()
+        if STALLING.get(test) != "pool" and (time >= LIMIT) != (test in STALLING)
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--busy", type=int, default=0)
+    parser.add_argument("--parallel", action="store_true")
+    parser.add_argument("--swift", default="swift")
+    options = parser.parse_args()
+    marks = marked_lines()
+    expected = {test: marks[mark] for test, mark in STALLING.items()}
+    right = 0
+    wrong = collections.Counter()
+    wrong_rounds = 0
+    for number in range(1, options.rounds + 1):
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
+        try:
+            output = run(options.swift, options.parallel)
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        faults = judge(output, expected)
+        right += not faults
+        print(f"round {number}: {'right' if not faults else '; '.join(faults)}", flush=True)
+        if faults:
+            print(output, file=sys.stderr)
+        if not options.parallel:
+            mistakes = wrong_by_wall_clock(output)
+            wrong.update(mistakes.keys())
+            wrong_rounds += bool(mistakes)
+            if mistakes:
+                print("  the wall clock is wrong about " + ", ".join(f"{t} ({ms} ms)" for t, ms in mistakes.items()))
+    print(f"right: {right} of {options.rounds} rounds, {len(expected)} of {TESTS} tests stall")
+    if not options.parallel:
+        checked = options.rounds * (TESTS - 1)
+        print(
+            f"the plain wall clock: wrong in {wrong_rounds} of {options.rounds} rounds, about {wrong.total()} of {checked}"
+            f" tests ({', '.join(f'{test} {count} times' for test, count in wrong.most_common())})"
+        )
+    sys.exit(0 if right == options.rounds else 1)
+
+
+main()
