@@ -40,7 +40,7 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" --rounds $(ROUNDS) $(DEMO)
 
 # Unit tests run in parallel. Tests that measure time run one after another, with the machine to themselves.
-UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
+UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
 # Each half takes a few minutes and is ended after 20, so that a test that hangs is a failure.
 BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
 

@@ -146,7 +146,7 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
-            name: "StallWatchTestingTests", dependencies: ["StallReports", "StallWatch", "StallWatchTesting"],
+            name: "StallWatchTestingTests", dependencies: ["StallReports", "StallWatch", "StallWatchTesting", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

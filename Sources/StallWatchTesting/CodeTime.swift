@@ -22,8 +22,9 @@ struct CodeTime: Sendable, Equatable {
     /// - Parameters:
     ///   - duration: The duration of the stall, in milliseconds.
     ///   - cause: How the stalled thread spent it; `nil` if that is unknown.
+    ///   - isSeenBlocked: Whether a sample shows the thread blocked.
     ///   - isOfPool: Whether a pool stalled, which no single thread runs.
-    init(duration: Double, cause: StallReport.Cause?, isOfPool: Bool) {
+    init(duration: Double, cause: StallReport.Cause?, isSeenBlocked: Bool, isOfPool: Bool) {
         let duration = max(duration, 0)
         guard let cause else {
             // A pool without a busy worker has no code that delays it: its threads waited for a CPU.
@@ -31,15 +32,28 @@ struct CodeTime: Sendable, Equatable {
             least = most
             return
         }
+        let blocked = min(max(cause.blockedMilliseconds, 0), duration)
         if isOfPool {
             // The monitor does not measure how long workers that compute were without a CPU.
-            least = min(max(cause.blockedMilliseconds, 0), duration)
+            least = blocked
             most = duration
             return
         }
         most = duration - min(max(cause.runQueueMilliseconds, 0), duration)
-        // All of the uncertainty may be time without a CPU.
-        least = most - min(max(cause.uncertaintyMilliseconds, 0), most)
+        // All of the uncertainty may be time without a CPU. So may time blocked, if no sample and no cause shows a wait: a
+        // thread that is stopped for a capture counts as blocked until the capturing process has got a CPU.
+        let isComputing = [.cpu, .cpuContention, .throttled].contains(cause.kind)
+        let unseen = isComputing && !isSeenBlocked ? blocked : 0
+        least = max(most - max(cause.uncertaintyMilliseconds, 0) - unseen, 0)
+    }
+
+    /// The time of a report's stall.
+    init(_ report: StallReport) {
+        let isBlocked = { (state: StallReport.ThreadState?) in state == .blocked || state == .uninterruptible }
+        self.init(
+            duration: report.durationMilliseconds, cause: report.cause,
+            isSeenBlocked: report.samples.contains { isBlocked($0.threadState) }, isOfPool: report.kind == .starvation
+        )
     }
 
     /// Returns a share of the time, 0 to 1.

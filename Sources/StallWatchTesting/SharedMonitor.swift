@@ -183,8 +183,7 @@ final class SharedMonitor: Sendable {
         }
         guard !tests.isEmpty else { return }
         let attribution = StallAttribution(report, among: tests.map(\.candidate))
-        let time = CodeTime(
-            duration: report.durationMilliseconds, cause: report.cause, isOfPool: report.kind == .starvation)
+        let time = CodeTime(report)
         for (index, part) in attribution.parts {
             for scope in tests[index].scopes where !scope.isReplaced {
                 guard let severity = scope.budget.severity(of: time.part(part.share)) else { continue }

@@ -17,10 +17,11 @@ struct StallBudget: Sendable, Equatable {
 
     /// Returns how severe a stall is, `nil` if the budget allows it.
     ///
-    /// A stall fails the test only if it is certain that it is long enough; otherwise it is a warning.
+    /// A stall fails the test only if it is certain that it is long enough.
     func severity(of time: CodeTime) -> Issue.Severity? {
         if time.least >= fail { return .error }
-        return time.most >= shortest ? .warning : nil
+        guard let warn else { return nil }
+        return time.most >= warn ? .warning : nil
     }
 
     /// Returns how severe a stall is if it belongs to one of several tests, and it is not known to which.
