@@ -61,6 +61,7 @@ test: ## Build and run all tests
 	$(SWIFT) build --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
+	$(MAKE) --no-print-directory stalls-in-tests
 	$(MAKE) --no-print-directory packages-static
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
@@ -109,6 +110,15 @@ packages: packages-debug packages-static ## Stall in calls into published packag
 packages-debug packages-static: packages-%:
 	@scripts/install-dependencies.sh packages
 	$(BOUNDED) scripts/check-real-packages.sh $(if $(filter static,$*),release-static,debug)
+
+# More rounds, and busy loops beside them: make stalls-in-tests RUNS=20 BUSY=8
+RUNS := 1
+BUSY := 0
+
+.PHONY: stalls-in-tests
+stalls-in-tests: install ## Run a sample package with tests that stall, and check which fail and where (RUNS=20 BUSY=8 for load)
+	$(SWIFT) build --package-path Tests/Samples/StallsInTests --build-tests
+	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY)
 
 .PHONY: builds
 builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each

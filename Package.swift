@@ -146,7 +146,8 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
-            name: "StallWatchTestingTests", dependencies: ["StallReports", "StallWatch", "StallWatchTesting", "TestSupport"],
+            name: "StallWatchTestingTests",
+            dependencies: ["StallReports", "StallWatch", "StallWatchTesting", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

@@ -47,7 +47,8 @@ struct StallAttribution {
     ///   - candidates: The tests that watch the loop and ran at some time during the stall.
     init(_ report: StallReport, among candidates: [Candidate]) {
         let running = candidates.indices.filter { index in
-            candidates[index].began <= report.startedAt && candidates[index].ended.map { $0 >= report.startedAt } ?? true
+            candidates[index].began <= report.startedAt
+                && candidates[index].ended.map { $0 >= report.startedAt } ?? true
         }
         let unnamed = Self.owner(among: Set(running))
         // The owner of each sample; nil without a stack.

@@ -29,7 +29,9 @@ struct WatchedFunction: Sendable, Equatable {
     init(id: String, function: String, file: String) {
         var parts = id.split(separator: "/").map(String.init)
         if parts.count > 1, parts.last?.contains(".swift:") == true { parts.removeLast() }
-        if let first = parts.first, let dot = first.firstIndex(of: ".") { parts[0] = String(first[first.index(after: dot)...]) }
+        if let first = parts.first, let dot = first.firstIndex(of: ".") {
+            parts[0] = String(first[first.index(after: dot)...])
+        }
         let isKnown = parts.last == function
         self.init(name: (isKnown ? parts.joined(separator: ".") : function).filter { $0 != "`" }, file: file)
     }

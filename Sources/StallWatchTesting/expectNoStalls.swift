@@ -57,7 +57,8 @@ public func expectNoStalls<Success>(
     isolation: isolated (any Actor)? = #isolation, function: String = #function,
     sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Success
 ) async rethrows -> Success {
-    let watched = Test.current.map { WatchedFunction($0) } ?? WatchedFunction(name: function, file: sourceLocation.filePath)
+    let watched =
+        Test.current.map { WatchedFunction($0) } ?? WatchedFunction(name: function, file: sourceLocation.filePath)
     let scope = StallScope(
         loops: loops, budget: StallBudget(fail: threshold), function: watched, location: sourceLocation,
         baseline: readBaseline(baseline, at: sourceLocation)

@@ -19,9 +19,9 @@ import Testing
         )
     }
 
-    /// Returns a report of 1,000 ms with one sample per stack.
+    /// Returns a report of 1,000 ms.
     ///
-    /// - Parameter samples: For each sample its functions, innermost first, and its milliseconds; `nil` for no stack.
+    /// Each sample has its functions, innermost first, or `nil` for no stack, and its milliseconds.
     private static func report(_ samples: [(functions: [String]?, weight: Double)]) throws -> StallReport {
         var report = try StallReport.literal()
         report.durationMilliseconds = 1_000
@@ -43,11 +43,12 @@ import Testing
         return report
     }
 
+    private static let two = [candidate("FileTests.a()"), candidate("FileTests.b()")]
     private static let runner = "closure #1 in static Runner._runTestCase(_:within:context:)"
 
     @Test func `the test on the stack is the owner`() throws {
         let report = try Self.report([(["load()", "FileTests.b()", Self.runner], 1_000)])
-        let attribution = StallAttribution(report, among: [Self.candidate("FileTests.a()"), Self.candidate("FileTests.b()")])
+        let attribution = StallAttribution(report, among: Self.two)
         #expect(attribution.parts.keys.sorted() == [1])
         #expect(attribution.parts[1]?.share == 1)
         #expect(attribution.parts[1]?.report == report)
@@ -62,7 +63,7 @@ import Testing
 
     @Test func `of several tests the owner is unknown`() throws {
         let report = try Self.report([(["load()"], 1_000)])
-        let attribution = StallAttribution(report, among: [Self.candidate("FileTests.a()"), Self.candidate("FileTests.b()")])
+        let attribution = StallAttribution(report, among: Self.two)
         #expect(attribution.parts.isEmpty)
         #expect(attribution.unknown?.candidates == [0, 1])
         #expect(attribution.unknown?.part.share == 1)
@@ -95,7 +96,7 @@ import Testing
             (["load()", "FileTests.a()", Self.runner], 250), (["save()", "FileTests.b()", Self.runner], 700),
             (["idle()"], 50),
         ])
-        let attribution = StallAttribution(report, among: [Self.candidate("FileTests.a()"), Self.candidate("FileTests.b()")])
+        let attribution = StallAttribution(report, among: Self.two)
         #expect(attribution.parts[0]?.share == 0.25)
         #expect(attribution.parts[0]?.report.samples.count == 1)
         #expect(attribution.parts[0]?.report.durationMilliseconds == 250)
@@ -106,7 +107,7 @@ import Testing
 
     @Test func `samples without a stack follow the others`() throws {
         let report = try Self.report([(["load()", "FileTests.a()", Self.runner], 600), (nil, 400)])
-        let attribution = StallAttribution(report, among: [Self.candidate("FileTests.a()"), Self.candidate("FileTests.b()")])
+        let attribution = StallAttribution(report, among: Self.two)
         #expect(attribution.parts[0]?.share == 1)
         #expect(attribution.unknown == nil)
     }
@@ -115,14 +116,14 @@ import Testing
         let report = try Self.report([(nil, 1_000)])
         let one = StallAttribution(report, among: [Self.candidate("FileTests.a()")])
         #expect(one.parts[0]?.share == 1)
-        let two = StallAttribution(report, among: [Self.candidate("FileTests.a()"), Self.candidate("FileTests.b()")])
+        let two = StallAttribution(report, among: Self.two)
         #expect(two.unknown?.candidates == [0, 1])
     }
 
     @Test func `two cases of one test cannot be told apart`() throws {
         let report = try Self.report([(["load()", "FileTests.a()", Self.runner], 1_000)])
         let attribution = StallAttribution(
-            report, among: [Self.candidate("FileTests.a()"), Self.candidate("FileTests.a()"), Self.candidate("FileTests.b()")])
+            report, among: [Self.candidate("FileTests.a()")] + Self.two)
         #expect(attribution.parts.isEmpty)
         #expect(attribution.unknown?.candidates == [0, 1])
     }

@@ -14,7 +14,7 @@ import Testing
         ("AppTests.FileTests/reads()/FileTests.swift:3:6", "reads()", "FileTests.reads()"),
         ("AppTests.Outer/Inner/reads(_:)/FileTests.swift:3:6", "reads(_:)", "Outer.Inner.reads(_:)"),
         ("AppTests.reads()/FileTests.swift:3:6", "reads()", "reads()"),
-        ("AppTests.FileTests/`a file is read`()/FileTests.swift:3:6", "`a file is read`()", "FileTests.a file is read()"),
+        ("AppTests.FileTests/`a file`()/FileTests.swift:3:6", "`a file`()", "FileTests.a file()"),
         ("a form of another version", "reads()", "reads()"),
     ])
     func `a test's id names the function`(id: String, function: String, expected: String) {

@@ -85,9 +85,7 @@ extension StallBaseline {
         }
         var seen: Set<String> = []
         for (index, entry) in document.stalls.enumerated() {
-            let isHexadecimal = entry.fingerprint.utf8.allSatisfy {
-                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
-            }
+            let isHexadecimal = entry.fingerprint.allSatisfy { "0123456789abcdef".contains($0) }
             guard entry.fingerprint.utf8.count == 16, isHexadecimal else {
                 throw StallWatchError(
                     .invalidConfiguration,
@@ -95,7 +93,8 @@ extension StallBaseline {
             }
             guard seen.insert(entry.fingerprint).inserted else {
                 throw StallWatchError(
-                    .invalidConfiguration, "stalls[\(index)].fingerprint is that of an earlier entry: remove one of them")
+                    .invalidConfiguration,
+                    "stalls[\(index)].fingerprint is that of an earlier entry: remove one of them")
             }
         }
         entries = document.stalls

@@ -9,7 +9,9 @@ package enum SwiftModule {
         "_FoundationCollections", "SwiftOnoneSupport", "_Builtin_float",
     ]
     /// The toolchain's modules, and our own.
-    static let ofLibraries = ofToolchain.union(["StallWatch", "StallSymbols", "StallReports", "StackCapture", "StallWatchTesting"])
+    static let ofLibraries = ofToolchain.union([
+        "StallWatch", "StallSymbols", "StallReports", "StackCapture", "StallWatchTesting",
+    ])
 
     /// The module that a Swift function was written in, or `nil` for a function of another language.
     ///

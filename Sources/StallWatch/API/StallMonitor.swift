@@ -102,6 +102,7 @@ public final class StallMonitor: Sendable {
     /// - Parameters:
     ///   - loop: The loop to watch.
     ///   - isServed: Whether the loop is known to run items, so that its first heartbeat counts.
+    /// - Throws: As ``watch(_:)``.
     package func watch(_ loop: WatchedLoop, isServed: Bool) throws(StallWatchError) {
         let threshold = try Configuration.nanoseconds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in

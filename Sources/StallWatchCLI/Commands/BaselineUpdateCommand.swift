@@ -34,7 +34,8 @@ struct BaselineUpdateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The last day on which new entries excuse a stall. Default: \(standardDays) days from today.", valueName: "day"),
+            "The last day on which new entries excuse a stall. Default: \(standardDays) days from today.",
+            valueName: "day"),
         transform: day(parsing:)
     )
     var expires: CalendarDay?
@@ -62,9 +63,12 @@ struct BaselineUpdateCommand: ParsableCommand {
         if added > 0 { text += " until \(expires)" }
         text += ", \(kept) kept.\n"
         let expired = baseline.entries.count { $0.expires < today }
-        if expired > 0 { text += "\(counted(expired, "entry has", "entries have")) expired: edit the day or remove it.\n" }
+        if expired > 0 {
+            text += "\(counted(expired, "entry has", "entries have")) expired: edit the day or remove it.\n"
+        }
         if unnamed > 0 {
-            text += "\(counted(unnamed, "report has", "reports have")) no fingerprint: run `stallwatch symbolicate` first.\n"
+            text += counted(unnamed, "report has", "reports have")
+            text += " no fingerprint: run `stallwatch symbolicate` first.\n"
         }
         try StandardOutput.write(text)
     }

@@ -15,6 +15,12 @@ let package = Package(
             dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
             swiftSettings: [.swiftLanguageMode(.v6)]
         ),
+        // The tests of docs/guides/StallsInTests.md.
+        .testTarget(
+            name: "GuideTests",
+            dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
+            swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
         // The same check in XCTest.
         .testTarget(
             name: "NotesXCTests",

@@ -34,7 +34,8 @@ import Testing
 
     @Test func `a written file is read as it was`() throws {
         let entry = StallBaseline.Entry(
-            fingerprint: fingerprint, expires: try day("2027-03-31"), loop: "main", culprit: "save(_:)", cause: "A \"wait\".")
+            fingerprint: fingerprint, expires: try day("2027-03-31"), loop: "main", culprit: "save(_:)",
+            cause: "A \"wait\".")
         let baseline = StallBaseline([entry])
         #expect(try StallBaseline(jsonData: baseline.jsonData()) == baseline)
     }

@@ -30,8 +30,10 @@ import Testing
         let scratch = try TemporaryDirectory()
         try scratch.write(
             "known.json",
-            #"{"version": 1, "stalls": [{"fingerprint": "9f2c41d07a3be815", "expires": "2020-01-31", "culprit": "old()"}]}"#)
-        try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, fingerprint: "0000000000000abc")], in: "reports/")
+            #"{"version": 1, "stalls": [{"fingerprint": "9f2c41d07a3be815", "expires": "2020-01-31", "#
+                + #""culprit": "old()"}]}"#)
+        let reports = [ReportFixture(number: 1), ReportFixture(number: 2, fingerprint: "0000000000000abc")]
+        try scratch.write(reports, in: "reports/")
         let result = try Tool.run(["baseline", "update", "reports", "--file", "known.json"], in: scratch)
         #expect(result.output.hasPrefix("known.json: 1 entry added until "))
         #expect(result.output.hasSuffix(", 1 kept.\n1 entry has expired: edit the day or remove it.\n"))

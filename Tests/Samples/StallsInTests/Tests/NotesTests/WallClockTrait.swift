@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Testing
 
-/// A plain check with the wall clock, to compare with: how long does an empty block wait for the main queue?
+/// A plain check with the wall clock, to compare with: the time that an empty block waits for the main queue.
 ///
 /// It records no issue. It prints the longest wait.
 struct WallClockTrait: TestTrait, SuiteTrait, TestScoping {
