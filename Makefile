@@ -118,7 +118,9 @@ BUSY := 0
 .PHONY: stalls-in-tests
 stalls-in-tests: install ## Run a sample package with tests that stall, and check which fail and where (RUNS=20 BUSY=8 for load)
 	$(SWIFT) build --package-path Tests/Samples/StallsInTests --build-tests
-	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY)
+	$(SWIFT) build --product stallwatch --enable-all-traits
+	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
+		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 
 .PHONY: builds
 builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the sample package Tests/Samples/StallsInTests and checks which of its tests fail, and where.
 
-    scripts/check-stalls-in-tests.py [--rounds N] [--busy N] [--parallel] [--swift COMMAND]
+    scripts/check-stalls-in-tests.py [--rounds N] [--busy N] [--parallel] [--tool STALLWATCH]
 
 20 tests have the trait .noStalls, and 8 of them stall. Exactly these 8 have to fail, each with one issue at the line that
 a comment `// stalls: NAME` marks. --busy runs as many busy loops beside each round. A plain check with the wall clock
@@ -9,15 +9,20 @@ runs beside the trait: it compares the longest wait of the main queue with the s
 is wrong about a test. It cannot see the starved pool, so that test does not count for it. --parallel runs the suites
 at the same time; the wall clock is not judged then, because it cannot tell tests apart.
 
-The package has to be built (`make stalls-in-tests` does that). Exit status: 0 if every round is right, 1 if not.
+--tool also checks, once and without load: the XCTest form, the tests of the guide, and that a baseline which the tool makes
+of the 8 reports excuses all 8, until it has expired.
+
+The package has to be built (`make stalls-in-tests` does that). Exit status: 0 if everything is right, 1 if not.
 """
 
 import argparse
 import collections
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "Tests/Samples/StallsInTests"
 # The tests that stall, and the marks of their lines.
@@ -48,16 +53,17 @@ def marked_lines():
     return marks
 
 
-def run(swift, parallel):
-    """Runs the tests once and returns their output."""
-    command = [swift, "test", "--package-path", PACKAGE, "--skip-build", "--disable-xctest", "--filter", r"NotesTests\."]
-    if not parallel:
-        command.append("--no-parallel")
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MOST_SECONDS)
+def run(target, *options, **environment):
+    """Runs the tests of a target once and returns their output."""
+    command = ["swift", "test", "--package-path", PACKAGE, "--skip-build", "--filter", rf"^{target}\.", *options]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MOST_SECONDS,
+        env=os.environ | environment,
+    )
     return done.stdout
 
 
-def judge(output, expected):
+def judge(output, expected, tests=TESTS):
     """Returns what is wrong with one round, a list of sentences."""
     issues = re.findall(r"Test (\S+) recorded an issue at ([^:\s]+:\d+):\d+", output)
     results = re.findall(r"Test (\S+\(\)) (passed|failed) after", output)
@@ -69,8 +75,8 @@ def judge(output, expected):
     for test, result in results:
         if (result == "failed") != (test in expected):
             faults.append(f"{test} {result}")
-    if len(results) != TESTS:
-        faults.append(f"{len(results)} of {TESTS} tests ended")
+    if len(results) != tests:
+        faults.append(f"{len(results)} of {tests} tests ended")
     return faults
 
 
@@ -84,12 +90,48 @@ def wrong_by_wall_clock(output):
     }
 
 
+def check_xctest(marks):
+    """Returns what is wrong with the XCTest form."""
+    output = run("NotesXCTests", "--disable-swift-testing")
+    failures = re.findall(r"([^/\s]+:\d+): error: NotesXCTests\.(\w+) :", output)
+    expected = [(marks["sleep"], f"test{name}") for name in ("AsyncCodeThatSleepsOnTheMainActor", "BlockingCodeThatSleeps")]
+    if sorted(failures, key=lambda failure: failure[1]) == expected and "Executed 4 tests" in output:
+        return []
+    return [f"XCTest: {failures}\n{output}"]
+
+
+def check_guide(marks):
+    """Returns what is wrong with the tests of the guide."""
+    output = run("GuideTests", "--disable-xctest", "--no-parallel")
+    faults = judge(output, {"triesAgain()": marks["sleep"]}, tests=3)
+    return [f"guide: {fault}\n{output}" for fault in faults]
+
+
+def check_baseline(tool, expected):
+    """Returns what is wrong with a baseline of all stalls."""
+    with tempfile.TemporaryDirectory() as directory:
+        reports, baseline = f"{directory}/reports", f"{directory}/baseline.json"
+        os.mkdir(reports)
+        options = ["--disable-xctest", "--no-parallel"]
+        run("NotesTests", *options, "--attachments-path", reports)
+        subprocess.run([tool, "baseline", "update", reports, "--file", baseline], check=True)
+        faults = judge(run("NotesTests", *options, STALLWATCH_BASELINE=baseline), {})
+        entries = pathlib.Path(baseline)
+        entries.write_text(re.sub(r'"expires" : "[^"]*"', '"expires" : "2020-01-31"', entries.read_text()))
+        output = run("NotesTests", *options, STALLWATCH_BASELINE=baseline)
+        faults += judge(output, expected)
+        excused = output.count("The baseline excused it until 2020-01-31.")
+        if excused != len(expected):
+            faults.append(f"{excused} of {len(expected)} issues name the day on which the baseline expired")
+        return [f"baseline: {fault}" for fault in faults]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--parallel", action="store_true")
-    parser.add_argument("--swift", default="swift")
+    parser.add_argument("--tool")
     options = parser.parse_args()
     marks = marked_lines()
     expected = {test: marks[mark] for test, mark in STALLING.items()}
@@ -99,7 +141,7 @@ def main():
     for number in range(1, options.rounds + 1):
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
         try:
-            output = run(options.swift, options.parallel)
+            output = run("NotesTests", "--disable-xctest", *([] if options.parallel else ["--no-parallel"]))
         finally:
             for process in busy:
                 process.kill()
@@ -122,7 +164,11 @@ def main():
             f"the plain wall clock: wrong in {wrong_rounds} of {options.rounds} rounds, about {wrong.total()} of {checked}"
             f" tests ({', '.join(f'{test} {count} times' for test, count in wrong.most_common())})"
         )
-    sys.exit(0 if right == options.rounds else 1)
+    faults = []
+    if options.tool:
+        faults = check_xctest(marks) + check_guide(marks) + check_baseline(options.tool, expected)
+        print("\n".join(faults) or "XCTest, the guide and the baseline: right")
+    sys.exit(0 if right == options.rounds and not faults else 1)
 
 
 main()

@@ -100,7 +100,7 @@ final class SharedMonitor: Sendable {
         state.withLock { state in
             if let probe = state.freeProbes.popLast() { return probe }
             state.probes += 1
-            return LoopProbe(label: "check \(state.probes)")
+            return LoopProbe(label: state.probes == 1 ? "checked code" : "checked code \(state.probes)")
         }
     }
 
