@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the sample package Tests/Samples/StallsInTests and checks which of its tests fail, and where.
 
-    scripts/check-stalls-in-tests.py [--rounds N] [--busy N] [--parallel] [--tool STALLWATCH]
+    scripts/check-stalls-in-tests.py [--rounds N] [--busy N] [--parallel] [--tool STALLWATCH] [--overhead N]
 
 20 tests have the trait .noStalls, and 8 of them stall. Exactly these 8 have to fail, each with one issue at the line that
 a comment `// stalls: NAME` marks. --busy runs as many busy loops beside each round. A plain check with the wall clock
@@ -10,7 +10,7 @@ is wrong about a test. It cannot see the starved pool, so that test does not cou
 at the same time; the wall clock is not judged then, because it cannot tell tests apart.
 
 --tool also checks, once and without load: the XCTest form, the tests of the guide, and that a baseline which the tool makes
-of the 8 reports excuses all 8, until it has expired.
+of the 8 reports excuses all 8, until it has expired. --overhead times 1,000 empty tests with the trait and without, N times.
 
 The package has to be built (`make stalls-in-tests` does that). Exit status: 0 if everything is right, 1 if not.
 """
@@ -20,6 +20,7 @@ import collections
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -55,7 +56,7 @@ def marked_lines():
 
 def run(target, *options, **environment):
     """Runs the tests of a target once and returns their output."""
-    command = ["swift", "test", "--package-path", PACKAGE, "--skip-build", "--filter", rf"^{target}\.", *options]
+    command = ["swift", "test", "--package-path", PACKAGE, "--skip-build", "--filter", rf"^{target}[./]", *options]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=MOST_SECONDS,
         env=os.environ | environment,
@@ -126,12 +127,25 @@ def check_baseline(tool, expected):
         return [f"baseline: {fault}" for fault in faults]
 
 
+def measure_overhead(rounds):
+    """Prints the time of 1,000 empty tests with the trait and without, the median of a few runs in turn."""
+    times = {"WithTrait": [], "WithoutTrait": []}
+    for _ in range(rounds):
+        for suite, seconds in times.items():
+            output = run(rf"EmptyTests\.{suite}", "--disable-xctest")
+            seconds.append(float(re.search(rf"Suite {suite} passed after ([\d.]+) seconds", output)[1]))
+    for suite, seconds in times.items():
+        middle = statistics.median(seconds) * 1_000
+        print(f"1,000 empty tests, {suite}: {middle:.0f} ms ({min(seconds) * 1_000:.0f} to {max(seconds) * 1_000:.0f} ms)")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--parallel", action="store_true")
     parser.add_argument("--tool")
+    parser.add_argument("--overhead", type=int, default=0)
     options = parser.parse_args()
     marks = marked_lines()
     expected = {test: marks[mark] for test, mark in STALLING.items()}
@@ -164,6 +178,8 @@ def main():
             f"the plain wall clock: wrong in {wrong_rounds} of {options.rounds} rounds, about {wrong.total()} of {checked}"
             f" tests ({', '.join(f'{test} {count} times' for test, count in wrong.most_common())})"
         )
+    if options.overhead:
+        measure_overhead(options.overhead)
     faults = []
     if options.tool:
         faults = check_xctest(marks) + check_guide(marks) + check_baseline(options.tool, expected)

@@ -41,7 +41,13 @@ final class SharedMonitor: Sendable {
             let monitor = try Self.monitor(&state)
             for loop in scope.loops { try Self.watch(loop, &state) }
             state.scopes[ObjectIdentifier(scope)] = scope
-            try Self.adjust(scope.labels, monitor, &state)
+            do throws(StallWatchError) {
+                try Self.adjust(scope.labels, monitor, &state)
+            } catch {
+                // A limit out of range: the others' thresholds are still right.
+                state.scopes[ObjectIdentifier(scope)] = nil
+                throw error
+            }
         }
     }
 

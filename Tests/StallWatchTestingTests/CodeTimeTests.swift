@@ -16,9 +16,9 @@ import Testing
     }
 
     private func time(
-        _ duration: Double, _ cause: StallReport.Cause?, isSeenBlocked: Bool = false, isOfPool: Bool = false
+        _ duration: Double, _ cause: StallReport.Cause?, seenBlocked: Double = 0, isOfPool: Bool = false
     ) -> CodeTime {
-        CodeTime(duration: duration, cause: cause, isSeenBlocked: isSeenBlocked, isOfPool: isOfPool)
+        CodeTime(duration: duration, cause: cause, seenBlocked: seenBlocked, isOfPool: isOfPool)
     }
 
     @Test func `time without a CPU does not count`() {
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test func `time blocked counts`() {
-        let time = time(300, cause(.sleep, cpu: 1, queue: 9, blocked: 290), isSeenBlocked: true)
+        let time = time(300, cause(.sleep, cpu: 1, queue: 9, blocked: 290), seenBlocked: 280)
         #expect(time.least == 291)
         #expect(time.most == 291)
     }
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func `a sleep in a throttled group counts`() {
-        let time = time(500, cause(.sleep, queue: 10, blocked: 490, throttled: 480), isSeenBlocked: true)
+        let time = time(500, cause(.sleep, queue: 10, blocked: 490, throttled: 480), seenBlocked: 490)
         #expect(time.least == 490)
     }
 
@@ -53,8 +53,9 @@ import Testing
         let unseen = time(390, cause(.cpuContention, cpu: 60, queue: 250, blocked: 80))
         #expect(unseen.least == 60)
         #expect(unseen.most == 140)
-        let seen = time(390, cause(.cpuContention, cpu: 60, queue: 250, blocked: 80), isSeenBlocked: true)
-        #expect(seen.least == 140)
+        let seen = time(390, cause(.cpuContention, cpu: 60, queue: 250, blocked: 80), seenBlocked: 30)
+        #expect(seen.least == 90)
+        #expect(time(390, cause(.cpuContention, cpu: 60, queue: 250, blocked: 80), seenBlocked: 300).least == 140)
         #expect(time(390, cause(.lock, cpu: 60, queue: 150, blocked: 180)).least == 240)
     }
 
