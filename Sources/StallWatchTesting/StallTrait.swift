@@ -57,13 +57,13 @@ extension Trait where Self == StallTrait {
     /// away, and a CPU quota that was used up. Each issue is at the line of the function to inspect first, if that is in
     /// the package, and has the report as JSON and the stacks as text attached.
     ///
-    /// A stall belongs to the test whose function, or whose closure, is on its stack, or else to the only test with such a
-    /// trait that ran when it began. If several ran and none is on the stack, the stall is an issue of the run. Tests that
-    /// run one after another (`.serialized`) are always told apart. Code of tests without the trait counts for the
-    /// only test with it.
+    /// A stall belongs to the test whose function, or a closure in it, is on the stack, async callers included. A stall
+    /// without a test on its stack belongs to the only test with such a trait that ran when it began. If several ran, it
+    /// is an issue of the run, and its text names them: run such tests one after another.
     ///
-    /// The cost is a heartbeat four times per threshold; a test that takes less than the threshold waits for nothing at
-    /// its end.
+    /// Each loop gets an empty block four times per threshold, and each test costs some 100 microseconds. A test that
+    /// takes longer than the threshold waits at its end until its stalls are reported: some milliseconds, and at most 10
+    /// seconds.
     ///
     /// - Parameters:
     ///   - threshold: The shortest stall that fails the test, 10 ms or more.

@@ -21,6 +21,12 @@ let package = Package(
             dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
             swiftSettings: [.swiftLanguageMode(.v6)]
         ),
+        // Tests that run at the same time.
+        .testTarget(
+            name: "ParallelTests",
+            dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
+            swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
         // The same check in XCTest.
         .testTarget(
             name: "NotesXCTests",

@@ -60,6 +60,14 @@ public final class NoteStore {
         process.waitUntilExit()  // stalls: child
     }
 
+    /// Waits in a task of its own, later: the caller is not on its stack.
+    public nonisolated static func retryLater() {
+        Task.detached {
+            try await Task.sleep(for: .milliseconds(200))
+            await NoteStore().retry()
+        }
+    }
+
     /// Sorts words, for some milliseconds of CPU time.
     public func sortWords(milliseconds: Double) -> Int {
         let clock = ThreadClock()

@@ -12,6 +12,10 @@ struct RetryTests {
 }
 
 @Suite struct OtherForms {
+    @Test(.stallBudget(warn: .milliseconds(50), fail: .seconds(5))) @MainActor func mayTakeLong() {
+        NoteStore().retry()
+    }
+
     @Test(.noStalls(over: .milliseconds(200), on: [.main, .cooperativePool()]))
     func makesThumbnails() async {
         await Thumbnails.makeAll(1)
