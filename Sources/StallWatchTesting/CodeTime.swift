@@ -19,46 +19,61 @@ struct CodeTime: Sendable, Equatable {
         (least, most) = (milliseconds, milliseconds)
     }
 
+    /// What the samples of a stall show.
+    struct Evidence {
+        /// Whether there is a stack.
+        var hasStack = true
+        /// The time for which samples show the thread blocked in the C library, in milliseconds.
+        var blocked = 0.0
+        /// Whether a pool stalled, which no single thread runs.
+        var isOfPool = false
+    }
+
     /// - Parameters:
     ///   - duration: The duration of the stall, in milliseconds.
     ///   - cause: How the stalled thread spent it; `nil` if that is unknown.
-    ///   - seenBlocked: The time for which samples show the thread blocked, in milliseconds.
-    ///   - isOfPool: Whether a pool stalled, which no single thread runs.
-    init(duration: Double, cause: StallReport.Cause?, seenBlocked: Double, isOfPool: Bool) {
-        let duration = max(duration, 0)
+    ///   - evidence: What the samples show.
+    init(duration: Double, cause: StallReport.Cause?, _ evidence: Evidence) {
+        most = max(duration, 0)
         guard let cause else {
-            // A pool without a busy worker has no code that delays it: its threads waited for a CPU.
-            most = isOfPool ? 0 : duration
-            least = most
+            // A pool without a busy worker has no code that delays it, and neither has a queue that no thread runs: its
+            // thread waited for a CPU.
+            least = evidence.hasStack && !evidence.isOfPool ? most : 0
+            if evidence.isOfPool { most = 0 }
             return
         }
-        let blocked = min(max(cause.blockedMilliseconds, 0), duration)
-        if isOfPool {
+        let blocked = max(cause.blockedMilliseconds, 0)
+        if evidence.isOfPool {
             // The monitor does not measure how long workers that compute were without a CPU.
-            least = blocked
-            most = duration
+            least = min(blocked, most)
             return
         }
-        most = duration - min(max(cause.runQueueMilliseconds, 0), duration)
-        // All of the uncertainty may be time without a CPU. So may time blocked, if neither the cause nor a sample shows a
-        // wait: a thread that is stopped for a capture counts as blocked until the capturing process has got a CPU. With
-        // eight busy loops on two CPUs, that was a quarter of the time of code that never waits (measured).
+        most -= min(max(cause.runQueueMilliseconds, 0), most)
+        // Time blocked is certain if the cause or a sample shows a wait. A thread that is stopped for a capture counts as
+        // blocked, too, until the capturing process has got a CPU. With eight busy loops on two CPUs, that was a quarter
+        // of the time of code that never waits (measured).
         let isComputing = [.cpu, .cpuContention, .throttled].contains(cause.kind)
-        let unseen = isComputing ? max(blocked - max(seenBlocked, 0), 0) : 0
-        least = max(most - max(cause.uncertaintyMilliseconds, 0) - unseen, 0)
+        let certain = max(cause.onCPUMilliseconds, 0) + (isComputing ? min(blocked, max(evidence.blocked, 0)) : blocked)
+        // The parts leave out what came after the last observation. All of the uncertainty may be time without a CPU.
+        least = max(min(certain, most) - max(cause.uncertaintyMilliseconds, 0), 0)
     }
 
     /// The time of a report's stall.
     init(_ report: StallReport) {
-        var seenBlocked = 0.0
-        for (sample, share) in zip(report.samples, report.sampleShares)
-        where sample.threadState == .blocked || sample.threadState == .uninterruptible {
-            seenBlocked += share * report.durationMilliseconds
+        var evidence = Evidence(hasStack: false, isOfPool: report.kind == .starvation)
+        for (sample, share) in zip(report.samples, report.sampleShares) {
+            guard let stack = sample.stack else { continue }
+            evidence.hasStack = true
+            let innermost = report.stacks[stack].first.flatMap { report.frames[$0].image }.map {
+                report.images[$0].name
+            }
+            // A thread that waits is in a call of the C library; one that is stopped may be anywhere.
+            guard sample.threadState == .blocked || sample.threadState == .uninterruptible,
+                innermost?.hasPrefix("libc.") == true || innermost?.hasPrefix("libc-") == true
+            else { continue }
+            evidence.blocked += share * report.durationMilliseconds
         }
-        self.init(
-            duration: report.durationMilliseconds, cause: report.cause, seenBlocked: seenBlocked,
-            isOfPool: report.kind == .starvation
-        )
+        self.init(duration: report.durationMilliseconds, cause: report.cause, evidence)
     }
 
     /// Returns a share of the time, 0 to 1.

@@ -16,9 +16,11 @@ import Testing
     }
 
     private func time(
-        _ duration: Double, _ cause: StallReport.Cause?, seenBlocked: Double = 0, isOfPool: Bool = false
+        _ duration: Double, _ cause: StallReport.Cause?, hasStack: Bool = true, seenBlocked: Double = 0,
+        isOfPool: Bool = false
     ) -> CodeTime {
-        CodeTime(duration: duration, cause: cause, seenBlocked: seenBlocked, isOfPool: isOfPool)
+        CodeTime(
+            duration: duration, cause: cause, .init(hasStack: hasStack, blocked: seenBlocked, isOfPool: isOfPool))
     }
 
     @Test func `time without a CPU does not count`() {
@@ -59,8 +61,17 @@ import Testing
         #expect(time(390, cause(.lock, cpu: 60, queue: 150, blocked: 180)).least == 240)
     }
 
-    @Test func `an unknown split counts as the code's`() {
+    @Test func `time after the last observation is not certain`() {
+        let time = time(1_924, cause(.cpuContention, cpu: 60, queue: 1_737, blocked: 47))
+        #expect(time.least == 60)
+        #expect(time.most == 187)
+    }
+
+    @Test func `an unknown split counts as the code's only with a stack`() {
         #expect(time(120, nil).least == 120)
+        let unknown = time(120, nil, hasStack: false)
+        #expect(unknown.least == 0)
+        #expect(unknown.most == 120)
     }
 
     @Test func `a pool without a busy worker waits for a CPU`() {
