@@ -47,7 +47,7 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" --rounds $(ROUNDS) $(DEMO)
 
 # Unit tests run in parallel. Tests that measure time run one after another, with the machine to themselves.
-UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
+UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
 # Each half takes a few minutes and is ended after 20, so that a test that hangs is a failure.
 BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
 
@@ -69,6 +69,7 @@ test: ## Build and run all tests
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 	Tests/ScriptTests/install-cli-tests.sh
+	$(MAKE) --no-print-directory stalls-in-tests
 	$(MAKE) --no-print-directory packages-static
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
@@ -117,6 +118,17 @@ packages: packages-debug packages-static ## Stall in calls into published packag
 packages-debug packages-static: packages-%:
 	@scripts/install-dependencies.sh packages
 	$(BOUNDED) scripts/check-real-packages.sh $(if $(filter static,$*),release-static,debug)
+
+# More rounds, and busy loops beside them: make stalls-in-tests RUNS=20 BUSY=8
+RUNS := 1
+BUSY := 0
+
+.PHONY: stalls-in-tests
+stalls-in-tests: install ## Run a sample package with tests that stall, and check which fail and where (RUNS=20 BUSY=8 for load)
+	$(SWIFT) build --package-path Tests/Samples/StallsInTests --build-tests
+	$(SWIFT) build --product stallwatch --enable-all-traits
+	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
+		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 
 .PHONY: builds
 builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each

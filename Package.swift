@@ -12,6 +12,7 @@ let package = Package(
     name: "StallWatch",
     products: [
         .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
+        .library(name: "StallWatchTesting", targets: ["StallWatchTesting"]),
         .executable(name: "stallwatch", targets: ["StallWatchCLI"]),
         .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
     ],
@@ -58,6 +59,11 @@ let package = Package(
                     condition: .when(traits: ["ServiceLifecycle"])
                 ),
             ],
+            swiftSettings: settings
+        ),
+        // Stalls as issues of tests, for Swift Testing and XCTest.
+        .target(
+            name: "StallWatchTesting", dependencies: ["LinuxSupport", "StallReports", "StallSymbols", "StallWatch"],
             swiftSettings: settings
         ),
         // The header for loops in C and C++. What it declares is in StallWatch.
@@ -137,6 +143,11 @@ let package = Package(
                     condition: .when(traits: ["ServiceLifecycle"])
                 ),
             ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "StallWatchTestingTests",
+            dependencies: ["StallReports", "StallWatch", "StallWatchTesting", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

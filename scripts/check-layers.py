@@ -37,6 +37,7 @@ MODULES = {
     "StallSymbols": {"CLinux", "CSymbols", "LinuxSupport", "StallReports"},
     "StackCapture": {"CUnwind", "LinuxSupport"},
     "StallWatch": {"CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"},
+    "StallWatchTesting": {"LinuxSupport", "StallReports", "StallSymbols", "StallWatch"},
     "TextOutput": set(),
     "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
     "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput"},

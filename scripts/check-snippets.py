@@ -2,9 +2,10 @@
 """Checks that every Swift and C block of the documentation is compiled.
 
 Reads the README, docs/ and the documentation catalogs. Apart from indentation and imports, each Swift block must be a
-part of a Swift file in Snippets/, which the package manager builds, or in Examples/, which the tests build. Each C
-block must be a part of a C file in Examples/. A Swift block of `.package(…)` and `.product(…)` lines only is a part of a
-manifest: Package.swift must declare the products and traits that it names.
+part of a Swift file in Snippets/, which the package manager builds, in Examples/, which the tests build, or in
+Tests/Samples/, which `make stalls-in-tests` builds. Each C block must be a part of a C file in Examples/. A Swift block
+of `.package(…)` and `.product(…)` lines only is a part of a manifest: Package.swift must declare the products and traits
+that it names.
 
 Exit status: 0 without faults, 1 with faults.
 """
@@ -17,7 +18,7 @@ import textwrap
 root = pathlib.Path(__file__).resolve().parent.parent
 documents = [root / "README.md", *sorted(root.glob("docs/**/*.md")), *sorted(root.glob("Sources/*/*.docc/*.md"))]
 manifest = (root / "Package.swift").read_text()
-sources = {"swift": ["Snippets/*.swift", "Examples/*/Sources/**/*.swift"], "c": ["Examples/*/Sources/**/*.c"]}
+sources = {"swift": ["Snippets/*.swift", "Examples/*/Sources/**/*.swift", "Tests/Samples/*/Tests/**/*.swift"], "c": ["Examples/*/Sources/**/*.c"]}
 
 
 def lines(text):

@@ -25,6 +25,11 @@ package func wallClockNow() -> UInt64 {
     return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
+/// Sleeps for half a millisecond: the interval of a wait that polls.
+package func nap() {
+    usleep(500)
+}
+
 /// Returns a duration in whole nanoseconds, rounded down: 0 for a negative one, at most 292 years.
 package func nanoseconds(_ duration: Duration) -> UInt64 {
     // Divides two words, because the standard library splits a duration with generic code of 128 bits.

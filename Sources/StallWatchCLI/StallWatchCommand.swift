@@ -17,6 +17,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch top stalls --since 2h --cause lock --min 500ms
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
+              stallwatch baseline update reports     known stalls, which tests excuse until a day
               stallwatch doctor                      what works here, and what to set
 
             Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change, and those of sysexits.h: 64 wrong \
@@ -29,7 +30,7 @@ struct StallWatchCommand: ParsableCommand {
         subcommands: [
             ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
-            DoctorCommand.self,
+            BaselineCommand.self, DoctorCommand.self,
         ]
     )
 }

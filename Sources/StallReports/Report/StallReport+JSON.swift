@@ -73,7 +73,7 @@ private struct Version: Decodable {
 
 extension DecodingError {
     /// The path of the fault, followed by its description.
-    fileprivate var place: String {
+    var place: String {
         let context: Context
         switch self {
         case .typeMismatch(_, let found), .valueNotFound(_, let found), .keyNotFound(_, let found),

@@ -1,5 +1,5 @@
 /// The module that a Swift function was written in, by its mangled name.
-enum SwiftModule {
+package enum SwiftModule {
     /// The toolchain's modules.
     static let ofToolchain: Set<String> = [
         "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "_Differentiation", "_Volatile", "Cxx",
@@ -9,12 +9,14 @@ enum SwiftModule {
         "_FoundationCollections", "SwiftOnoneSupport", "_Builtin_float",
     ]
     /// The toolchain's modules, and our own.
-    static let ofLibraries = ofToolchain.union(["StallWatch", "StallSymbols", "StallReports", "StackCapture"])
+    static let ofLibraries = ofToolchain.union([
+        "StallWatch", "StallSymbols", "StallReports", "StackCapture", "StallWatchTesting",
+    ])
 
     /// The module that a Swift function was written in, or `nil` for a function of another language.
     ///
     /// Thunks between functions' types belong to the standard library.
-    static func of(_ symbol: String) -> String? {
+    package static func of(_ symbol: String) -> String? {
         guard symbol.hasPrefix("$s") || symbol.hasPrefix("$S") else { return nil }
         let owner = contextModule(of: symbol.utf8.dropFirst(2))
         // The name of a member of `extension Array` in the app begins with Array's module, and only the long form tells. The

@@ -94,6 +94,16 @@ public final class StallMonitor: Sendable {
     ///   for a threshold out of range; ``StallWatchError/Code/stopped`` after ``stop()``; and
     ///   ``StallWatchError/Code/systemFailure`` if the loop cannot be observed.
     public func watch(_ loop: WatchedLoop) throws(StallWatchError) {
+        try watch(loop, isServed: false)
+    }
+
+    /// Adds a loop to watch.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop to watch.
+    ///   - isServed: Whether the loop is known to run items, so that its first heartbeat counts.
+    /// - Throws: As ``watch(_:)``.
+    package func watch(_ loop: WatchedLoop, isServed: Bool) throws(StallWatchError) {
         let threshold = try Configuration.nanoseconds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
@@ -111,7 +121,7 @@ public final class StallMonitor: Sendable {
                     .alreadyWatched, "the loop \(loop.label) is already watched, as \(label): watch it once"
                 )
             }
-            let monitors = try loop.makeMonitors(threshold: threshold, alarm: watchdog.alarm)
+            let monitors = try loop.makeMonitors(threshold: threshold, alarm: watchdog.alarm, isServed: isServed)
             state.loops[loop.label] = monitors
             state.identities[loop.label] = loop.identity
             state.watchedSince[loop.label] = monotonicNow()
@@ -287,6 +297,27 @@ public final class StallMonitor: Sendable {
         }
         .sorted { $0.label < $1.label }
         return statistics
+    }
+
+    /// Waits until every stall that the given loops have had so far is with the sinks.
+    ///
+    /// Blocks the calling thread. It polls, so that neither the loops nor the watchdog pay for a caller that waits.
+    ///
+    /// - Parameters:
+    ///   - labels: The labels of the loops.
+    ///   - deadline: The end of the wait, in monotonic nanoseconds.
+    /// - Returns: Whether they are; `false` if a stall lasts beyond the deadline.
+    package func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool {
+        let loops = state.withLock { state in labels.flatMap { state.loops[$0] ?? [] } }
+        let called = monotonicNow()
+        for loop in loops {
+            // A turn that is younger than its threshold would become a stall only after this call.
+            while let began = loop.recorder.snapshot().began, began < called, called - began >= loop.threshold {
+                guard monotonicNow() < deadline else { return false }
+                nap()
+            }
+        }
+        return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
     }
 
     /// Writes the final statistics to the configured file.

@@ -25,15 +25,17 @@ public struct WatchedLoop: Sendable {
         let label: String
         let threshold: UInt64
         let alarm: WatchdogAlarm
+        /// Whether the loop is known to run items already.
+        var isServed = false
 
         /// Creates a monitor with a recorder of its own.
         func monitor(
             watchGaps: Bool = false, _ source: (TurnRecorder) throws(StallWatchError) -> any LoopSource
         ) throws(StallWatchError) -> LoopMonitor {
             let recorder = TurnRecorder(alarm: alarm, watchGaps: watchGaps)
-            return LoopMonitor(
-                label: label, threshold: threshold, recorder: recorder, source: try source(recorder)
-            )
+            let source = try source(recorder)
+            if isServed { (source as? HeartbeatSource)?.markServed() }
+            return LoopMonitor(label: label, threshold: threshold, recorder: recorder, source: source)
         }
     }
 
@@ -50,8 +52,10 @@ public struct WatchedLoop: Sendable {
     /// Starts following the loop.
     ///
     /// Most loops have one monitor. ``main`` has two: one for the main run loop and one for the main queue.
-    func makeMonitors(threshold: UInt64, alarm: WatchdogAlarm) throws(StallWatchError) -> [LoopMonitor] {
-        try make(LoopMonitorFactory(label: label, threshold: threshold, alarm: alarm))
+    func makeMonitors(
+        threshold: UInt64, alarm: WatchdogAlarm, isServed: Bool = false
+    ) throws(StallWatchError) -> [LoopMonitor] {
+        try make(LoopMonitorFactory(label: label, threshold: threshold, alarm: alarm, isServed: isServed))
     }
 }
 

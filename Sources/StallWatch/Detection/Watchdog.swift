@@ -21,6 +21,8 @@ final class Watchdog: Sendable {
     private let rules: WatchdogOptions
     private let now: @Sendable () -> UInt64
     private let submit: @Sendable (StallRecord) -> Void
+    /// The number of times that all loops were polled.
+    private let passes = Atomic<UInt64>(0)
     let alarm = WatchdogAlarm()
     let suppressed = SuppressionCounter()
     let pauses = PauseState()
@@ -56,6 +58,21 @@ final class Watchdog: Sendable {
     func stop() {
         shared.withLock { $0.isStopping = true }
         alarm.ring()
+    }
+
+    /// Waits until the watchdog has polled all loops at least once from now on.
+    ///
+    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
+    /// - Returns: Whether it has.
+    func waitForPass(until deadline: UInt64) -> Bool {
+        let before = passes.load(ordering: .acquiring)
+        // The next pass to end may have begun before this call; the one after it has not.
+        while passes.load(ordering: .acquiring) &- before < 2 {
+            guard monotonicNow() < deadline else { return false }
+            alarm.ring()
+            nap()
+        }
+        return true
     }
 
     /// Runs the watchdog on the calling thread until ``stop()``.
@@ -107,6 +124,7 @@ final class Watchdog: Sendable {
                     watches[index].poll(at: now(), countingFrom: counting.from, suppressed: counting.reason)
                 )
             }
+            passes.wrappingAdd(1, ordering: .releasing)
             gaps.sleep(at: awake, until: deadline)
             services.mayShareProcessor = deadline == .max || watches.contains(where: \.isInStall)
             if deadline == .max {

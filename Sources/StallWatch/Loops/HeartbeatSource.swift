@@ -47,6 +47,11 @@ final class HeartbeatSource: LoopSource {
         self.whenRemoved = whenRemoved
     }
 
+    /// Makes the first item count, because the caller knows that the loop runs items.
+    func markServed() {
+        _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
+    }
+
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
         let interval = threshold / 2
         if isUnneeded() { return nil }
@@ -131,8 +136,9 @@ extension LoopSource where Self == HeartbeatSource {
     /// The main thread runs an async `main` until its first suspension. From then on, the thread that drains the main
     /// queue runs the main actor.
     private static func isOnMainActor(_ main: QueueOwner) -> Bool {
-        guard withUnsafeCurrentTask(body: { $0 != nil }) else { return false }
+        // Also without a task: a block on the main queue confirms the layout.
         main.check()
+        guard withUnsafeCurrentTask(body: { $0 != nil }) else { return false }
         return main.answer() == .thread(clinux_gettid()) || clinux_gettid() == getpid()
     }
 

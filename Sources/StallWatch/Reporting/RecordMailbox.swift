@@ -13,6 +13,8 @@ final class RecordMailbox: Sendable {
     private struct State {
         var records: [StallRecord] = []
         var isClosed = false
+        /// Whether the reader still works on the record that it took last.
+        var isInWork = false
     }
     private let state = Mutex(State())
     private let arrival = Semaphore()
@@ -34,6 +36,9 @@ final class RecordMailbox: Sendable {
         }
     }
 
+    /// Whether no record is queued, and the reader is done with all that it took.
+    var isIdle: Bool { state.withLock { $0.records.isEmpty && !$0.isInWork } }
+
     /// Takes the oldest record, and waits for one if the mailbox is empty.
     ///
     /// - Parameter idle: Called before each wait.
@@ -41,7 +46,8 @@ final class RecordMailbox: Sendable {
     func next(beforeWaiting idle: () -> Void = {}) -> StallRecord? {
         while true {
             let (record, isClosed) = state.withLock { state in
-                (state.records.isEmpty ? nil : state.records.removeFirst(), state.isClosed)
+                state.isInWork = !state.records.isEmpty
+                return (state.records.isEmpty ? nil : state.records.removeFirst(), state.isClosed)
             }
             if let record { return record }
             if isClosed { return nil }

@@ -141,6 +141,20 @@ final class Reporter: Sendable {
         while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) { namer.report(record) }
     }
 
+    /// Waits until the sinks have handled every record submitted so far.
+    ///
+    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds. The sinks may add ``SinkSet/storeTimeLimit``.
+    /// - Returns: Whether all are handled.
+    func settle(until deadline: UInt64) -> Bool {
+        // In this order: the first stage passes its record on before it takes the next one.
+        while !arrivals.isIdle || !unnamed.isIdle {
+            guard monotonicNow() < deadline else { return false }
+            nap()
+        }
+        sinks.flush()
+        return true
+    }
+
     private var finishing: ReportFinishing {
         ReportFinishing(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
     }

@@ -145,7 +145,9 @@ extension ReportView {
 extension StallReport.Frame {
     /// Whether the function is one of StallWatch's own modules, which are linked into the app.
     fileprivate var isOfMonitor: Bool {
-        ["$s10StallWatch", "$s12StallReports", "$s12StackCapture", "$s12StallSymbols", "$s12LinuxSupport"]
-            .contains { symbol?.hasPrefix($0) == true }
+        [
+            "$s10StallWatch", "$s17StallWatchTesting", "$s12StallReports", "$s12StackCapture", "$s12StallSymbols",
+            "$s12LinuxSupport",
+        ].contains { symbol?.hasPrefix($0) == true }
     }
 }

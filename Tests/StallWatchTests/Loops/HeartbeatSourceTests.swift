@@ -56,6 +56,13 @@ import Testing
         #expect(recorder.snapshot().began == nil)
     }
 
+    @Test func `the first item counts for a caller that knows the loop`() {
+        let source = source()
+        source.markServed()
+        #expect(source.beat(recorder, threshold: 100, at: 1000) == 1050)
+        #expect(recorder.snapshot().began == 1000)
+    }
+
     @Test func noItemIsSentWhileOneIsPending() {
         let source = source()
         _ = source.beat(recorder, threshold: 100, at: 1000)

@@ -1,0 +1,111 @@
+internal import Foundation
+
+/// The stalls that tests excuse until a day: known offenders, by fingerprint.
+///
+/// A plain JSON file, so that people can edit and review it.
+package struct StallBaseline: Sendable, Equatable {
+    /// The version of the file's form.
+    package static let currentVersion = 1
+
+    /// A known stall.
+    package struct Entry: Codable, Sendable, Equatable {
+        /// The fingerprint of the reports that the entry excuses.
+        package var fingerprint: String
+        /// The last day on which it excuses them.
+        package var expires: CalendarDay
+        /// The loop that stalled, for readers.
+        package var loop: String?
+        /// The function to inspect first, for readers.
+        package var culprit: String?
+        /// The cause in one sentence, for readers.
+        package var cause: String?
+
+        package init(
+            fingerprint: String, expires: CalendarDay, loop: String? = nil, culprit: String? = nil, cause: String? = nil
+        ) {
+            self.fingerprint = fingerprint
+            self.expires = expires
+            self.loop = loop
+            self.culprit = culprit
+            self.cause = cause
+        }
+    }
+
+    /// The entries, each with a fingerprint of its own.
+    package private(set) var entries: [Entry]
+
+    /// Creates a baseline; of several entries with the same fingerprint, the first one counts.
+    package init(_ entries: [Entry] = []) {
+        self.entries = []
+        for entry in entries { add(entry) }
+    }
+
+    /// Adds an entry, unless there is one with its fingerprint.
+    ///
+    /// - Returns: Whether it was added.
+    @discardableResult
+    package mutating func add(_ entry: Entry) -> Bool {
+        guard !entries.contains(where: { $0.fingerprint == entry.fingerprint }) else { return false }
+        entries.append(entry)
+        return true
+    }
+
+    /// Returns whether stalls with the fingerprint are excused on a day.
+    package func excuses(_ fingerprint: String?, on day: CalendarDay) -> Bool {
+        entries.contains { $0.fingerprint == fingerprint && day <= $0.expires }
+    }
+
+    /// Returns the entry for the fingerprint if it has expired before a day.
+    package func expired(_ fingerprint: String?, on day: CalendarDay) -> Entry? {
+        entries.first { $0.fingerprint == fingerprint && $0.expires < day }
+    }
+}
+
+extension StallBaseline {
+    private struct Document: Codable {
+        var version: Int
+        var stalls: [Entry]
+    }
+
+    /// Decodes a baseline file.
+    ///
+    /// - Throws: ``StallWatchError`` with the place of the first fault.
+    package init(jsonData: [UInt8]) throws(StallWatchError) {
+        let document: Document
+        do {
+            document = try JSONDecoder().decode(Document.self, from: Data(jsonData))
+        } catch let error as DecodingError {
+            throw StallWatchError(.invalidConfiguration, error.place)
+        } catch {
+            throw StallWatchError(.invalidConfiguration, "\(error)")
+        }
+        guard document.version == Self.currentVersion else {
+            throw StallWatchError(
+                .invalidConfiguration, "version is \(document.version), but has to be \(Self.currentVersion)")
+        }
+        var seen: Set<String> = []
+        for (index, entry) in document.stalls.enumerated() {
+            let isHexadecimal = entry.fingerprint.allSatisfy { "0123456789abcdef".contains($0) }
+            guard entry.fingerprint.utf8.count == 16, isHexadecimal else {
+                throw StallWatchError(
+                    .invalidConfiguration,
+                    "stalls[\(index)].fingerprint is \"\(entry.fingerprint)\", but has to be 16 hexadecimal digits")
+            }
+            guard seen.insert(entry.fingerprint).inserted else {
+                throw StallWatchError(
+                    .invalidConfiguration,
+                    "stalls[\(index)].fingerprint is that of an earlier entry: remove one of them")
+            }
+        }
+        entries = document.stalls
+    }
+
+    /// The file's contents: UTF-8, indented, with sorted keys and a line feed at the end.
+    package func jsonData() -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        // Cannot fail: all values are strings and one is an integer.
+        guard let data = try? encoder.encode(Document(version: Self.currentVersion, stalls: entries)) else { return [] }
+        return [UInt8](data) + [UInt8(ascii: "\n")]
+    }
+}

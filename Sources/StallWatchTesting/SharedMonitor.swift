@@ -1,0 +1,224 @@
+import Dispatch
+import Glibc
+import LinuxSupport
+import StallReports
+import StallWatch
+import Synchronization
+import Testing
+
+/// The one monitor of a test process, which all traits and checks share, because a loop is watched by one monitor.
+///
+/// It starts with the first scope and runs until the process ends. It watches each loop with the lowest threshold of the
+/// scopes that watch it now.
+final class SharedMonitor: Sendable {
+    static let shared = SharedMonitor()
+
+    /// The environment variable with the directory that receives every report, as a baseline is made of them.
+    static let directoryVariable = "STALLWATCH_REPORTS"
+    /// The longest that the end of a test waits for a stall to end and its report to be finished.
+    private static let settlingTime: UInt64 = 10_000_000_000
+    /// The threshold of a loop that no scope watches.
+    private static let idleThreshold = StallMonitor.Configuration.maximumThreshold
+    /// The loop that stays watched, because each heartbeat's first item costs the next test.
+    private static let kept = WatchedLoop.main.label
+
+    private struct State {
+        var monitor: StallMonitor?
+        var scopes: [ObjectIdentifier: StallScope] = [:]
+        /// The current threshold of each watched loop.
+        var thresholds: [String: Duration] = [:]
+        /// Probes that no check uses now.
+        var freeProbes: [LoopProbe] = []
+        var probes = 0
+    }
+    private let state = Mutex(State())
+
+    /// Begins to watch the loops of a scope.
+    ///
+    /// - Throws: ``StallWatchError`` if the monitor cannot start or a loop cannot be watched.
+    func enter(_ scope: StallScope) throws(StallWatchError) {
+        try state.withLock { state throws(StallWatchError) in
+            let monitor = try Self.monitor(&state)
+            for loop in scope.loops { try Self.watch(loop, &state) }
+            state.scopes[ObjectIdentifier(scope)] = scope
+            do throws(StallWatchError) {
+                try Self.adjust(scope.labels, monitor, &state)
+            } catch {
+                // A limit out of range: the others' thresholds are still right.
+                state.scopes[ObjectIdentifier(scope)] = nil
+                throw error
+            }
+        }
+    }
+
+    /// Begins to watch the loops of a scope, on the main queue if its thread is not known yet.
+    ///
+    /// - Throws: As ``enter(_:)``.
+    func enterFromTask(_ scope: StallScope) async throws(StallWatchError) {
+        if scope.labels.contains(Self.kept), !isWatchingMain {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let once = OneShotTransfer(continuation)
+                DispatchQueue.main.async { [self] in
+                    // The scope's own call reports the error.
+                    try? state.withLock { state throws(StallWatchError) in try Self.watch(.main, &state) }
+                    once.take()?.resume()
+                }
+                // A main actor that is stalled already must not keep the other tests from running.
+                DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { once.take()?.resume() }
+            }
+        }
+        try enter(scope)
+    }
+
+    private var isWatchingMain: Bool { state.withLock { $0.thresholds[Self.kept] != nil } }
+
+    /// Ends a scope: waits until the stalls that it may have had are reported, and stops watching for it.
+    ///
+    /// - Returns: The scope's stalls.
+    func leave(_ scope: StallScope) async -> [StallFinding] {
+        scope.end()
+        if scope.mayHaveStalled {
+            // On a thread of its own: the pool of tasks may be what stalls.
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                do throws(SystemError) {
+                    try WorkerThread(name: "stallwatch-test") { [self] in
+                        settle(scope)
+                        continuation.resume()
+                    }.detach()
+                } catch {
+                    settle(scope)
+                    continuation.resume()
+                }
+            }
+        }
+        return remove(scope)
+    }
+
+    /// The same for a scope of blocking code.
+    func leaveBlocking(_ scope: StallScope) -> [StallFinding] {
+        scope.end()
+        if scope.mayHaveStalled { settle(scope) }
+        return remove(scope)
+    }
+
+    /// Lends a probe that no other check uses.
+    func takeProbe() -> LoopProbe {
+        state.withLock { state in
+            if let probe = state.freeProbes.popLast() { return probe }
+            state.probes += 1
+            return LoopProbe(label: state.probes == 1 ? "checked code" : "checked code \(state.probes)")
+        }
+    }
+
+    /// Takes a probe back.
+    func giveBack(_ probe: LoopProbe) { state.withLock { $0.freeProbes.append(probe) } }
+
+    // MARK: - Loops and thresholds
+
+    /// Watches a loop, unless a loop with its label is watched.
+    private static func watch(_ loop: WatchedLoop, _ state: inout State) throws(StallWatchError) {
+        guard state.thresholds[loop.label] == nil else { return }
+        try monitor(&state).watch(loop, isServed: true)
+        // That of the monitor's configuration.
+        state.thresholds[loop.label] = loop.threshold ?? idleThreshold
+    }
+
+    private static func monitor(_ state: inout State) throws(StallWatchError) -> StallMonitor {
+        if let monitor = state.monitor { return monitor }
+        let directory = getenv(directoryVariable).map { String(cString: $0) } ?? ""
+        var configuration = StallMonitor.Configuration(
+            threshold: idleThreshold, reports: directory.isEmpty ? .none : .directory(directory),
+            sinks: [.closure { SharedMonitor.shared.receive($0) }], saturationThreshold: nil
+        )
+        configuration.reportsEveryRepeat = true
+        configuration.maximumReportsPerMinute = 10_000
+        let monitor = try StallMonitor(configuration)
+        try monitor.start()
+        state.monitor = monitor
+        return monitor
+    }
+
+    private func settle(_ scope: StallScope) {
+        guard let monitor = state.withLock({ $0.monitor }) else { return }
+        _ = monitor.settle(scope.labels, until: monotonicNow() &+ Self.settlingTime)
+    }
+
+    private func remove(_ scope: StallScope) -> [StallFinding] {
+        state.withLock { state in
+            state.scopes[ObjectIdentifier(scope)] = nil
+            guard let monitor = state.monitor else { return }
+            // Only a threshold out of range is an error, and each was accepted when its scope began.
+            try? Self.adjust(scope.labels, monitor, &state)
+        }
+        return scope.takeFindings()
+    }
+
+    /// Gives each loop the lowest threshold of its scopes, and stops watching those without a scope.
+    private static func adjust(
+        _ labels: Set<String>, _ monitor: StallMonitor, _ state: inout State
+    ) throws(StallWatchError) {
+        for label in labels {
+            let lowest = state.scopes.values.filter { $0.labels.contains(label) }.map(\.threshold).min()
+            if lowest == nil, label != kept {
+                monitor.unwatch(label)
+                state.thresholds[label] = nil
+                continue
+            }
+            let threshold = lowest ?? idleThreshold
+            guard state.thresholds[label] != threshold else { continue }
+            try monitor.setThreshold(threshold, of: label)
+            state.thresholds[label] = threshold
+        }
+    }
+
+    // MARK: - Reports
+
+    /// Gives a finished report to the tests that it belongs to, or to the run.
+    private func receive(_ report: StallReport) {
+        // The report directory may have reports that an earlier process left.
+        guard report.process.pid == getpid(), report.kind != .saturation else { return }
+        let end = report.startedAt.microsecondsSince1970 + Int64(report.durationMilliseconds * 1_000)
+        let scopes = state.withLock { state in
+            state.scopes.values.filter { scope in
+                scope.labels.contains(report.loop.label) && scope.began.microsecondsSince1970 <= end
+                    && scope.ended.map { $0 >= report.startedAt } ?? true
+            }
+        }
+        let tests = Dictionary(grouping: scopes, by: \.root).values.map { scopes in
+            (scopes: scopes, candidate: StallAttribution.Candidate(scopes))
+        }
+        guard !tests.isEmpty else { return }
+        let attribution = StallAttribution(report, among: tests.map(\.candidate))
+        let time = CodeTime(report)
+        for (index, part) in attribution.parts {
+            for scope in tests[index].scopes where !scope.isReplaced {
+                guard let severity = scope.budget.severity(of: time.part(part.share)) else { continue }
+                let finding = StallFinding(
+                    report: part.report, time: time.part(part.share), severity: severity, budget: scope.budget)
+                scope.add(finding.excused(by: scope.baseline))
+            }
+        }
+        guard let (part, candidates) = attribution.unknown else { return }
+        let possible = candidates.flatMap { tests[$0].scopes }.filter { !$0.isReplaced }
+        let budgets = possible.map(\.budget)
+        guard let severity = StallBudget.severity(of: time.part(part.share), inOneOf: budgets),
+            let strictest = budgets.min(by: { $0.shortest < $1.shortest })
+        else { return }
+        var finding = StallFinding(
+            report: part.report, time: time.part(part.share), severity: severity, budget: strictest)
+        for scope in possible { finding = finding.excused(by: scope.baseline) }
+        finding.recordForRun(tests: possible.compactMap(\.function?.name), elsewhere: possible.map(\.location).min())
+    }
+}
+
+extension StallAttribution.Candidate {
+    /// The test of a few scopes, one within the other.
+    init(_ scopes: [StallScope]) {
+        let ends = scopes.map(\.ended)
+        self.init(
+            function: scopes.lazy.compactMap(\.function).first,
+            began: scopes.map(\.began).min() ?? Timestamp(microsecondsSince1970: 0),
+            ended: ends.contains(nil) ? nil : ends.compactMap(\.self).max()
+        )
+    }
+}
