@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSupport
 import StallWatch
 import Synchronization
@@ -8,6 +7,7 @@ import Testing
 @Suite(.serialized) struct SettlingTests {
     private final class Received: Sendable {
         let labels = Mutex<[String]>([])
+        let began = Semaphore()
     }
 
     private let received = Received()
@@ -18,10 +18,17 @@ import Testing
             threshold: .milliseconds(20), reports: .none,
             sinks: [.closure { [received] report in received.labels.withLock { $0.append(report.loop.label) } }])
         configuration.reportsEveryRepeat = true
+        configuration.onStallBegan = { [received] _ in received.began.post() }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
         try monitor.start()
         return monitor
+    }
+
+    /// Begins a turn and returns once it is known as a stall.
+    private func stall() throws {
+        probe.beginTurn()
+        try #require(received.began.wait(until: monotonicNow() + 10_000_000_000))
     }
 
     private func settle(_ monitor: StallMonitor, within milliseconds: UInt64 = 10_000) -> Bool {
@@ -33,8 +40,7 @@ import Testing
         defer { monitor.stop() }
         #expect(settle(monitor))
         for count in 1...5 {
-            probe.beginTurn()
-            usleep(80_000)
+            try stall()
             probe.endTurn()
             #expect(settle(monitor))
             #expect(received.labels.withLock { $0.count } == count)
@@ -44,8 +50,7 @@ import Testing
     @Test func `a stall that goes on is waited for until the deadline`() throws {
         let monitor = try monitor()
         defer { monitor.stop() }
-        probe.beginTurn()
-        usleep(80_000)
+        try stall()
         #expect(!settle(monitor, within: 50))
         #expect(received.labels.withLock { $0.isEmpty })
         probe.endTurn()
