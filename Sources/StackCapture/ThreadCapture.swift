@@ -71,8 +71,14 @@ package final class ThreadCapture: StackCapturing {
     }
 
     /// Returns whether a perf event is the way to capture the thread.
-    private func mayBeInKernel(_ thread: Int32) -> Bool {
-        guard let ticks = engine.cpuTicks(of: thread) else { return false }
+    ///
+    /// - Parameters:
+    ///   - thread: The thread's kernel id.
+    ///   - isOfLoop: Whether the thread runs a loop, whose calls must not be cut short. Another thread that was never noted
+    ///     is captured once, and waiting for its sample would cost its stack where it has no CPU.
+    /// - Returns: Whether it is.
+    private func mayBeInKernel(_ thread: Int32, isOfLoop: Bool) -> Bool {
+        guard isOfLoop || runningThreads[thread] != nil, let ticks = engine.cpuTicks(of: thread) else { return false }
         makeRoom()
         var known = runningThreads[thread] ?? RunningThread(presence: KernelPresence(ticks, turn: nil))
         defer { runningThreads[thread] = known }
@@ -87,7 +93,8 @@ package final class ThreadCapture: StackCapturing {
     private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureError) -> CapturedStack {
         var incomplete: CapturedStack?
         var failure = CaptureFailure.moved
-        let mayBeInKernel = mayStop && policy.mayUsePerf != false && mayBeInKernel(thread)
+        // Only a loop's thread may keep the watchdog waiting.
+        let mayBeInKernel = mayStop && policy.mayUsePerf != false && mayBeInKernel(thread, isOfLoop: mayWait)
         for _ in 0..<Self.maximumAttempts {
             do throws(CaptureFailure) {
                 let status = try engine.status(of: thread)

@@ -65,7 +65,6 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 @Suite struct ThreadCaptureTests {
     private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
     private let running = ThreadStatus(state: .running)
-    private let withoutPerf = CapturePolicy(mayUsePtrace: true, mayUsePerf: false)
 
     @Test func aCompleteReadIsEnough() throws {
         let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
@@ -123,7 +122,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             statuses: [blocked, running],
             answers: [.read: [.failure(.moved)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
-        #expect(try ThreadCapture(engine: engine, policy: withoutPerf).capture(thread: 1).method == .ptrace)
+        #expect(try ThreadCapture(engine: engine).capture(thread: 1).method == .ptrace)
         #expect(engine.asked == [.read, .ptrace])
     }
 
@@ -138,7 +137,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             statuses: [running],
             answers: [.ptrace: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
         )
-        let capture = ThreadCapture(engine: engine, policy: withoutPerf)
+        let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: 1).method == .signal)
         #expect(capture.methods == [.read, .signal])
         #expect(try capture.capture(thread: 1).method == .signal)
@@ -174,14 +173,16 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         #expect(try capture.capture(thread: 1).method == .ptrace)
     }
 
-    @Test func `a thread that was never seen before is sampled first`() throws {
+    @Test func `a loop's thread that was never seen before is sampled first`() throws {
         let engine = ScriptedEngine(
             statuses: [running],
             answers: [.perf: [.failure(.notInCall)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
         let capture = ThreadCapture(engine: engine)
-        for _ in 1...2 { #expect(try capture.capture(thread: 1).method == .ptrace) }
-        #expect(engine.asked == [.perf, .ptrace, .ptrace])
+        #expect(try capture.capture(thread: 2).method == .ptrace)
+        #expect(engine.asked == [.ptrace], "a worker of a pool is captured once")
+        for _ in 1...2 { #expect(try capture.captureOrWait(thread: 1).method == .ptrace) }
+        #expect(engine.asked == [.ptrace, .perf, .ptrace, .ptrace])
     }
 
     @Test(arguments: [CaptureFailure.notInCall, .timedOut, .failed(errno: 12), .refused(errno: 1)])
@@ -191,6 +192,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             answers: [.perf: [.failure(failure)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
         let capture = ThreadCapture(engine: engine)
+        capture.note(engine.ticks, of: 1, turn: 1)
         for _ in 1...2 {
             engine.ticks.system += 1
             #expect(try capture.capture(thread: 1).method == .ptrace)
@@ -209,9 +211,9 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         )
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.maximumMissed / ThreadCapture.maximumAttempts {
-            #expect(throws: CaptureError(.notSampled)) { try capture.capture(thread: 1) }
+            #expect(throws: CaptureError(.notSampled)) { try capture.captureOrWait(thread: 1) }
         }
-        #expect(try capture.capture(thread: 1).method == .ptrace)
+        #expect(try capture.captureOrWait(thread: 1).method == .ptrace)
     }
 
     @Test func `perf is tried again some captures after a failure`() throws {
@@ -224,7 +226,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         )
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.capturesWithoutPerf + 1 {
-            #expect(try capture.capture(thread: 1).method == .ptrace)
+            #expect(try capture.captureOrWait(thread: 1).method == .ptrace)
         }
         #expect(try capture.capture(thread: 1).method == .perf)
     }
