@@ -130,7 +130,10 @@ import Testing
             // The first event of the machine takes the kernel longer than the call may.
             _ = engine.capture(by: .perf)
             begin(call)
-            #expect(engine.capture(by: .perf) == CUNWIND_OK)
+            var status = engine.capture(by: .perf)
+            // Another program may have the CPU for longer than a capture waits.
+            for _ in 0..<20 where status == CUNWIND_NOT_SAMPLED { status = engine.capture(by: .perf) }
+            #expect(status == CUNWIND_OK)
             #expect(!cunwind_test_kernel_call_is_over(call), "the call was too short")
             #expect(engine.isComplete)
             #expect(engine.addresses.contains(where: cunwind_test_kernel_call_contains))
