@@ -45,8 +45,8 @@ struct PostureRun: Sendable {
     private static let startTolerance = 100_000
     /// The page faults that make a stall one of paging: fewer come from a file that the system keeps in memory.
     private static let leastFaults = 50
-    /// The share of a stall without a CPU from which contention is a right cause of a stall on CPU.
-    private static let contention = 0.4
+    /// The share of a stall without a CPU from which contention is a right cause: the largest of three parts has it.
+    private static let contention = 1.0 / 3
 
     let posture: Posture
     /// Whether the program ran to its end.

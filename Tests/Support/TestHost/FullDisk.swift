@@ -96,8 +96,9 @@ struct FullDisk {
     }
 }
 
-// Each function does work after its call, so that its frame stays on the stack during the call.
-@inline(never) private func firstWay() { usleep(60_000); tell("0") }
-@inline(never) private func oneWay() { usleep(60_000); tell("1") }
-@inline(never) private func anotherWay() { usleep(60_000); tell("2") }
-@inline(never) private func aThirdWay() { usleep(60_000); tell("3") }
+// Each function does work after its call, so that its frame stays on the stack during the call. The first one begins with the
+// monitor, whose watchdog may need 100 ms until its first poll in a debug build beside other programs.
+@inline(never) private func firstWay() { usleep(300_000); tell("0") }
+@inline(never) private func oneWay() { usleep(300_000); tell("1") }
+@inline(never) private func anotherWay() { usleep(300_000); tell("2") }
+@inline(never) private func aThirdWay() { usleep(300_000); tell("3") }
