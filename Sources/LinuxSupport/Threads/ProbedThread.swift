@@ -48,12 +48,15 @@ package enum ProbedThread {
         return body(id)
     }
 
-    /// Waits until the thread is blocked, for a bounded time: it posts shortly before it waits.
+    /// Waits until two checks in a row find the thread asleep, for a bounded time.
+    ///
+    /// It posts shortly before it waits, and may wait for a page first.
     private static func waitUntilBlocked(_ thread: Int32) {
+        var asleep = 0
         for _ in 0..<maximumChecks {
-            guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init),
-                stat.state == "R"
-            else { return }
+            guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init) else { return }
+            asleep = stat.state == "S" ? asleep + 1 : 0
+            if asleep == 2 { return }
             usleep(1_000)
         }
     }
