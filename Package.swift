@@ -127,7 +127,7 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
-            name: "StackCaptureTests", dependencies: ["LinuxSupport", "StackCapture", "TestSupport"],
+            name: "StackCaptureTests", dependencies: ["CLinux", "LinuxSupport", "StackCapture", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

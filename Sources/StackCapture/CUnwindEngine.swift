@@ -134,15 +134,7 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
 
-    package func cpuTicks(of thread: Int32) -> CPUTicks? {
-        guard var stat = readSmallFile("/proc/self/task/\(thread)/stat").map(ByteCursor.init),
-            stat.skip(pastLast: UInt8(ascii: ")"))
-        else { return nil }
-        // Fields 14 and 15 of proc_pid_stat(5); the name before the parenthesis is field 2.
-        stat.skipWords(11)
-        guard let user = stat.number(), let system = stat.number() else { return nil }
-        return CPUTicks(user: user, system: system, readAt: monotonicNow())
-    }
+    package func cpuTime(of thread: Int32) -> TickedCPUTime? { TickedCPUTime(thread: thread) }
 
     /// Calls a function of the engine for an open thread and returns its stack.
     private func result(

@@ -21,7 +21,7 @@ package protocol CaptureEngine: AnyObject {
     func cancelStop(of thread: Int32)
 
     /// Returns a thread's CPU time; `nil` if the thread has ended or the system does not show it.
-    func cpuTicks(of thread: Int32) -> CPUTicks?
+    func cpuTime(of thread: Int32) -> TickedCPUTime?
 
     /// Returns the images that are currently mapped.
     func images() -> ImageList

@@ -30,10 +30,9 @@ package protocol StackCapturing: AnyObject {
     /// A capture of a thread that may be in a system call tries not to disturb the call.
     ///
     /// - Parameters:
-    ///   - ticks: The CPU time.
     ///   - thread: The thread's kernel id.
     ///   - turn: The beginning of its turn, in monotonic nanoseconds.
-    func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64)
+    func note(thread: Int32, turn: UInt64)
 
     /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
@@ -57,5 +56,5 @@ extension StackCapturing {
     package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack { try capture(thread: thread) }
     package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? { nil }
     package func cancelPendingCapture(of thread: Int32) {}
-    package func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64) {}
+    package func note(thread: Int32, turn: UInt64) {}
 }

@@ -11,7 +11,7 @@ package final class ThreadCapture: StackCapturing {
     ///
     /// A thread that moves this often makes progress; a later sample will catch it.
     static let maximumAttempts = 4
-    /// The limit on threads whose ticks are remembered; over it, all are forgotten.
+    /// The limit on threads whose CPU time is remembered; over it, all are forgotten.
     static let maximumNoted = 256
 
     /// The captures of a thread without a perf event after one that gave no sample in time.
@@ -21,7 +21,7 @@ package final class ThreadCapture: StackCapturing {
     /// A copying thread waits for its disk now and then, and the machine's first event in a second may take 30 ms.
     static let maximumMissed = 12
 
-    /// The ticks of a thread, and its perf events without a sample.
+    /// The last clock ticks of a thread, and its perf events without a sample.
     private struct RunningThread {
         var presence: KernelPresence
         /// The captures for which no perf event is tried.
@@ -60,10 +60,11 @@ package final class ThreadCapture: StackCapturing {
 
     package func cancelPendingCapture(of thread: Int32) { engine.cancelStop(of: thread) }
 
-    package func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64) {
+    package func note(thread: Int32, turn: UInt64) {
+        guard let time = engine.cpuTime(of: thread) else { return }
         makeRoom()
-        runningThreads[thread, default: RunningThread(presence: KernelPresence(ticks, turn: turn))]
-            .presence.note(ticks, turn: turn)
+        runningThreads[thread, default: RunningThread(presence: KernelPresence(time, turn: turn))]
+            .presence.note(time, turn: turn)
     }
 
     private func makeRoom() {
@@ -78,11 +79,11 @@ package final class ThreadCapture: StackCapturing {
     ///     is captured once, and waiting for its sample would cost its stack where it has no CPU.
     /// - Returns: Whether it is.
     private func mayBeInKernel(_ thread: Int32, isOfLoop: Bool) -> Bool {
-        guard isOfLoop || runningThreads[thread] != nil, let ticks = engine.cpuTicks(of: thread) else { return false }
+        guard isOfLoop || runningThreads[thread] != nil, let time = engine.cpuTime(of: thread) else { return false }
         makeRoom()
-        var known = runningThreads[thread] ?? RunningThread(presence: KernelPresence(ticks, turn: nil))
+        var known = runningThreads[thread] ?? RunningThread(presence: KernelPresence(time, turn: nil))
         defer { runningThreads[thread] = known }
-        known.presence.note(ticks)
+        known.presence.note(time)
         guard known.withoutPerf == 0 else {
             known.withoutPerf -= 1
             return false

@@ -38,9 +38,7 @@ package final class TimedCapturer: StackCapturing {
 
     package func cancelPendingCapture(of thread: Int32) { capturer.cancelPendingCapture(of: thread) }
 
-    package func note(_ ticks: CPUTicks, of thread: Int32, turn: UInt64) {
-        capturer.note(ticks, of: thread, turn: turn)
-    }
+    package func note(thread: Int32, turn: UInt64) { capturer.note(thread: thread, turn: turn) }
 
     package var methods: [CapturedStack.Method] { capturer.methods }
 

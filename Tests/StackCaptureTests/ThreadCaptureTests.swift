@@ -32,7 +32,7 @@ private final class ScriptedEngine: CaptureEngine {
     /// The results of stops that may stay pending, and of collecting them.
     var stops: [Result<CapturedStack, CaptureFailure>] = []
     var collected: [Result<CapturedStack, CaptureFailure>] = []
-    var ticks = CPUTicks(user: 0, system: 0, readAt: 1)
+    var time = TickedCPUTime(user: 0, system: 0)
     private(set) var canceled: [Int32] = []
 
     func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack {
@@ -47,7 +47,7 @@ private final class ScriptedEngine: CaptureEngine {
 
     func cancelStop(of thread: Int32) { canceled.append(thread) }
 
-    func cpuTicks(of thread: Int32) -> CPUTicks? { ticks }
+    func cpuTime(of thread: Int32) -> TickedCPUTime? { time }
 
     func images() -> ImageList { ImageList() }
 
@@ -164,12 +164,13 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             answers: [.perf: [.success(stack(.perf, frames: 5))], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
         let capture = ThreadCapture(engine: engine)
-        capture.note(engine.ticks, of: 1, turn: 1)
+        capture.note(thread: 1, turn: 1)
+        engine.time.user += 1
         #expect(try capture.capture(thread: 1).method == .ptrace)
-        engine.ticks.system += 1
+        engine.time.system += 1
         #expect(try capture.capture(thread: 1).method == .perf)
         #expect(capture.methods == [.read, .ptrace, .perf])
-        engine.ticks.user += 1
+        engine.time.user += 1
         #expect(try capture.capture(thread: 1).method == .ptrace)
     }
 
@@ -192,9 +193,9 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             answers: [.perf: [.failure(failure)], .ptrace: [.success(stack(.ptrace, frames: 4))]]
         )
         let capture = ThreadCapture(engine: engine)
-        capture.note(engine.ticks, of: 1, turn: 1)
+        capture.note(thread: 1, turn: 1)
         for _ in 1...2 {
-            engine.ticks.system += 1
+            engine.time.system += 1
             #expect(try capture.capture(thread: 1).method == .ptrace)
         }
         // A refusal is permanent, and so is a failure for some captures.

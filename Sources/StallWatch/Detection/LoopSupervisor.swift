@@ -84,10 +84,7 @@ struct LoopSupervisor {
         }
         if detector.stall == nil, let began = turn.began, case .thread(let thread) = poll.target {
             let reading = diagnostician.inspect(thread, turn: began, threshold: loop.threshold, now: time)
-            if let reading {
-                let ticks = CPUTicks(user: reading.userTicks, system: reading.systemTicks, readAt: reading.time)
-                context.capturer.note(ticks, of: thread, turn: began)
-            }
+            context.capturer.note(thread: thread, turn: began)
             // The watchdog must not compete with the stalled thread for a CPU when it takes the first sample.
             if context.mayShareProcessor, let processor = reading?.processor {
                 context.capturer.leave(processor: processor)

@@ -87,14 +87,8 @@ import Testing
         print("\(call) \(way): \(stalls) stalls, \(whole) whole, \(named) named, \(short) short")
         #expect(stalls > 0)
         #expect(whole == stalls)
-        // Without perf events nothing shows that the thread is in this call, and the kernel ends it at any stop. With them,
-        // the clock ticks show it, which the kernel divides between user and system time by estimate: a stall that is
-        // captured after 30 ms has three of them.
-        if call != .copyFileRange {
-            #expect(short == 0)
-        } else if mayUsePerf {
-            #expect(short * 2 <= stalls)
-        }
+        // Without perf events nothing shows that the thread is in this call, and the kernel ends it at any stop.
+        if mayUsePerf || call != .copyFileRange { #expect(short == 0) }
     }
 
     static let mayUsePerf: Bool = {
