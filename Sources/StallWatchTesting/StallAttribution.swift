@@ -34,7 +34,7 @@ struct StallAttribution {
         case test(Int)
         /// One of these tests, at least two.
         case oneOf(Set<Int>)
-        case nobody
+        case unwatched
     }
 
     /// The parts of tests, by the index of the candidate.
@@ -73,7 +73,7 @@ struct StallAttribution {
     }
 
     private static func owner(among tests: Set<Int>) -> Owner {
-        guard let first = tests.first else { return .nobody }
+        guard let first = tests.first else { return .unwatched }
         return tests.count == 1 ? .test(first) : .oneOf(tests)
     }
 
@@ -89,7 +89,7 @@ struct StallAttribution {
         }
         if !named.isEmpty { return owner(among: Set(named)) }
         let innermost = sample.stack.map { report.stacks[$0].map { report.frames[$0] } } ?? []
-        return innermost.contains(where: \.runsTest) ? .nobody : unnamed
+        return innermost.contains(where: \.runsTest) ? .unwatched : unnamed
     }
 
     /// Returns the report with some of its samples only, or as it is if those are all.

@@ -18,10 +18,7 @@ struct ReportMarkdown {
     }
 
     private var heading: String {
-        let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
-        let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
-        let place = report.culprit.map { "\(share) in \(MarkdownText.code($0.function))" } ?? ""
-        return "### \(MarkdownText.prose(report.loop.label)) \(verb) \(report.durationMilliseconds.duration)\(place)\n"
+        "### \(view.stall(loop: MarkdownText.prose(report.loop.label), code: MarkdownText.code))\n"
     }
 
     private var cause: String {

@@ -42,11 +42,19 @@ struct ReportView {
 
     /// The report's summary with durations as elsewhere in this view.
     private var sentence: String {
+        stall(loop: report.loop.label) { $0 } + (report.callout.map { " (\($0.rawValue))" } ?? "")
+    }
+
+    /// Returns which loop stalled, for how long and where.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop's label in the output format.
+    ///   - code: Formats a function's name.
+    func stall(loop: String, code: (String) -> String) -> String {
         let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
         let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
-        let place = report.culprit.map { "\(share) in \($0.function)" } ?? ""
-        let callout = report.callout.map { " (\($0.rawValue))" } ?? ""
-        return "\(report.loop.label) \(verb) \(report.durationMilliseconds.duration)\(place)\(callout)"
+        let place = report.culprit.map { "\(share) in \(code($0.function))" } ?? ""
+        return "\(loop) \(verb) \(report.durationMilliseconds.duration)\(place)"
     }
 
     /// The text with a line feed, in lines that fit the terminal.
