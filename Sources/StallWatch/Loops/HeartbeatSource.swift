@@ -84,7 +84,7 @@ final class HeartbeatSource: LoopSource {
             switch owner() {
             case .thread(let thread): .thread(thread)
             // Not the thread that ran the queue last: it may be doing other work, or have ended.
-            case .nobody: .unknown
+            case .noThread: .unknown
             case .unknown: recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
             }
         }

@@ -26,7 +26,7 @@ final class QueueOwner: Sendable {
     enum Answer: Equatable {
         case thread(Int32)
         /// No thread: the queue is empty or suspended, or waits for its target queue.
-        case nobody
+        case noThread
         /// The owner cannot be determined.
         case unknown
     }
@@ -34,7 +34,7 @@ final class QueueOwner: Sendable {
     /// Returns the thread that runs the queue now.
     func answer() -> Answer {
         guard isConfirmed.load(ordering: .relaxed), let thread = Int32(exactly: owner()) else { return .unknown }
-        return thread == 0 ? .nobody : .thread(thread)
+        return thread == 0 ? .noThread : .thread(thread)
     }
 
     private func owner() -> UInt64 {

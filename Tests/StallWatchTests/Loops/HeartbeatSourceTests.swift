@@ -107,7 +107,7 @@ import Testing
     @Test func theCurrentOwnerIsCapturedAndNoEarlierThread() {
         recorder.noteThread()
         #expect(source(owner: .thread(77)).target(of: recorder) == .thread(77))
-        #expect(source(owner: .nobody).target(of: recorder) == .unknown)
+        #expect(source(owner: .noThread).target(of: recorder) == .unknown)
         #expect(source(owner: .unknown).target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
         #expect(source(.globalQueue).target(of: recorder) == .pool)
     }

@@ -30,6 +30,6 @@ import Testing
         let owner = QueueOwner(queue)
         queue.sync { owner.check() }
         queue.sync {}
-        #expect(owner.answer() == .nobody)
+        #expect(owner.answer() == .noThread)
     }
 }
