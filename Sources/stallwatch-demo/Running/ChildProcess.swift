@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import LinuxSupport
 import StallWatch
 
 /// A child process, with a pipe to its standard input and one from its standard output.
@@ -8,8 +9,11 @@ struct ChildProcess: Sendable {
     private let input: Int32
     private let output: Int32
 
+    /// The path of this program's file: a program that is started by the link in /proc has the name `exe`.
+    static let program = readLink("/proc/self/exe") ?? CommandLine.arguments[0]
+
     /// Starts `executable`, by default this program.
-    init(_ arguments: [String], executable: String = "/proc/self/exe") throws(DemoFailure) {
+    init(_ arguments: [String], executable: String = program) throws(DemoFailure) {
         let (inputRead, inputWrite) = try Self.makePipe()
         let (outputRead, outputWrite) = try Self.makePipe()
         var actions = posix_spawn_file_actions_t()

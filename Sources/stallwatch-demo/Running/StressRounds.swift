@@ -18,7 +18,7 @@ struct StressRounds: Sendable {
     let output: String
     /// Options for each process, such as the threshold.
     let options: [String]
-    var executable = "/proc/self/exe"
+    var executable = ChildProcess.program
 
     /// The time after which a process is killed.
     ///

@@ -314,7 +314,7 @@ pid_t cunwind_test_kernel_call_tid(const cunwind_test_kernel_call *_Nonnull call
 size_t cunwind_test_kernel_call_length(const cunwind_test_kernel_call *_Nonnull call);
 /// The descriptor that it reads: its first argument in a read(2).
 int cunwind_test_kernel_call_source(const cunwind_test_kernel_call *_Nonnull call);
-/// Lets the thread make the call. It stays alive afterwards.
+/// Lets the thread make the call, and returns when it is about to. The thread stays alive afterwards.
 void cunwind_test_kernel_call_begin(cunwind_test_kernel_call *_Nonnull call);
 /// Returns whether the call has returned.
 bool cunwind_test_kernel_call_is_over(const cunwind_test_kernel_call *_Nonnull call);
