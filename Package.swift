@@ -13,6 +13,8 @@ let package = Package(
     products: [
         .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
         .library(name: "StallWatchTesting", targets: ["StallWatchTesting"]),
+        .library(name: "StallWatchAgent", type: .dynamic, targets: ["StallWatchAgent"]),
+        .library(name: "StallWatchPreload", type: .dynamic, targets: ["CPreload"]),
         .executable(name: "stallwatch", targets: ["StallWatchCLI"]),
         .executable(name: "stallwatch-demo", targets: ["stallwatch-demo"]),
     ],
@@ -64,6 +66,12 @@ let package = Package(
         // Stalls as issues of tests, for Swift Testing and XCTest.
         .target(
             name: "StallWatchTesting", dependencies: ["LinuxSupport", "StallReports", "StallSymbols", "StallWatch"],
+            swiftSettings: settings
+        ),
+        // What `stallwatch test` loads into test processes: a thread that waits for requests, and on a request the monitor.
+        .target(name: "CPreload"),
+        .target(
+            name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"],
             swiftSettings: settings
         ),
         // The header for loops in C and C++. What it declares is in StallWatch.

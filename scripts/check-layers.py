@@ -38,6 +38,7 @@ MODULES = {
     "StackCapture": {"CUnwind", "LinuxSupport"},
     "StallWatch": {"CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"},
     "StallWatchTesting": {"LinuxSupport", "StallReports", "StallSymbols", "StallWatch"},
+    "StallWatchAgent": {"LinuxSupport", "StallReports", "StallWatch"},
     "TextOutput": set(),
     "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
     "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput"},

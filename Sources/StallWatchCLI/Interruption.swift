@@ -11,6 +11,8 @@ enum Interruption {
     private struct State {
         var temporaryFiles: Set<String> = []
         var handler: (@Sendable () -> Void)?
+        /// The process that receives the signals.
+        var receiver: pid_t?
     }
     private static let state = Mutex(State())
 
@@ -54,6 +56,11 @@ enum Interruption {
     /// Calls `handler` on another thread at the next signal; the one after that ends the process.
     static func handle(with handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
 
+    /// Sends all signals on to another process from now on, instead of ending.
+    ///
+    /// It does not send on those of the terminal, which that process has received, too.
+    static func forward(to process: pid_t) { state.withLock { $0.receiver = process } }
+
     private static func isIgnored(_ action: sigaction) -> Bool {
         // SIG_IGN is the address 1 (bits/signum-generic.h), which is not a function's.
         unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
@@ -62,13 +69,20 @@ enum Interruption {
     private static func waitForSignals() {
         var set = handledSignals()
         while true {
-            var signal: Int32 = 0
-            guard sigwait(&set, &signal) == 0 else { return }
-            let handler = state.withLock { state in
-                defer { state.handler = nil }
-                return state.handler
+            var info = siginfo_t()
+            let signal = sigwaitinfo(&set, &info)
+            guard signal > 0 else {
+                if errno == EINTR { continue }
+                return
             }
-            if let handler {
+            let (handler, receiver) = state.withLock { state in
+                defer { state.handler = nil }
+                return (state.handler, state.receiver)
+            }
+            if let receiver {
+                // A positive code: the kernel sent it (sigaction(2)).
+                if info.si_code <= 0 { kill(receiver, signal) }
+            } else if let handler {
                 handler()
             } else {
                 end(by: signal)

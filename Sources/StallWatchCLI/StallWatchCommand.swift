@@ -18,6 +18,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
               stallwatch baseline update reports     known stalls, which tests excuse until a day
+              stallwatch test -- swift test          run tests, and say what hangs
               stallwatch doctor                      what works here, and what to set
 
             Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change, and those of sysexits.h: 64 wrong \
@@ -30,7 +31,7 @@ struct StallWatchCommand: ParsableCommand {
         subcommands: [
             ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
-            BaselineCommand.self, DoctorCommand.self,
+            BaselineCommand.self, TestCommand.self, DoctorCommand.self,
         ]
     )
 }

@@ -126,7 +126,8 @@ extension StallReport.SystemCall: CustomStringConvertible {
 }
 
 extension StallReport.ThreadDescription {
-    fileprivate var inWords: String { "thread \(id)" + (name.map { " \"\($0)\"" } ?? "") }
+    /// `thread 4711 "worker"`, or without the name.
+    package var inWords: String { "thread \(id)" + (name.map { " \"\($0)\"" } ?? "") }
 }
 
 extension StallReport.LockOwner {
@@ -151,7 +152,7 @@ extension StallReport.LockKind {
     }
 
     /// Returns the lock as a phrase: an article, the noun and the app's label.
-    fileprivate func named(_ label: String?) -> String { label.map { "\(noun) \"\($0)\"" } ?? noun }
+    func named(_ label: String?) -> String { label.map { "\(noun) \"\($0)\"" } ?? noun }
 
     fileprivate var noun: String {
         switch self {

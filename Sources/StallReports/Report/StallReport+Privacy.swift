@@ -11,6 +11,10 @@ extension StallReport {
         for index in frames.indices { frames[index].file = frames[index].file.map(Self.fileName) }
         if let file = culprit?.file { culprit?.file = Self.fileName(file) }
         cause?.shortenPaths()
+        for index in (otherThreads ?? []).indices {
+            guard let target = otherThreads?[index].systemCall?.target else { continue }
+            otherThreads?[index].systemCall?.target = Cause.withoutDirectories(target)
+        }
     }
 
     fileprivate static func fileName(_ path: String) -> String {
@@ -77,7 +81,7 @@ extension StallReport.Cause {
     /// Removes the directories from a system call's target, which may list several descriptors and describe each.
     ///
     /// If in doubt it removes too much: a path may itself contain commas.
-    private static func withoutDirectories(_ target: String) -> String {
+    fileprivate static func withoutDirectories(_ target: String) -> String {
         target.split(separator: ", ", omittingEmptySubsequences: false).map { piece in
             guard piece.contains("/") else { return String(piece) }
             let prefix = ["socket to ", "socket at "].first { piece.hasPrefix($0) } ?? ""

@@ -98,6 +98,12 @@ extension StallReport {
         public var method: CaptureMethod?
         /// The time for which the capture kept the thread from running, in microseconds.
         public var heldMicroseconds: Double
+        /// The system call in which the thread was blocked; `nil` if it was in none, or the system does not show it.
+        public var systemCall: SystemCall?
+        /// The lock for which the thread waited; `nil` if it waited for none.
+        ///
+        /// It has one owner at most, without a stack: the owner has an entry of its own.
+        public var lock: Lock?
 
         package init(
             thread: ThreadDescription,
@@ -105,7 +111,9 @@ extension StallReport {
             reason: String? = nil,
             threadState: ThreadState? = nil,
             method: CaptureMethod? = nil,
-            heldMicroseconds: Double
+            heldMicroseconds: Double,
+            systemCall: SystemCall? = nil,
+            lock: Lock? = nil
         ) {
             self.thread = thread
             self.stack = stack
@@ -113,6 +121,8 @@ extension StallReport {
             self.threadState = threadState
             self.method = method
             self.heldMicroseconds = heldMicroseconds
+            self.systemCall = systemCall
+            self.lock = lock
         }
     }
 

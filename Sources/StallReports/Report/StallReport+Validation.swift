@@ -62,6 +62,10 @@ extension StallReport {
         }
         for (index, other) in (otherThreads ?? []).enumerated() {
             if let fault = stackFault(other.stack, at: "otherThreads[\(index)].stack") { return fault }
+            for (number, owner) in (other.lock?.owners ?? []).enumerated() {
+                let place = "otherThreads[\(index)].lock.owners[\(number)].stack"
+                if let fault = stackFault(owner.stack, at: place) { return fault }
+            }
         }
         for (index, owner) in (cause?.lock?.owners ?? []).enumerated() {
             if let fault = stackFault(owner.stack, at: "cause.lock.owners[\(index)].stack") { return fault }

@@ -56,6 +56,19 @@ public final class LoopProbe: Sendable {
         recorder._withUnsafeGuaranteedRef { $0.endTurn(at: monotonicNow()) }
     }
 
+    /// Begins a turn of another thread that began earlier.
+    ///
+    /// - Parameters:
+    ///   - time: The time, in monotonic nanoseconds.
+    ///   - thread: The thread's kernel id.
+    package func beginTurn(at time: UInt64, of thread: Int32) {
+        guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
+        recorder._withUnsafeGuaranteedRef { recorder in
+            recorder.note(thread: thread)
+            recorder.beginTurn(at: time)
+        }
+    }
+
     /// The pointer that the functions of `CStallWatch.h` take.
     ///
     /// It is valid for as long as the probe exists.

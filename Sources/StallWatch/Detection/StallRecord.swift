@@ -43,6 +43,8 @@ struct StallRecord: Sendable {
     struct OtherThread: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureError>
+        /// What the thread waits for; `nil` if it does not wait, or this was not asked.
+        var wait: ThreadWait?
         /// The kind of stall that the thread's activity would be the cause of; `nil` if it is not known.
         var activity: Cause.Kind?
     }

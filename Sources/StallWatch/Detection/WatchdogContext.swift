@@ -102,6 +102,14 @@ final class WatchdogContext {
         return (threads, max(others.count - threads.count, 0))
     }
 
+    /// Returns what a thread waits for; `nil` if it does not wait.
+    func wait(of thread: Int32, _ stack: CapturedStack?) -> ThreadWait? { locks.wait(of: thread, stack: stack) }
+
+    /// Marks the waits of threads that can never go on.
+    func markDeadlocks(_ waits: inout [Int32: ThreadWait]) { locks.markDeadlocks(&waits) }
+
+    private var locks: LockOwnerResolver { LockOwnerResolver(threads: threads, memory: GuardedMemory()) }
+
     private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
         do throws(CaptureError) {
             return .success(try capturer.capture(thread: thread))

@@ -204,6 +204,9 @@ extension TurnRecorder {
         threadHandle.store(handle, ordering: .relaxed)
         thread.store(clinux_gettid(), ordering: .releasing)
     }
+
+    /// Notes the kernel id of another thread, which runs the loop.
+    func note(thread id: Int32) { thread.store(id, ordering: .releasing) }
 }
 
 // MARK: - On the watchdog

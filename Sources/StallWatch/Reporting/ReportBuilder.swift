@@ -49,7 +49,9 @@ struct ReportBuilder {
                 reason: other.stack.reason,
                 threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
                 method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
-                heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000
+                heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
+                systemCall: (other.wait?.call).map(StallReport.SystemCall.init),
+                lock: other.wait.flatMap(StallReport.Lock.init)
             )
         }
         var report = StallReport(

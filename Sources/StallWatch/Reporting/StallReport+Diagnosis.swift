@@ -46,6 +46,17 @@ extension StallReport.SystemCall {
 }
 
 extension StallReport.Lock {
+    /// Creates the lock that another thread waits for; `nil` if it waits for none.
+    init?(_ wait: ThreadWait) {
+        guard let lock = wait.lock else { return nil }
+        let owner = lock.owner.map { thread in
+            LockOwnership.Owner(
+                thread: ThreadIdentity(thread), stack: .failure(CaptureError(description: "")), isRunning: false)
+        }
+        let ownership = LockOwnership(site: lock, owners: owner.map { [$0] } ?? [], isDeadlock: wait.isDeadlock)
+        self.init(ownership) { _ in 0 }
+    }
+
     /// Creates a report's lock.
     ///
     /// - Parameters:

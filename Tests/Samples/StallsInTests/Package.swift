@@ -33,6 +33,14 @@ let package = Package(
             dependencies: ["Notes", .product(name: "StallWatchTesting", package: "StallWatch")],
             swiftSettings: [.swiftLanguageMode(.v6)]
         ),
+        // Tests that hang, without StallWatch: `stallwatch test` says where.
+        .testTarget(name: "HangingTests", swiftSettings: [.swiftLanguageMode(.v6)]),
+        // A test that takes too long, with the trait .hangDump.
+        .testTarget(
+            name: "SlowTests",
+            dependencies: [.product(name: "StallWatchTesting", package: "StallWatch")],
+            swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
         // 1,000 empty tests with the trait and 1,000 without, to measure what the trait costs.
         .testTarget(
             name: "EmptyTests",

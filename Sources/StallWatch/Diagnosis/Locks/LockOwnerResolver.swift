@@ -80,6 +80,23 @@ struct LockOwnerResolver {
         return wait
     }
 
+    /// Returns the call that a thread waits in, and the lock that it waits for; `nil` if it is in no known call.
+    func wait(of thread: Int32, stack: CapturedStack?) -> ThreadWait? {
+        guard let state = threads.state(of: thread), let call = call(of: state, stack) else { return nil }
+        let lock = link(thread, state, stack)?.site
+        return ThreadWait(call: DescribedCall(call, memory: memory), lock: lock, runs: state.runs)
+    }
+
+    /// Marks the waits of threads that can never go on.
+    ///
+    /// A thread that has run since its wait was found is in no deadlock.
+    func markDeadlocks(_ waits: inout [Int32: ThreadWait]) {
+        var owners = waits.compactMapValues { $0.lock?.owner }
+        for thread in DeadlockSearch.deadlocked(owners)
+        where threads.state(of: thread)?.runs != waits[thread]?.runs { owners[thread] = nil }
+        for thread in DeadlockSearch.deadlocked(owners) { waits[thread]?.isDeadlock = true }
+    }
+
     /// Returns an owner for the report, and its wait for a lock if it waits for one.
     private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
         let before = threads.state(of: thread)

@@ -1,0 +1,111 @@
+// Offers dumps of a test process that hangs.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "CPreload.h"
+
+typedef int dump_function(uint64_t milliseconds, const char *directory, char *answer, long size);
+
+/// Copies, because the tests may change the environment.
+static char library[PATH_MAX], requests[PATH_MAX];
+
+/// Copies a variable of the environment; returns whether it is set and fits.
+static int copy_variable(const char *name, char *to) {
+  const char *value = getenv(name);
+  if (!value || !*value || strlen(value) >= PATH_MAX - 32) return 0;
+  strcpy(to, value);
+  return 1;
+}
+
+/// Whether this is a process that runs tests: the bundle that the package manager builds, or its helper.
+static int runs_tests(void) {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = 0;
+  const char *slash = strrchr(path, '/');
+  const char *name = slash ? slash + 1 : path;
+  size_t size = strlen(name);
+  return (size > 7 && !strcmp(name + size - 7, ".xctest")) || !strcmp(name, "swiftpm-testing-helper");
+}
+
+/// Loads the monitor. RTLD_DEEPBIND: if the tests link StallWatch themselves, each copy keeps to its own functions.
+static dump_function *load(char *reason, size_t size) {
+  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  dump_function *dump = handle ? (dump_function *)dlsym(handle, "stallwatch_dump_hang") : NULL;
+  if (!dump) {
+    const char *error = dlerror();
+    snprintf(reason, size, "%s", error ? error : "the library has no function stallwatch_dump_hang");
+  }
+  return dump;
+}
+
+/// Writes the answer under another name first, so that no reader sees a part of it.
+static void answer(int status, const char *text) {
+  char part[PATH_MAX], path[PATH_MAX];
+  snprintf(path, sizeof path, "%.*s/answer.%d", PATH_MAX - 32, requests, getpid());
+  snprintf(part, sizeof part, "%.*s/part.%d", PATH_MAX - 32, requests, getpid());
+  FILE *file = fopen(part, "we");
+  if (!file) return;
+  fprintf(file, "%d %s\n", status, text);
+  if (fclose(file) == 0) rename(part, path);
+}
+
+static void *serve(void *context) {
+  (void)context;
+  pthread_setname_np(pthread_self(), "stallwatch-ask");
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%.*s/ask.%d", PATH_MAX - 32, requests, getpid());
+  // Open for writing, too: otherwise each request would end with an end of file.
+  int fifo = mkfifo(path, 0600) == 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+  if (fifo < 0) return NULL;
+  dump_function *dump = NULL;
+  for (;;) {
+    char request[PATH_MAX + 32], text[PATH_MAX + 32], *directory;
+    ssize_t count = read(fifo, request, sizeof request - 1);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return NULL;
+    request[count] = 0;
+    request[strcspn(request, "\n")] = 0;
+    uint64_t milliseconds = strtoull(request, &directory, 10);
+    if (!dump) dump = load(text, sizeof text);
+    int status = dump ? dump(milliseconds, directory + (*directory == ' '), text, sizeof text) : 1;
+    answer(status, text);
+  }
+}
+
+__attribute__((constructor)) static void offer_dumps(void) {
+  // The run's output goes through a pipe, for which libc keeps 4 KiB back: the names of the tests that have begun.
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  if (!copy_variable(CPRELOAD_LIBRARY, library) || !copy_variable(CPRELOAD_REQUESTS, requests) || !runs_tests()) return;
+  // The programs that the tests start are not the tests. This library is the first one in the variable.
+  const char *preloaded = getenv("LD_PRELOAD");
+  const char *others = preloaded ? strchr(preloaded, ':') : NULL;
+  if (others) {
+    setenv("LD_PRELOAD", others + 1, 1);
+  } else {
+    unsetenv("LD_PRELOAD");
+  }
+  // The thread runs none of the tests' signal handlers, except those of crashes and of Swift's crash handler, which
+  // stops threads by SIGPROF.
+  static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF};
+  sigset_t all, before;
+  sigfillset(&all);
+  for (size_t index = 0; index < sizeof kept / sizeof *kept; index++) sigdelset(&all, kept[index]);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, serve, NULL) == 0) pthread_detach(thread);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}

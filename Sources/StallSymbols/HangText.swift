@@ -1,0 +1,96 @@
+package import StallReports
+
+/// The threads of a process that hangs, as text: what each does, and where the app's code is.
+package struct HangText {
+    /// The largest number of the app's functions that are shown of one thread.
+    private static let maximumFrames = 6
+
+    private let report: StallReport
+
+    /// - Parameter report: A report of a hang, with valid indices and with its names.
+    package init(_ report: StallReport) {
+        self.report = report
+    }
+
+    /// One thread.
+    private struct Thread {
+        var description: StallReport.ThreadDescription
+        var activity: String
+        var frames: [StallReport.Frame]
+        var lock: StallReport.Lock?
+
+        /// Whether it explains the hang: the others wait for work.
+        var isNotable: Bool { !frames.isEmpty || lock?.owners.isEmpty == false }
+        var isDeadlocked: Bool { lock?.isDeadlock ?? false }
+    }
+
+    /// The lines, without a line feed.
+    package var lines: [String] {
+        let threads = ([mainThread].compactMap(\.self) + others).filter { !$0.description.isOfMonitor }
+        let notable = threads.filter(\.isNotable)
+        var lines: [String] = []
+        for thread in notable.filter(\.isDeadlocked) + notable.filter({ !$0.isDeadlocked }) {
+            lines.append("\(thread.description.inWords) \(thread.activity)")
+            for frame in thread.frames.prefix(Self.maximumFrames) { lines.append("    \(Self.line(of: frame))") }
+            if thread.frames.count > Self.maximumFrames {
+                lines.append("    … \(thread.frames.count - Self.maximumFrames) more")
+            }
+        }
+        let rest = threads.filter { !$0.isNotable }.map(\.description.inWords)
+        if !rest.isEmpty { lines.append("in no code of the app: \(rest.joined(separator: ", "))") }
+        if let omitted = report.omittedThreads { lines.append("not captured, because there are too many: \(omitted)") }
+        if notable.isEmpty {
+            lines.append(
+                "No thread is in the app's code or waits for a lock: the main actor and the task pool have nothing to do. "
+                    + "A task waits for something that has not come, such as a continuation that was never resumed, a "
+                    + "stream that never ends, or an answer.")
+        }
+        return lines
+    }
+
+    private var mainThread: Thread? {
+        guard let description = report.loop.thread else { return nil }
+        let stack = report.samples.last { $0.stack != nil }?.stack
+        let thread = StallReport.OtherThread(
+            thread: description, stack: stack, threadState: report.samples.last?.threadState, heldMicroseconds: 0,
+            systemCall: report.cause?.systemCall, lock: report.cause?.lock
+        )
+        return describe(thread)
+    }
+
+    private var others: [Thread] {
+        (report.otherThreads ?? []).map(describe)
+    }
+
+    private func describe(_ thread: StallReport.OtherThread) -> Thread {
+        Thread(
+            description: thread.thread, activity: thread.activity, frames: thread.stack.map(appFrames) ?? [],
+            lock: thread.lock
+        )
+    }
+
+    /// The app's functions on a stack, innermost first, without those that only start the program or its tests.
+    private func appFrames(of stack: Int) -> [StallReport.Frame] {
+        report.stacks[stack].map { report.frames[$0] }.filter { frame in
+            frame.isInApp && frame.isRuntimeFrame != true && frame.compilerGenerated == nil && !frame.startsProgram
+        }
+    }
+
+    private static func line(of frame: StallReport.Frame) -> String {
+        let name = frame.function ?? frame.offset
+        let place = frame.file.map { file in "  \(file)\(frame.line.map { ":\($0)" } ?? "")" } ?? ""
+        return name + place
+    }
+}
+
+extension StallReport.ThreadDescription {
+    /// Whether it is a thread of a monitor, or of what asks a test process for a dump.
+    fileprivate var isOfMonitor: Bool { name?.hasPrefix("stallwatch-") ?? false }
+}
+
+extension StallReport.Frame {
+    /// Whether the function starts the program or its tests: `main`, or what the package manager generates.
+    fileprivate var startsProgram: Bool {
+        function == "main" || file?.contains(".derived/") == true || symbol?.hasSuffix("_main") == true
+    }
+}

@@ -1,0 +1,92 @@
+import ArgumentParser
+import Glibc
+import LinuxSupport
+
+/// Runs tests, and says what hangs when they make no progress.
+struct TestCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test",
+        abstract: "Run tests, and say what hangs when they make no progress.",
+        discussion: """
+            The tests need no change. When the command has printed nothing for the time in --after, the tool prints the tests \
+            that have not finished, what each thread waits for, who holds the locks, and the child processes, and writes a \
+            report with all stacks. Then the tests go on, or end with --fail. It does not count as a hang that nothing is \
+            printed before any test process runs, as in a build.
+
+            The tool loads a small library into the test processes that the package manager builds (LD_PRELOAD), and into no \
+            other program; only a request loads the monitor. Static executables cannot be asked: of these it prints what the \
+            kernel shows. The output goes through pipes, so the command does not see a terminal.
+
+            Exit status: the command's; 128 and the signal's number if one ended it; 124 after --fail ended it; 126 or 127 \
+            if it cannot be executed or is not found.
+
+            Examples:
+              stallwatch test -- swift test
+              stallwatch test --after 2m --fail --output ci/hangs -- swift test --parallel
+            """
+    )
+
+    /// The exit status after `--fail`, as of timeout(1).
+    private static let hung: Int32 = 124
+
+    @Option(
+        help: ArgumentHelp("The time without output that is a hang, at least 1s.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:))
+    var after = DurationArgument(milliseconds: 30_000)
+
+    @Option(help: ArgumentHelp("The directory for the reports of hangs; created for the first one.", valueName: "path"))
+    var output = "hangs"
+
+    @Flag(help: "End the tests at the first hang, with status \(hung).")
+    var fail = false
+
+    @Argument(
+        parsing: .postTerminator, help: ArgumentHelp("The command, after --, such as swift test.", valueName: "command"))
+    var command: [String] = []
+
+    func validate() throws {
+        if command.isEmpty { throw ValidationError("There is no command. Give it after --, such as -- swift test.") }
+        if after.milliseconds < 1_000 { throw ValidationError("--after is \(after): give 1s or more.") }
+        if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
+    }
+
+    func run() throws {
+        let requests = try TemporaryDirectory()
+        defer { requests.remove() }
+        let run: TestRun
+        do {
+            run = try TestRun(
+                command, environment: try PreloadedLibraries.environment(requests: requests.path),
+                limit: UInt64(after.milliseconds * 1_000_000))
+        } catch let failure as TestRun.StartFailure {
+            StandardError.write("Error: \(failure.sentence)\n")
+            throw ExitCode(failure.status)
+        }
+        var hangs = 0
+        let reporter = HangReporter(requests: requests.path)
+        while true {
+            if let status = run.waitForEndOrHang() {
+                guard status == 0 else { throw ExitCode(status) }
+                return
+            }
+            let directory = try Self.absolute(output) + "/hang-\(hangs + 1)-\(getpid())"
+            guard let text = reporter.text(of: run.id, run.current, into: directory, at: monotonicNow()) else { continue }
+            hangs += 1
+            StandardError.write(text)
+            guard fail else { continue }
+            run.end()
+            StandardError.write("stallwatch: the tests were ended: --fail\n")
+            throw ExitCode(Self.hung)
+        }
+    }
+
+    /// The tests may run in another directory.
+    private static func absolute(_ path: String) throws -> String {
+        if path.hasPrefix("/") { return path }
+        guard let directory = getcwd(nil, 0) else {
+            throw CommandFailure(.noInput, "the current directory does not exist: name one by a full path in --output")
+        }
+        defer { free(directory) }
+        return String(cString: directory) + "/" + path
+    }
+}

@@ -1,0 +1,126 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import StallSymbols
+import TextOutput
+
+/// Asks the test processes of a run that hangs what their threads do, and puts it into words.
+struct HangReporter {
+    /// The longest wait for a process to answer, in nanoseconds.
+    private static let longestAnswer: UInt64 = 20_000_000_000
+    /// The most threads of a process that cannot answer.
+    private static let maximumThreads = 64
+
+    /// The directory in which the test processes offer requests.
+    let requests: String
+
+    /// Returns what hangs, ended by a line feed; `nil` if no test process runs and no test has begun: a build is no hang.
+    ///
+    /// - Parameters:
+    ///   - run: The id of the command.
+    ///   - progress: What its output has told.
+    ///   - directory: The directory that receives a report of each process.
+    ///   - now: The time, in monotonic nanoseconds.
+    func text(of run: pid_t, _ progress: TestRun.Progress, into directory: String, at now: UInt64) -> String? {
+        let processes = RunningProcess.descendants(of: run, among: RunningProcess.all())
+        let offering = processes.filter { access(request(of: $0.id), F_OK) == 0 }
+        guard !offering.isEmpty || progress.tests.hasBegun else { return nil }
+        let quiet = now &- min(progress.clock.lastProgress, now)
+        var lines = ["stallwatch: no progress for \(seconds(quiet))"]
+        lines += progress.tests.running.map { test in
+            "  \(test.name) has not finished after \(seconds(now &- min(test.began, now)))"
+        }
+        for process in offering {
+            lines.append("Process \(process.id), \(fileName(process.command.firstWord)):")
+            switch ask(process.id, quiet, directory) {
+            case .success(let report):
+                lines += HangText(report).lines.map { "  " + $0 }
+            case .failure(let failure):
+                lines.append("  no stacks: \(failure.reason)")
+                lines += threads(of: process.id)
+            }
+        }
+        let others = processes.filter { process in !offering.contains(process) }
+        if offering.isEmpty {
+            lines.append("No test process answers: its executable is static, or LD_PRELOAD has no effect on it.")
+            for process in others { lines += ["Process \(process.id), \(process.command):"] + threads(of: process.id) }
+        } else {
+            for process in others where offering.contains(where: { isAncestor($0.id, of: process, in: processes) }) {
+                lines.append("Child process \(process.id): \(process.command), \(Self.state(process.state))")
+            }
+            lines.append("Reports: stallwatch show --threads \(directory)")
+        }
+        return lines.map { $0.printable + "\n" }.joined()
+    }
+
+    private struct NoAnswer: Error {
+        var reason: String
+    }
+
+    private func request(of process: pid_t) -> String { "\(requests)/ask.\(process)" }
+
+    /// Asks a process for a dump and reads its report.
+    private func ask(_ process: pid_t, _ quiet: UInt64, _ directory: String) -> Result<StallReport, NoAnswer> {
+        let answer = "\(requests)/answer.\(process)"
+        unlink(answer)
+        let fifo = open(request(of: process), O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+        guard fifo >= 0 else { return .failure(NoAnswer(reason: "the process has just ended")) }
+        defer { close(fifo) }
+        guard writeAll(Array("\(quiet / 1_000_000) \(directory)\n".utf8), to: fifo) == nil else {
+            return .failure(NoAnswer(reason: "the process has just ended"))
+        }
+        let deadline = monotonicNow() &+ Self.longestAnswer
+        while access(answer, F_OK) != 0 {
+            guard monotonicNow() < deadline else { return .failure(NoAnswer(reason: "the process does not answer")) }
+            nap()
+        }
+        let words = firstLine(readSmallFile(answer) ?? "").split(separator: " ", maxSplits: 1)
+        guard words.first == "0", words.count == 2 else {
+            return .failure(NoAnswer(reason: words.count == 2 ? String(words[1]) : "the process does not answer"))
+        }
+        do {
+            return .success(try StallReport(jsonData: FileReader.contents(of: String(words[1]), limit: 64 << 20)))
+        } catch {
+            return .failure(NoAnswer(reason: "\(words[1]) cannot be read: \(error)"))
+        }
+    }
+
+    /// What the kernel shows of the threads of a process that cannot answer.
+    private func threads(of process: pid_t) -> [String] {
+        let directory = "/proc/\(process)/task"
+        let ids = (directoryEntries(directory) ?? []).compactMap { Int32($0.name) }.sorted()
+        return ids.prefix(Self.maximumThreads).compactMap { id in
+            guard let stat = readSmallFile("\(directory)/\(id)/stat").flatMap(ProcessStat.init) else { return nil }
+            let name = readSmallFile("\(directory)/\(id)/comm").map { " \"\(firstLine($0))\"" } ?? ""
+            let channel = readSmallFile("\(directory)/\(id)/wchan").map(firstLine) ?? "0"
+            let place = channel == "0" || channel.isEmpty ? "" : " in the kernel's \(channel)"
+            return "  thread \(id)\(name) \(Self.state(stat.state))\(place)"
+        }
+    }
+
+    /// The states of proc_pid_stat(5), in words.
+    private static func state(_ letter: String) -> String {
+        switch letter {
+        case "R": "is on a CPU or ready to run"
+        case "S", "D", "I": "waits"
+        case "T", "t": "is stopped"
+        case "Z", "X": "has ended, but its parent has not asked for its status"
+        default: "is in state \(letter)"
+        }
+    }
+
+    private func isAncestor(_ ancestor: pid_t, of process: RunningProcess, in all: [RunningProcess]) -> Bool {
+        var parent = process.parent
+        while parent != ancestor {
+            guard let next = all.first(where: { $0.id == parent }) else { return false }
+            parent = next.parent
+        }
+        return true
+    }
+
+    private func seconds(_ nanoseconds: UInt64) -> String { (Double(nanoseconds) / 1_000_000).duration }
+}
+
+extension String {
+    fileprivate var firstWord: String { String(prefix { $0 != " " }) }
+}
