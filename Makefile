@@ -126,7 +126,9 @@ BUSY := 0
 .PHONY: stalls-in-tests
 stalls-in-tests: install ## Run a sample package with tests that stall, and check which fail and where (RUNS=20 BUSY=8 for load)
 	$(SWIFT) build --package-path Tests/Samples/StallsInTests --build-tests
-	$(SWIFT) build --product stallwatch --enable-all-traits
+	for product in stallwatch StallWatchAgent StallWatchPreload; do \
+		$(SWIFT) build --product $$product --enable-all-traits || exit; done
+	$(BOUNDED) scripts/check-hangs-in-tests.py --tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 

@@ -155,7 +155,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchTestingTests",
-            dependencies: ["StallReports", "StallWatch", "StallWatchTesting", "TestSupport"],
+            dependencies: ["LinuxSupport", "StallReports", "StallWatch", "StallWatchTesting", "TestSupport"],
             swiftSettings: settings
         ),
         .testTarget(

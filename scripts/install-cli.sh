@@ -24,7 +24,9 @@ if ! mkdir -p -- "$prefix/bin" || ! [ -w "$prefix/bin" ]; then
 fi
 
 readonly build=(swift build --configuration "$configuration")
-"${build[@]}" --product stallwatch >&2
+for product in stallwatch StallWatchAgent StallWatchPreload; do
+    "${build[@]}" --product "$product" >&2
+done
 # swift-argument-parser's own generator of man pages; its package plugin finds no tool whose target has another name.
 "${build[@]}" --product generate-manual >&2
 products=$("${build[@]}" --show-bin-path)
@@ -47,6 +49,10 @@ complete() {
 }
 
 put 755 "$tool" bin/stallwatch
+# What `stallwatch test` loads into test processes.
+for library in libStallWatchAgent.so libStallWatchPreload.so; do
+    put 644 "$products/$library" "lib/$library"
+done
 put 644 "$scratch/stallwatch.1" share/man/man1/stallwatch.1
 complete bash share/bash-completion/completions/stallwatch
 complete zsh share/zsh/site-functions/_stallwatch

@@ -4,7 +4,7 @@ import Synchronization
 /// A thread that reports a test which does not end in time.
 final class HangTimer: Sendable {
     /// What was found.
-    struct Hang: Sendable {
+    struct Hang: Equatable, Sendable {
         var text: String
         var json: String?
     }

@@ -28,13 +28,14 @@ exits_with 73 "$script" /proc/none debug
 exits_with 0 "$script" "$prefix" debug
 
 for file in bin/stallwatch share/man/man1/stallwatch.1 share/bash-completion/completions/stallwatch \
-    share/zsh/site-functions/_stallwatch share/fish/vendor_completions.d/stallwatch.fish; do
+    lib/libStallWatchAgent.so lib/libStallWatchPreload.so share/zsh/site-functions/_stallwatch share/fish/vendor_completions.d/stallwatch.fish; do
     [ -s "$prefix/$file" ] || fail "$file is missing or empty"
 done
 exits_with 0 "$prefix/bin/stallwatch" --version
+exits_with 0 "$prefix/bin/stallwatch" test -- true
 
 # Each command has its part of the man page.
-for command in show top tree diff stats validate tail symbolicate export html doctor; do
+for command in show top tree diff stats validate tail symbolicate export html test doctor; do
     grep -q "^\.It Em $command" "$prefix/share/man/man1/stallwatch.1" || fail "the man page lacks $command"
 done
 

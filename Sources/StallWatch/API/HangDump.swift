@@ -26,7 +26,8 @@ package enum HangDump {
         var configuration = StallMonitor.Configuration(
             threshold: StallMonitor.Configuration.minimumThreshold,
             reports: directory.map { .directory($0) } ?? .none,
-            sinks: [.closure { found.end($0) }], captureAllThreads: true, saturationThreshold: nil, whenDebugged: .report
+            sinks: [.closure { found.end($0) }], captureAllThreads: true, saturationThreshold: nil,
+            whenDebugged: .report
         )
         configuration.onStallBegan = { _ in found.begin() }
         let monitor = try StallMonitor(configuration)

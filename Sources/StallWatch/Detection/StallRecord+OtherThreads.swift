@@ -14,7 +14,9 @@ extension StallRecord {
         (otherThreads, omittedThreads) = services.captureAll(than: excluded)
         otherImages = services.capturer.images()
         var waits: [Int32: ThreadWait] = [:]
-        for other in otherThreads { waits[other.thread.id] = services.wait(of: other.thread.id, try? other.stack.get()) }
+        for other in otherThreads {
+            waits[other.thread.id] = services.wait(of: other.thread.id, try? other.stack.get())
+        }
         if case .thread(let thread) = target {
             waits[thread] = services.wait(of: thread, samples.lazy.compactMap { try? $0.stack.get() }.last)
         }

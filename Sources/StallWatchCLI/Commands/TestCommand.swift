@@ -41,7 +41,8 @@ struct TestCommand: ParsableCommand {
     var fail = false
 
     @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("The command, after --, such as swift test.", valueName: "command"))
+        parsing: .postTerminator, help: ArgumentHelp("The command, after --, such as swift test.", valueName: "command")
+    )
     var command: [String] = []
 
     func validate() throws {
@@ -51,7 +52,7 @@ struct TestCommand: ParsableCommand {
     }
 
     func run() throws {
-        let requests = try TemporaryDirectory()
+        let requests = try RequestDirectory()
         defer { requests.remove() }
         let run: TestRun
         do {
@@ -70,7 +71,9 @@ struct TestCommand: ParsableCommand {
                 return
             }
             let directory = try Self.absolute(output) + "/hang-\(hangs + 1)-\(getpid())"
-            guard let text = reporter.text(of: run.id, run.current, into: directory, at: monotonicNow()) else { continue }
+            guard let text = reporter.text(of: run.id, run.current, into: directory, at: monotonicNow()) else {
+                continue
+            }
             hangs += 1
             StandardError.write(text)
             guard fail else { continue }

@@ -50,6 +50,7 @@ struct ReportView {
     /// - Parameters:
     ///   - loop: The loop's label in the output format.
     ///   - code: Formats a function's name.
+    /// - Returns: The words.
     func stall(loop: String, code: (String) -> String) -> String {
         let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
         let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""

@@ -14,13 +14,14 @@ struct HangReporter {
     /// The directory in which the test processes offer requests.
     let requests: String
 
-    /// Returns what hangs, ended by a line feed; `nil` if no test process runs and no test has begun: a build is no hang.
+    /// Puts into words what hangs.
     ///
     /// - Parameters:
     ///   - run: The id of the command.
     ///   - progress: What its output has told.
     ///   - directory: The directory that receives a report of each process.
     ///   - now: The time, in monotonic nanoseconds.
+    /// - Returns: The text, ended by a line feed; `nil` if no test process runs and no test has begun: a build is no hang.
     func text(of run: pid_t, _ progress: TestRun.Progress, into directory: String, at now: UInt64) -> String? {
         let processes = RunningProcess.descendants(of: run, among: RunningProcess.all())
         let offering = processes.filter { access(request(of: $0.id), F_OK) == 0 }

@@ -1,14 +1,16 @@
 import Glibc
 import LinuxSupport
 
-/// The libraries that `stallwatch test` loads into test processes. They are beside the tool, or in the lib directory beside
-/// its own.
+/// The libraries that `stallwatch test` loads into test processes.
+///
+/// They are beside the tool, or in the lib directory beside its own.
 enum PreloadedLibraries {
     static let names = (preload: "libStallWatchPreload.so", agent: "libStallWatchAgent.so")
 
     /// Returns the variables of a command whose test processes can be asked.
     ///
     /// - Parameter requests: The directory in which they offer requests.
+    /// - Returns: The variables.
     /// - Throws: If the libraries are missing.
     static func environment(requests: String) throws(CommandFailure) -> [String: String] {
         let tool = readLink("/proc/self/exe") ?? ""

@@ -18,6 +18,17 @@ import Testing
         #expect(result.status == 66)
     }
 
+    @Test(arguments: [
+        ([], "There is no command. Give it after --, such as -- swift test."),
+        (["--after", "10ms", "--", "true"], "--after is 10ms: give 1s or more."),
+        (["--output", "", "--", "true"], "The value '' of --output is empty: name a directory."),
+    ])
+    func `a test run needs a command and sensible options`(arguments: [String], message: String) throws {
+        let result = try Tool.run(["test"] + arguments, in: try TemporaryDirectory())
+        #expect(result.errors.hasPrefix("Error: \(message)\n"))
+        #expect(result.status == 64)
+    }
+
     @Test(arguments: readers + [["validate"]])
     func aDirectoryWithoutReportsIsAnError(command: [String]) throws {
         let scratch = try TemporaryDirectory()

@@ -27,3 +27,7 @@ struct RetryTests {
         }
     }
 }
+
+@Test(.hangDump(after: .seconds(30))) func sortsInTheBackground() async {
+    _ = await NoteStore().sortWords(milliseconds: 5)
+}

@@ -1,7 +1,9 @@
 import Foundation
 import Testing
 
-/// Tests that never end by themselves. Each one runs alone, and is ended from outside.
+/// Tests that never end by themselves.
+///
+/// Each one runs alone, and is ended from outside.
 struct HangingTests {
     @Test func deadlock() throws {
         let first = NSLock(), second = NSLock()

@@ -1,8 +1,8 @@
 import Glibc
 import LinuxSupport
 
-/// A directory for files that exist for one command only.
-struct TemporaryDirectory {
+/// The directory in which the test processes of one run offer requests.
+struct RequestDirectory {
     let path: String
 
     init() throws(CommandFailure) {

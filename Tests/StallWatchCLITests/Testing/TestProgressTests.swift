@@ -1,0 +1,53 @@
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct TestProgressTests {
+    private func running(_ lines: [String]) -> [String] {
+        var progress = TestProgress()
+        for (index, line) in lines.enumerated() { progress.read(line, at: UInt64(index)) }
+        return progress.running.map(\.name)
+    }
+
+    @Test func `lines of Swift Testing`() {
+        let began = ["◇ Test run started.", "◇ Suite NoteTests started.", "◇ Test load() started."]
+        #expect(running(began) == ["load()"])
+        #expect(running(began + ["◇ Test \"saves a note\" started."]) == ["load()", "\"saves a note\""])
+        #expect(running(began + ["✔ Test load() passed after 0.001 seconds."]).isEmpty)
+        #expect(running(began + ["✘ Test load() failed after 0.001 seconds with 1 issue."]).isEmpty)
+        #expect(running(began + ["✘ Test load() recorded an issue at NoteTests.swift:7:9: boom"]) == ["load()"])
+        #expect(running(began + ["✔ Test run with 1 test in 1 suite passed after 0.1 seconds."]) == ["load()"])
+        #expect(running(["➜ Test load() skipped."]).isEmpty)
+    }
+
+    @Test func `a test with arguments is one test`() {
+        let lines = ["◇ Test sum(of:) started.", "◇ Test case passing 1 argument of → 1 to sum(of:) started."]
+        #expect(running(lines) == ["sum(of:)"])
+        #expect(running(lines + ["✔ Test sum(of:) with 2 test cases passed after 0.1 seconds."]).isEmpty)
+    }
+
+    @Test func `lines in color`() {
+        #expect(running(["\u{1B}[90m◇\u{1B}[0m Test load() started."]) == ["load()"])
+    }
+
+    @Test func `lines of XCTest`() {
+        let began = "Test Case 'NoteTests.testLoad' started at 2026-11-23 18:00:00.000"
+        #expect(
+            running(["Test Suite 'All tests' started at 2026-11-23 18:00:00.000", began]) == ["NoteTests.testLoad"])
+        for end in ["passed", "failed", "skipped"] {
+            #expect(running([began, "Test Case 'NoteTests.testLoad' \(end) (0.001 seconds)"]).isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        "", "Test ", "Test Case '", "The Test run() started.", "[7/9] Compiling Test load() started.", "\0",
+    ])
+    func `other lines name no test`(line: String) {
+        #expect(running([line]).isEmpty)
+    }
+
+    @Test func `a test that runs twice at the same time ends once`() {
+        let began = ["◇ Test load() started.", "◇ Test load() started."]
+        #expect(running(began + ["✔ Test load() passed after 0.001 seconds."]) == ["load()"])
+    }
+}
