@@ -39,8 +39,8 @@ MODULES = {
     "StallWatch": {"CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"},
     "StallWatchTesting": {"LinuxSupport", "StallReports", "StallSymbols", "StallWatch"},
     "TextOutput": set(),
-    "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
-    "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput"},
+    "StallWatchCLI": {"CCurl", "LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
+    "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput"},
 }
 # Modules that at most one file imports.
 IMPORTED_ONCE = {"CUnwind"}
