@@ -16,7 +16,7 @@ struct ShipCommand: ParsableCommand {
             that directory to send them again. A signal ends the command after a last try.
 
             Variables: OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _TIMEOUT, _COMPRESSION, _CERTIFICATE, _CLIENT_CERTIFICATE and \
-            _CLIENT_KEY, the same with OTEL_EXPORTER_OTLP_LOGS_, OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+            _CLIENT_KEY, the same with _LOGS or _METRICS after OTLP, OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 
             Examples:
               stallwatch ship stalls --otlp http://127.0.0.1:4318
@@ -30,7 +30,8 @@ struct ShipCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The collector's URL, to which /v1/logs is added. Default: OTEL_EXPORTER_OTLP_ENDPOINT.", valueName: "url"))
+            "The collector's URL, to which /v1/logs or /v1/metrics is added. Default: OTEL_EXPORTER_OTLP_ENDPOINT.",
+            valueName: "url"))
     var otlp: String?
 
     @Option(
@@ -43,6 +44,12 @@ struct ShipCommand: ParsableCommand {
             "The folder for what was sent and what is kept aside, for report directories that cannot be written.",
             valueName: "folder"))
     var state: String?
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A statistics file, which is sent to /v1/metrics whenever it changes. Can be repeated.", valueName: "file"))
+    var statistics: [String] = []
 
     @Flag(help: "End when all finished reports are sent (exit status 75 if the collector does not take them).")
     var once = false
@@ -69,6 +76,8 @@ struct ShipCommand: ParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let settings = try OTLPSettings(.logs, url: otlp, headers: header, environment: environment)
         let connection = try OTLPConnection(settings)
+        let metrics = try OTLPConnection(
+            OTLPSettings(.metrics, url: otlp, headers: header, environment: environment))
         let common = OTLPSettings.resourceAttributes(environment)
         let log = { (sentence: String) in StandardError.write(sentence + "\n") }
         var opened: [ShippedDirectory] = []
@@ -77,11 +86,13 @@ struct ShipCommand: ParsableCommand {
             opened.append(try ShippedDirectory(path: path, state: state, common: common, log: log))
         }
         let shipper = Shipper(
-            opened,
+            opened, statistics: statistics.map { ShippedStatistics(path: $0, common: common, log: log) },
             limits: .init(
                 refusal: .milliseconds(refusedFor.milliseconds), flush: .milliseconds(flush.milliseconds), isOnce: once),
             clock: ShipClock(ending), log: log
-        ) { connection.post($0, timeoutMilliseconds: $1) }
+        ) { signal, message, timeout in
+            (signal == .logs ? connection : metrics).post(message, timeoutMilliseconds: timeout)
+        }
         shipper.run()
         let totals = shipper.totals
         var sentence = "\(counted(totals.sent, "report", "reports")) sent"
@@ -89,7 +100,7 @@ struct ShipCommand: ParsableCommand {
         if totals.gone > 0 { sentence += ", \(totals.gone) removed before they were sent" }
         if shipper.waiting > 0 { sentence += ", \(shipper.waiting) left for the next start" }
         log(sentence + ".")
-        guard shipper.waiting == 0 || !once else {
+        guard !once || (shipper.waiting == 0 && !shipper.isFailing) else {
             throw CommandFailure(.tryAgain, "The collector at \(settings.url) does not take reports.")
         }
     }

@@ -8,7 +8,7 @@ extension LogRecord {
     private static let maximumFrames = 128
     private static let maximumStackBytes = 16 << 10
 
-    /// A report as a log record, with the names of OpenTelemetry's semantic conventions 1.38 where they have one.
+    /// A report as a log record, with the names of OpenTelemetry's semantic conventions (1.33 and later) where they have one.
     ///
     /// `log.record.uid` is the report's id: records with the same one are duplicates.
     ///
@@ -18,6 +18,7 @@ extension LogRecord {
     init(_ report: StallReport, isAbandoned: Bool = false) {
         let state = isAbandoned && report.state == .ongoing ? StallReport.State.abandoned : report.state
         let cause = report.cause
+        let trace = TraceContext(metadata: report.metadata)
         var attributes = OTLPAttributes()
         attributes.set("log.record.uid", report.id)
         attributes.set("stallwatch.kind", report.kind.rawValue)
@@ -43,29 +44,16 @@ extension LogRecord {
         attributes.set("exception.type", "stallwatch.\(report.kind.rawValue)")
         attributes.set("exception.message", cause?.summary ?? report.summary)
         attributes.set("exception.stacktrace", Self.stackText(report))
-        for (key, value) in report.metadata.sorted(by: { $0.key < $1.key }) where !Self.traceKeys.contains(key) {
+        for (key, value) in report.metadata.sorted(by: { $0.key < $1.key })
+        where ![TraceContext.traceKey, TraceContext.spanKey].contains(key) {
             attributes.set("stallwatch.metadata.\(key)", value)
         }
         self.init(
             time: UInt64(clamping: report.startedAt.microsecondsSince1970) &* 1_000,
             severity: cause?.kind == .deadlock || state == .abandoned ? .error : .warning,
             eventName: Self.stallEvent, body: report.summary, attributes: attributes,
-            traceID: Self.identifier(report.metadata["trace_id"], bytes: 16),
-            spanID: Self.identifier(report.metadata["span_id"], bytes: 8)
+            traceID: trace.traceID, spanID: trace.spanID
         )
-    }
-
-    /// The keys of the metadata that name the trace and the span, as in logs that are not OTLP.
-    private static let traceKeys: Set = ["trace_id", "span_id"]
-
-    /// The bytes of a hexadecimal id; none if it is not one, or all zeros, which W3C's Trace Context forbids.
-    private static func identifier(_ text: String?, bytes: Int) -> [UInt8] {
-        // Not by UInt8(_:radix:), which accepts a sign.
-        let digits = (text ?? "").utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count == 2 * bytes, !digits.contains(nil) else { return [] }
-        let values = digits.compactMap { $0.map(UInt8.init) }
-        let identifier = stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
-        return identifier.contains { $0 != 0 } ? identifier : []
     }
 
     /// The stack that most of the time was spent in: a line per frame, innermost first; `nil` if there is none.

@@ -1,4 +1,4 @@
-/// A log record of OpenTelemetry: the message `LogRecord` of logs.proto (opentelemetry-proto 1.7).
+/// A log record of OpenTelemetry: the message `LogRecord` of logs.proto (opentelemetry-proto 1.10).
 struct LogRecord: Sendable, Equatable {
     /// The severities that reports have, with their numbers.
     enum Severity: Int, Sendable {

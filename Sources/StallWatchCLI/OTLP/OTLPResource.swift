@@ -4,6 +4,15 @@ import StallReports
 struct OTLPResource: Sendable, Hashable {
     var attributes: OTLPAttributes
 
+    /// The resource as a message.
+    func bytes() -> [UInt8] {
+        var writer = ProtobufWriter()
+        attributes.write(1, to: &writer)
+        return writer.bytes
+    }
+}
+
+extension OTLPResource {
     /// The process of a report.
     ///
     /// - Parameters:
@@ -13,7 +22,7 @@ struct OTLPResource: Sendable, Hashable {
     init(_ report: StallReport, common: OTLPAttributes = OTLPAttributes()) {
         let process = report.process
         let metadata = report.metadata
-        attributes = common
+        var attributes = common
         if let service = metadata["service.name"] {
             attributes.set("service.name", service)
         } else if attributes["service.name"] == nil {
@@ -30,6 +39,7 @@ struct OTLPResource: Sendable, Hashable {
         attributes.set("process.executable.path", process.executable.isEmpty ? nil : process.executable)
         attributes.set("process.creation.time", process.startedAt?.description)
         attributes.set("stallwatch.boot_id", process.bootID)
+        self.init(attributes: attributes)
     }
 
     /// The conventions' word for an architecture of uname(2).
@@ -39,12 +49,5 @@ struct OTLPResource: Sendable, Hashable {
         case "aarch64": "arm64"
         default: machine
         }
-    }
-
-    /// The resource as a message.
-    func bytes() -> [UInt8] {
-        var writer = ProtobufWriter()
-        attributes.write(1, to: &writer)
-        return writer.bytes
     }
 }

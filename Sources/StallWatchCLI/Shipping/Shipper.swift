@@ -25,8 +25,14 @@ final class Shipper {
     /// An idle poll costs one stat(2) a directory.
     private static let period: UInt64 = 500_000_000
 
+    /// Posts a message of a kind of data, and waits for the answer.
+    typealias Post = (
+        _ signal: OTLPSettings.Signal, _ message: [UInt8], _ timeoutMilliseconds: Int
+    ) -> OTLPAnswer
+
     private let directories: [ShippedDirectory]
-    private let post: (_ message: [UInt8], _ timeoutMilliseconds: Int) -> OTLPAnswer
+    private let statistics: [ShippedStatistics]
+    private let post: Post
     private let clock: ShipClock
     private let limits: Limits
     private let log: (String) -> Void
@@ -37,9 +43,10 @@ final class Shipper {
     private var deadline: UInt64?
 
     init(
-        _ directories: [ShippedDirectory], limits: Limits, clock: ShipClock, log: @escaping (String) -> Void,
-        post: @escaping (_ message: [UInt8], _ timeoutMilliseconds: Int) -> OTLPAnswer
+        _ directories: [ShippedDirectory], statistics: [ShippedStatistics] = [], limits: Limits, clock: ShipClock,
+        log: @escaping (String) -> Void, post: @escaping Post
     ) {
+        self.statistics = statistics
         self.directories = directories
         self.limits = limits
         self.clock = clock
@@ -48,6 +55,8 @@ final class Shipper {
     }
 
     var totals: ShipTotals { directories.reduce(ShipTotals()) { $0 + $1.totals } }
+    /// Whether the last try failed.
+    var isFailing: Bool { backoff.failures > 0 }
     /// Finished reports that are known and not delivered.
     var waiting: Int { directories.reduce(0) { $0 + $1.waiting } }
 
@@ -59,7 +68,9 @@ final class Shipper {
             for directory in directories { directory.poll(now: clock.now()) }
             if isEnding || clock.now() >= retryAt { sendAll() }
             if isEnding { return }
-            if limits.isOnce, waiting == 0 || backoff.failures >= Limits.onceFailures { return }
+            if limits.isOnce, (waiting == 0 && backoff.failures == 0) || backoff.failures >= Limits.onceFailures {
+                return
+            }
             clock.wait(max(min(clock.now() + Self.period, retryAt), clock.now() + Self.period / 10))
         }
     }
@@ -73,7 +84,7 @@ final class Shipper {
                 if deadline == nil, clock.isEnding() { return }
                 guard let request = directory.nextRequest() else { continue }
                 guard let timeout = remainingMilliseconds() else { return }
-                let answer = post(request.bytes(), timeout)
+                let answer = post(.logs, request.bytes(), timeout)
                 let outcome = ShipmentOutcome(
                     answer, reports: request.count, isGivenUp: isGivenUp(),
                     now: clock.wallTime()
@@ -82,6 +93,19 @@ final class Shipper {
                 guard note(outcome) else { return }
                 hasMore = true
             }
+        }
+        sendStatistics()
+    }
+
+    private func sendStatistics() {
+        for file in statistics {
+            guard let message = file.nextRequest() else { continue }
+            guard let timeout = remainingMilliseconds() else { return }
+            // A collector that takes no metrics must not hold up reports.
+            let outcome = ShipmentOutcome(
+                post(.metrics, message, timeout), reports: 1, isGivenUp: true, now: clock.wallTime())
+            file.apply(outcome)
+            guard note(outcome) else { return }
         }
     }
 
@@ -100,6 +124,7 @@ final class Shipper {
             backoff.reset()
             refusedSince = nil
         case .setAside:
+            backoff.reset()
             refusedSince = nil
         case .split: break
         }

@@ -18,12 +18,18 @@ import Testing
         var answers: [OTLPAnswer] = []
         var answer: (_ reports: [Int]) -> OTLPAnswer = { _ in OTLPAnswer(status: 200) }
         var beforeWait: (Int) throws -> Void = { _ in }
+        /// The number of requests with metrics, and the answer to each.
+        var metrics = 0
+        var metricsAnswer = OTLPAnswer(status: 200)
         var log: [String] = []
         private var waits = 0
 
         init() throws { scratch = try TemporaryDirectory() }
 
-        func run(_ folders: [String] = ["stalls"], isOnce: Bool = true) throws -> Shipper {
+        func run(
+            _ folders: [String] = ["stalls"], statistics: String? = nil, isOnce: Bool = true,
+            refusal: Duration = .seconds(900)
+        ) throws -> Shipper {
             let directories = try folders.map {
                 try ShippedDirectory(path: scratch.path($0), state: nil, common: OTLPAttributes()) {
                     self.log.append($0)
@@ -39,9 +45,19 @@ import Testing
             }
             var limits = Shipper.Limits()
             limits.isOnce = isOnce
-            let shipper = Shipper(directories, limits: limits, clock: clock) {
+            limits.refusal = refusal
+            let files = statistics.map { path in
+                ShippedStatistics(path: path, common: OTLPAttributes()) { self.log.append($0) }
+            }
+            let shipper = Shipper(
+                directories, statistics: files.map { [$0] } ?? [], limits: limits, clock: clock
+            ) {
                 self.log.append($0)
-            } post: { message, _ in
+            } post: { signal, message, _ in
+                guard signal == .logs else {
+                    self.metrics += 1
+                    return self.metricsAnswer
+                }
                 let reports = Self.numbers(message)
                 self.requests.append((self.now, reports))
                 return self.answers.isEmpty ? self.answer(reports) : self.answers.removeFirst()
@@ -166,6 +182,35 @@ import Testing
         #expect(times[times.count - 1] - times[0] >= 900_000_000_000)
         #expect(times[times.count - 1] - times[0] < 1_000_000_000_000)
         #expect(world.aside() == 3)
+    }
+
+    @Test func oneRunEndsWhenAllIsKeptAside() throws {
+        let world = try World()
+        try world.write([1, 2])
+        world.answer = { _ in OTLPAnswer(status: 403) }
+        let shipper = try world.run(refusal: .seconds(1))
+        #expect(shipper.totals == ShipTotals(setAside: 2))
+        #expect(!shipper.isFailing)
+    }
+
+    @Test func aCollectorWithoutMetricsTakesReports() throws {
+        let world = try World()
+        try world.write([1])
+        let path = try world.scratch.write("statistics.json", #"{ "suppressed": {}, "loops": [] }"#)
+        world.metricsAnswer = OTLPAnswer(status: 404)
+        #expect(try world.run(statistics: path).totals.sent == 1)
+        #expect(world.metrics == 1)
+        #expect(world.log == ["The collector does not take the statistics \(path): HTTP status 404"])
+    }
+
+    @Test func statisticsAreTriedAgain() throws {
+        let world = try World()
+        try world.write([])
+        try world.scratch.write("stalls/other", "")
+        let path = try world.scratch.write("statistics.json", #"{ "suppressed": {}, "loops": [] }"#)
+        world.metricsAnswer = OTLPAnswer(status: 503)
+        #expect(try world.run(statistics: path).isFailing)
+        #expect(world.metrics == 5)
     }
 
     @Test func anUnreadableReportIsKeptAside() throws {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import StallReports
 import Testing
 
