@@ -67,7 +67,5 @@ struct DirectoryWatch {
 
 /// CLOCK_REALTIME in nanoseconds.
 func wallClock() -> Int {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    Int(clamping: wallClockNow())
 }
