@@ -52,6 +52,12 @@ COLUMNS = {
     "last_seen": "lastSeen",
 }
 
+# Runs a program and prints its largest memory in KiB on standard error.
+MEASURED = (
+    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"
+)
+
 
 class DuckDB:
     name = "DuckDB"
@@ -288,44 +294,36 @@ def check_dashboard(database):
     return len(texts)
 
 
+def run_engine(name, file, output):
+    """Answers the question in this process, and prints the process's largest memory in KiB."""
+    database = next(engine for engine in [DuckDB, ClickHouse] if engine.name == name)(output.parent, files=file)
+    database.load()
+    output.write_text(json.dumps(database.run("groups.sql"), default=str))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
 def benchmark(arguments, directory):
     """Times each program as a whole process, with its largest memory."""
-    file = directory / "stalls.ndjson"
+    file, output = directory / "stalls.ndjson", directory / "output.json"
     timed(f"{arguments.reports} reports made", lambda: generate(arguments, arguments.reports, file))
     print(f"{file.stat().st_size / 1e9:.2f} GB of NDJSON, {file.stat().st_size // arguments.reports} bytes per report")
-    top, groups = None, {}
-    for name in ["stallwatch top", "DuckDB", "ClickHouse"]:
-        output = directory / "output.json"
+    began = time.monotonic()
+    # From a small process: the largest memory of a child counts the process that it was forked from.
+    run = subprocess.run([sys.executable, "-c", MEASURED, arguments.tool, "top", file, "--json"], check=True, capture_output=True)
+    top, memory = json.loads(run.stdout), int(run.stderr)
+    print(f"stallwatch top: {time.monotonic() - began:.1f} s, {memory / 1024:.0f} MiB at most")
+    for name in [DuckDB.name, ClickHouse.name]:
         began = time.monotonic()
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                if name == "stallwatch top":
-                    output.write_text(json.dumps(tool(arguments, "top", file)))
-                else:
-                    database = (DuckDB if name == "DuckDB" else ClickHouse)(directory, files=file)
-                    database.load()
-                    output.write_text(json.dumps(database.run("groups.sql"), default=str))
-                status = 0
-            finally:
-                children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-                own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-                (directory / "memory").write_text(str(children if name == "stallwatch top" else own))
-                os._exit(status)
-        _, status = os.waitpid(child, 0)
-        expect(status == 0, f"{name} failed")
-        memory = int((directory / "memory").read_text())
+        memory = int(subprocess.run(
+            [sys.executable, __file__, "--tool", arguments.tool, "--demo", arguments.demo, "--engine", name, file, output],
+            check=True, capture_output=True, text=True).stdout)
         print(f"{name}: {time.monotonic() - began:.1f} s, {memory / 1024:.0f} MiB at most")
-        if name == "stallwatch top":
-            top = json.loads(output.read_text())
-        else:
-            rows = json.loads(output.read_text())
-            for row in rows:
-                for column in ["first_seen", "last_seen"]:
-                    # Without fraction at a whole second.
-                    row[column] = row[column] if "." in row[column] else row[column] + ".000000"
-            compare_groups(name, rows, top)
+        rows = json.loads(output.read_text())
+        for row in rows:
+            for column in ["first_seen", "last_seen"]:
+                # DuckDB's times have no fraction at a whole second.
+                row[column] = row[column] if "." in row[column] else row[column] + ".000000"
+        compare_groups(name, rows, top)
     print("all three are equal")
 
 
@@ -336,7 +334,12 @@ def main():
     parser.add_argument("--reports", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--benchmark", action="store_true")
+    parser.add_argument("--engine", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.engine:
+        name, file, output = arguments.engine
+        run_engine(name, file, pathlib.Path(output))
+        return 0
     directory = pathlib.Path(tempfile.mkdtemp(prefix="stallwatch-queries-"))
     try:
         if arguments.benchmark:
