@@ -69,6 +69,8 @@ test: ## Build and run all tests
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 	Tests/ScriptTests/install-cli-tests.sh
+	$(MAKE) --no-print-directory fleet REPORTS=1000 COLLECTOR_KILLS=3 SHIP_KILLS=2
+	$(MAKE) --no-print-directory fleet-queries QUERIED=20000
 	$(MAKE) --no-print-directory stalls-in-tests
 	$(MAKE) --no-print-directory packages-static
 
@@ -131,6 +133,43 @@ stalls-in-tests: install ## Run a sample package with tests that stall, and chec
 	$(BOUNDED) scripts/check-hangs-in-tests.py --tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
+
+# In make test with fewer reports.
+REPORTS := 10000
+COLLECTOR_KILLS := 10
+SHIP_KILLS := 5
+FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --demo "$$($(SWIFT) build --show-bin-path)/stallwatch-demo"
+
+.PHONY: fleet
+fleet: install ## Ship 10,000 reports to a real collector that is killed ten times, and to faulty ones (REPORTS=n)
+	@scripts/install-dependencies.sh test
+	@scripts/install-python-packages.sh fleet
+	$(SWIFT) build --product stallwatch --enable-all-traits
+	$(SWIFT) build --product stallwatch-demo --enable-all-traits
+	$(BOUNDED) scripts/check-shipping-faults.py $(FLEET_PROGRAMS)
+	$(BOUNDED) scripts/check-otlp-data.py $(FLEET_PROGRAMS)
+	$(BOUNDED) scripts/check-shipping.py $(FLEET_PROGRAMS) --reports $(REPORTS) \
+		--collector-kills $(COLLECTOR_KILLS) --ship-kills $(SHIP_KILLS)
+
+# The number of reports: make fleet-queries QUERIED=20000, as make test does.
+QUERIED := 100000
+
+.PHONY: fleet-queries
+fleet-queries: install ## Run the queries of Fleet/ in DuckDB and ClickHouse over 100,000 made-up reports (QUERIED=n)
+	@scripts/install-dependencies.sh test
+	@scripts/install-python-packages.sh fleet
+	$(SWIFT) build --product stallwatch --enable-all-traits
+	$(SWIFT) build --product stallwatch-demo --enable-all-traits
+	$(BOUNDED) scripts/check-fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED)
+
+.PHONY: fleet-bench
+fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a million made-up reports (QUERIED=n): 10 GB of disk
+	@scripts/install-python-packages.sh fleet
+	$(SWIFT) build -c release --product stallwatch
+	$(SWIFT) build -c release --product stallwatch-demo
+	programs="$$($(SWIFT) build -c release --show-bin-path)"; scripts/check-fleet-queries.py --benchmark \
+		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-demo" \
+		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
 
 .PHONY: builds
 builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each

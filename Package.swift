@@ -78,11 +78,13 @@ let package = Package(
         .target(name: "CStallWatch"),
         // Text for terminals: tables, columns, colors.
         .target(name: "TextOutput", swiftSettings: settings),
+        // HTTP requests with the system's libcurl, which is loaded on first use: the build needs no headers of it.
+        .target(name: "CCurl"),
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(
             name: "StallWatchCLI",
             dependencies: [
-                "LinuxSupport", "StallReports", "StallSymbols", "TextOutput",
+                "CCurl", "LinuxSupport", "StallReports", "StallSymbols", "TextOutput",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             resources: [.embedInCode("HTML/Page")],
@@ -93,7 +95,7 @@ let package = Package(
         .executableTarget(
             name: "stallwatch-demo",
             dependencies: [
-                "CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput",
+                "CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
             ],
@@ -179,7 +181,7 @@ let package = Package(
         ),
         .testTarget(
             name: "StallWatchDemoTests",
-            dependencies: ["CDemo", "LinuxSupport", "StallWatch", "TestSupport", "stallwatch-demo"],
+            dependencies: ["CDemo", "LinuxSupport", "StallReports", "StallWatch", "TestSupport", "stallwatch-demo"],
             swiftSettings: settings
         ),
     ]

@@ -40,8 +40,8 @@ MODULES = {
     "StallWatchTesting": {"LinuxSupport", "StallReports", "StallSymbols", "StallWatch"},
     "StallWatchAgent": {"LinuxSupport", "StallReports", "StallWatch"},
     "TextOutput": set(),
-    "StallWatchCLI": {"LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
-    "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallWatch", "TextOutput"},
+    "StallWatchCLI": {"CCurl", "LinuxSupport", "StallReports", "StallSymbols", "TextOutput"},
+    "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput"},
 }
 # Modules that at most one file imports.
 IMPORTED_ONCE = {"CUnwind"}

@@ -23,6 +23,8 @@ declare -rA purpose=(
     [python3-jsonschema]='jsonschema for Python 3: checks reports against the published schema'
     [python3-protobuf]='protobuf for Python 3: reads exported pprof profiles'
     [python3-pip]='pip for Python 3: installs the Python packages that Debian does not have'
+    [libcurl4]='libcurl: sends reports to a collector'
+    [openssl]='openssl: makes the certificate of a collector in the tests'
     [chromium]='Chromium: opens the page that the tool writes'
     [chromium-driver]='the WebDriver of Chromium: presses keys in that page'
     [python3-selenium]='Selenium for Python 3: controls the WebDriver'
@@ -38,7 +40,7 @@ case "${1-}" in
 build) packages=(libdw-dev) ;;
 test)
     packages=(
-        libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema python3-protobuf python3-pip
+        libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema python3-protobuf python3-pip libcurl4 openssl
         chromium chromium-driver python3-selenium
     )
     ;;

@@ -1,16 +1,37 @@
 #!/usr/bin/env bash
-# Installs the Python packages that the tests need and Debian does not have, in .build/python. Prints nothing if they
-# are installed.
+# Installs the Python packages that the tests need and Debian does not have. Prints nothing if they are installed.
 #
-# Exit status (sysexits.h): 0 if they are installed, 69 if they cannot be.
+#   scripts/install-python-packages.sh        for the readers of the tests, in .build/python
+#   scripts/install-python-packages.sh fleet  for `make fleet` and `make fleet-queries`, in .build/python-fleet
+#
+# Exit status (sysexits.h): 0 if they are installed, 64 for a wrong argument, 69 if they cannot be.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 readonly unavailable=69
-# gprof2dot reads collapsed stacks and the output of perf script; markdown-it-py, which needs mdurl, and junitparser read
-# Markdown and JUnit. All are pure Python.
-readonly packages=(gprof2dot==2025.4.14 markdown-it-py==4.3.0 mdurl==0.1.2 junitparser==5.0.3)
-readonly target=.build/python
+case "${1-}" in
+'')
+    # gprof2dot reads collapsed stacks and the output of perf script; markdown-it-py, which needs mdurl, and junitparser
+    # read Markdown and JUnit. All are pure Python.
+    packages=(gprof2dot==2025.4.14 markdown-it-py==4.3.0 mdurl==0.1.2 junitparser==5.0.3)
+    target=.build/python
+    ;;
+fleet)
+    # rotel carries a collector; opentelemetry-proto, which needs protobuf, decodes OTLP; DuckDB and ClickHouse (chdb)
+    # run the queries; grafana-foundation-sdk has Grafana's schema of dashboards. Apart from the others, so that the
+    # tests' protobuf stays Debian's.
+    packages=(
+        rotel==0.0.1a15 opentelemetry-proto==1.45.2 protobuf==6.33.6 duckdb==2.0.0 chdb==4.4.0 chdb-core==26.9.0
+        'grafana-foundation-sdk==1769699998!10.1.0'
+    )
+    target=.build/python-fleet
+    ;;
+*)
+    echo "usage: $0 [fleet]" >&2
+    exit 64
+    ;;
+esac
+readonly packages target
 
 installed() { [ "$(cat "$target/packages" 2>/dev/null)" = "${packages[*]}" ]; }
 

@@ -16,6 +16,8 @@ struct CommandFailure: Error, Equatable {
         case cannotCreate = 73
         /// EX_IOERR: a file cannot be read or written.
         case inputOutput = 74
+        /// EX_TEMPFAIL: try again later.
+        case tryAgain = 75
         /// EX_NOPERM: permission denied.
         case noPermission = 77
     }

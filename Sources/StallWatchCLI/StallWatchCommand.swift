@@ -17,13 +17,14 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch top stalls --since 2h --cause lock --min 500ms
               stallwatch diff before after --fail-on new,worse
               stallwatch tail stalls                 stalls as they happen
+              stallwatch ship stalls --otlp http://127.0.0.1:4318
               stallwatch baseline update reports     known stalls, which tests excuse until a day
               stallwatch test -- swift test          run tests, and say what hangs
               stallwatch doctor                      what works here, and what to set
 
             Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change, and those of sysexits.h: 64 wrong \
             usage, 65 faulty reports, 66 no reports or no such process, 71 refused by the system, 73 a file cannot be created, 74 a file cannot \
-            be read or written, 77 no permission.
+            be read or written, 75 the collector of `ship` does not answer, 77 no permission.
 
             Completions for a shell: stallwatch --generate-completion-script bash (or zsh, or fish).
             """,
@@ -31,7 +32,7 @@ struct StallWatchCommand: ParsableCommand {
         subcommands: [
             ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
-            BaselineCommand.self, TestCommand.self, DoctorCommand.self,
+            BaselineCommand.self, TestCommand.self, DoctorCommand.self, ShipCommand.self,
         ]
     )
 }

@@ -9,6 +9,8 @@ struct DemoCommand: ParsableCommand {
         discussion: """
             Exit status: 0 if no result is wrong and few are not-available or inconclusive, 1 otherwise, 64 for a usage error, 73 if a \
             file cannot be made, 74 if one cannot be written or read.
+
+            stallwatch-demo generate --help: made-up reports of a fleet.
             """
     )
 

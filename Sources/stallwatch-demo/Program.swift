@@ -8,6 +8,9 @@ import ArgumentParser
 @main
 enum Program {
     @MainActor static func main() async {
+        let arguments = CommandLine.arguments.dropFirst()
+        // Not a subcommand: the demo's own --seed and --output would take those of `generate`.
+        if arguments.first == "generate" { return GenerateCommand.main(Array(arguments.dropFirst())) }
         guard let command = try? DemoCommand.parse(), let shape = command.host else { return DemoCommand.main() }
         do {
             let program = try HostProgram(

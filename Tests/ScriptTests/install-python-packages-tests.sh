@@ -22,7 +22,7 @@ checkout() {
 
 run() {
     status=0
-    ROOT=$root PATH=$root/bin:$PATH "$BASH" "$root/scripts/install-python-packages.sh" </dev/null \
+    ROOT=$root PATH=$root/bin:$PATH "$BASH" "$root/scripts/install-python-packages.sh" "$@" </dev/null \
         >"$root/output" 2>&1 || status=$?
 }
 
@@ -56,6 +56,16 @@ echo older >"$root/.build/python/packages"
 run
 exits_with 0
 installs 2
+
+# The two sets do not replace each other.
+run fleet
+exits_with 0
+installs 3
+grep -q rotel "$root/calls" || fail 'did not ask for rotel'
+run
+installs 3
+run other
+exits_with 64
 
 checkout offline "$pip; exit 1"
 run

@@ -3,9 +3,10 @@ import StallReports
 /// A format that another tool reads.
 enum ExportFormat: String, CaseIterable {
     case collapsed, speedscope, pprof, firefox, perf
+    case otlpProfiles = "otlp-profiles"
 
     /// Whether the format is binary.
-    var isBinary: Bool { self == .pprof }
+    var isBinary: Bool { self == .pprof || self == .otlpProfiles }
 
     /// The file's contents.
     func data(_ profile: StallProfile) -> [UInt8] {
@@ -15,6 +16,7 @@ enum ExportFormat: String, CaseIterable {
         case .pprof: PprofProfile.data(profile, exporter: "stallwatch \(StallWatchVersion.current)")
         case .firefox: FirefoxProfile.data(profile, product: "StallWatch")
         case .perf: PerfScript.data(profile)
+        case .otlpProfiles: OTLPProfiles.data(profile)
         }
     }
 }

@@ -1,3 +1,4 @@
+import CCurl
 import LinuxSupport
 
 /// A gzip file (RFC 1952) whose contents are stored and not compressed (RFC 1951, 3.2.4).
@@ -26,6 +27,20 @@ enum GzipFile {
         file += littleEndian(checksum.value)
         file += littleEndian(UInt32(truncatingIfNeeded: contents.count))
         return file
+    }
+
+    /// Compressed contents; `nil` where the system has no zlib.
+    ///
+    /// The compressed data of a zlib stream (RFC 1950) without its head of two bytes and its checksum of four.
+    static func compressed(_ contents: [UInt8]) -> [UInt8]? {
+        // compressBound() of zlib.h.
+        var length = contents.count + contents.count >> 12 + contents.count >> 14 + contents.count >> 25 + 64
+        var stream = [UInt8](repeating: 0, count: length)
+        guard ccurl_compress(contents, contents.count, &stream, &length), length >= 6 else { return nil }
+        var checksum = CRC32()
+        checksum.add(contents)
+        return [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255] + stream[2..<(length - 4)] + littleEndian(checksum.value)
+            + littleEndian(UInt32(truncatingIfNeeded: contents.count))
     }
 
     private static func littleEndian(_ value: some FixedWidthInteger) -> [UInt8] {

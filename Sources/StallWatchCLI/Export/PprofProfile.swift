@@ -82,19 +82,7 @@ struct PprofProfile {
     /// Returns the ids of a stack's locations, innermost first.
     private mutating func locations(of node: Int) -> [Int] {
         if let known = stacks[node] { return known }
-        let frames = profile.table.frames
-        var ids: [Int] = []
-        var place: [Int] = []
-        for frame in profile.table.path(of: node) {
-            if let inlined = place.last.map({ frames[$0] }),
-                !inlined.isInlined || inlined.image != frames[frame].image || inlined.address != frames[frame].address
-            {
-                ids.append(location(place))
-                place = []
-            }
-            place.append(frame)
-        }
-        if !place.isEmpty { ids.append(location(place)) }
+        let ids = profile.table.places(of: node).map { location($0) }
         stacks[node] = ids
         return ids
     }

@@ -1,6 +1,6 @@
 /// Writes messages in the Protocol Buffers wire format (protobuf.dev/programming-guides/encoding).
 ///
-/// Only the three kinds of field that pprof's profile.proto has: whole numbers, strings and messages.
+/// Only the kinds of field that pprof's profile.proto and OTLP's messages have.
 struct ProtobufWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -14,6 +14,29 @@ struct ProtobufWriter {
         guard value != 0 else { return }
         tag(field, wireType: 0)
         varint(value)
+    }
+
+    /// A whole number that is written even if it is 0: one of several alternatives (`oneof`), or of an optional field.
+    mutating func choice(_ field: Int, _ value: Int) {
+        tag(field, wireType: 0)
+        varint(UInt64(bitPattern: Int64(value)))
+    }
+
+    /// A number of 64 bits with a fixed length (fixed64, sfixed64), which is written even if it is 0.
+    mutating func fixed(_ field: Int, _ value: UInt64) {
+        tag(field, wireType: 1)
+        fixed(value)
+    }
+
+    /// A double, which is written even if it is 0.
+    mutating func double(_ field: Int, _ value: Double) { fixed(field, value.bitPattern) }
+
+    /// A list of numbers with a fixed length (fixed64), packed into one field.
+    mutating func fixed(_ field: Int, _ values: [UInt64]) {
+        guard !values.isEmpty else { return }
+        var packed = ProtobufWriter()
+        for value in values { packed.fixed(value) }
+        delimited(field, packed.bytes)
     }
 
     /// A list of whole numbers, packed into one field.
@@ -35,6 +58,9 @@ struct ProtobufWriter {
         delimited(field, message.bytes)
     }
 
+    /// Bytes, or a message that has been written.
+    mutating func data(_ field: Int, _ value: [UInt8]) { delimited(field, value) }
+
     private mutating func delimited(_ field: Int, _ contents: [UInt8]) {
         tag(field, wireType: 2)
         varint(UInt64(contents.count))
@@ -43,6 +69,10 @@ struct ProtobufWriter {
 
     private mutating func tag(_ field: Int, wireType: UInt64) {
         varint(UInt64(field) << 3 | wireType)
+    }
+
+    private mutating func fixed(_ value: UInt64) {
+        withUnsafeBytes(of: value.littleEndian) { bytes += $0 }
     }
 
     private mutating func varint(_ value: UInt64) {

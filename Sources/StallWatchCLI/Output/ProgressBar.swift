@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSupport
 import TextOutput
 
 /// A progress bar on standard error, for work over a second on a terminal.
@@ -23,13 +24,13 @@ final class ProgressBar {
         let isKnown = isTerminal && ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
         isShown = isTerminal
         columns = isKnown ? Int(size.ws_col) : 80
-        due = now() + 1_000_000_000
+        due = monotonicNow() + 1_000_000_000
     }
 
     /// Shows the progress, at most ten times a second.
     func advance(to done: Int) {
-        guard isShown, now() >= due else { return }
-        due = now() + 100_000_000
+        guard isShown, monotonicNow() >= due else { return }
+        due = monotonicNow() + 100_000_000
         isDrawn = true
         StandardError.write(Self.rewind + Self.text(label, done: done, total: total, columns: columns))
     }
@@ -54,11 +55,4 @@ final class ProgressBar {
         let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)
         return "\(label) \(bar) \(percent)"
     }
-}
-
-/// CLOCK_MONOTONIC in nanoseconds.
-private func now() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

@@ -116,6 +116,22 @@ struct StackTable {
         return path
     }
 
+    /// The addresses of a stack, innermost first: for each the frames at it, the inlined functions first.
+    func places(of node: Int) -> [[Int]] {
+        var places: [[Int]] = []
+        for frame in path(of: node) {
+            if let inlined = places.last?.last.map({ frames[$0] }), inlined.isInlined,
+                inlined.image == frames[frame].image,
+                inlined.address == frames[frame].address
+            {
+                places[places.count - 1].append(frame)
+            } else {
+                places.append([frame])
+            }
+        }
+        return places
+    }
+
     /// The number of frames of a stack.
     func depth(of node: Int) -> Int {
         var depth = 0

@@ -22,6 +22,8 @@ struct StallProfile {
         var kind: String
         /// The report's cause.
         var cause: String
+        /// The trace and the span, if the report names them.
+        var trace: TraceContext
         /// Shares of ``microseconds``, each with a node of the table.
         var shares: [(node: Int, microseconds: Int)]
     }
@@ -49,7 +51,7 @@ struct StallProfile {
                 loop: loopIndices[loop] ?? 0, startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
-                shares: table.add(report)
+                trace: TraceContext(metadata: report.metadata), shares: table.add(report)
             )
         )
     }

@@ -56,12 +56,16 @@ struct DirectoryWatch {
         return changed.sorted()
     }
 
+    /// Makes the next call of ``changes()`` look at every file, whatever the directory's time says.
+    mutating func rescan() { lookedAt = nil }
+
+    /// Whether the directory had a report with this name at the last call of ``changes()``.
+    func contains(_ name: String) -> Bool { seen[name] != nil }
+
     private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 }
 
 /// CLOCK_REALTIME in nanoseconds.
 func wallClock() -> Int {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    Int(clamping: wallClockNow())
 }

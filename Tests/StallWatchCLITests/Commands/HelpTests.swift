@@ -8,7 +8,7 @@ import Testing
 /// The complete help texts: `Texts/help-NAME.txt`.
 @Suite struct HelpTests {
     private static let commands = [
-        "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html", "doctor",
+        "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html", "doctor", "ship",
     ]
 
     private func expected(_ name: String) throws -> String {

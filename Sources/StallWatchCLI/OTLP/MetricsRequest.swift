@@ -1,0 +1,127 @@
+/// A request of OTLP with a monitor's statistics: the message `ExportMetricsServiceRequest`.
+///
+/// Sums are cumulative from the monitor's start to its end, so a point that arrives twice counts once.
+struct MetricsRequest {
+    /// `AGGREGATION_TEMPORALITY_CUMULATIVE` of metrics.proto.
+    private static let cumulative = 2
+
+    private let file: StatisticsFile
+    /// Nanoseconds since 1970.
+    private let begin: UInt64
+    private let end: UInt64
+
+    /// - Parameters:
+    ///   - file: The statistics.
+    ///   - end: The time at which they were written, in nanoseconds since 1970.
+    init(_ file: StatisticsFile, end: UInt64) {
+        self.file = file
+        self.end = end
+        let watched = file.loops.map(\.watchedSeconds).max() ?? 0
+        begin = end - min(UInt64(watched * 1e9), end)
+    }
+
+    func bytes(from resource: OTLPResource) -> [UInt8] {
+        var writer = ProtobufWriter()
+        writer.message(1) { metrics in
+            metrics.data(1, resource.bytes())
+            metrics.message(2) { scope in
+                scope.message(1) { $0.scope() }
+                for metric in self.metrics { scope.data(2, metric) }
+            }
+        }
+        return writer.bytes
+    }
+
+    /// A point of a sum: its attribute and its value.
+    private typealias Point = (label: String, value: OTLPAttributes.Value)
+
+    private var metrics: [[UInt8]] {
+        let loop = "stallwatch.loop.label"
+        func points(_ value: (StatisticsFile.Loop) -> OTLPAttributes.Value) -> [Point] {
+            file.loops.map { ($0.label, value($0)) }
+        }
+        var metrics = [
+            sum("stallwatch.loop.watched_time", "s", loop, points { .number($0.watchedSeconds) }),
+            sum("stallwatch.loop.turns", "{turn}", loop, points { .integer(Int(clamping: $0.turns ?? 0)) }),
+            sum("stallwatch.loop.busy_time", "s", loop, points { .number($0.busySeconds ?? 0) }),
+            sum("stallwatch.loop.stalls", "{stall}", loop, points { .integer($0.stalls ?? 0) }),
+            sum("stallwatch.loop.stalled_time", "s", loop, points { .number($0.stallSeconds ?? 0) }),
+            sum(
+                "stallwatch.suppressed", "{stall}", "stallwatch.reason",
+                file.suppressed.sorted { $0.key < $1.key }.map { ($0.key, .integer($0.value)) }),
+        ]
+        let troubles = [
+            ("dropped", file.reportsDropped), ("lost", file.reportsLost), ("removed", file.reportsRemoved),
+            ("failed_write", file.failedWrites),
+        ]
+        metrics.append(
+            sum(
+                "stallwatch.report.losses", "{report}", "stallwatch.reason",
+                troubles.map { ($0.0, .integer($0.1 ?? 0)) }))
+        metrics.append(histogram)
+        return metrics
+    }
+
+    private func sum(_ name: String, _ unit: String, _ attribute: String, _ points: [Point]) -> [UInt8] {
+        metric(name, unit) { metric in
+            metric.message(7) { sum in
+                for (label, value) in points {
+                    sum.message(1) { point in
+                        self.write(attribute, label, as: 7, to: &point)
+                        switch value {
+                        case .integer(let integer): point.fixed(6, UInt64(bitPattern: Int64(integer)))
+                        case .number(let number): point.double(4, number)
+                        case .text, .flag: break
+                        }
+                    }
+                }
+                sum.number(2, Self.cumulative)
+                // is_monotonic
+                sum.number(3, 1)
+            }
+        }
+    }
+
+    /// The durations of turns by loop.
+    ///
+    /// A bucket of the statistics has turns of 8/9 of its bound at least, and empty ones are left out. So the bounds that
+    /// are there separate the same turns.
+    private var histogram: [UInt8] {
+        metric("stallwatch.loop.turn.duration", "s") { metric in
+            metric.message(9) { histogram in
+                for loop in file.loops {
+                    let buckets = (loop.latency ?? []).sorted {
+                        ($0.belowMicroseconds ?? .infinity) < ($1.belowMicroseconds ?? .infinity)
+                    }
+                    let bounded = buckets.filter { $0.belowMicroseconds != nil }
+                    let counts = bounded.map(\.turns) + [buckets.dropFirst(bounded.count).reduce(0) { $0 + $1.turns }]
+                    histogram.message(1) { point in
+                        self.write("stallwatch.loop.label", loop.label, as: 9, to: &point)
+                        point.fixed(4, counts.reduce(0, &+))
+                        point.double(5, loop.busySeconds ?? 0)
+                        point.fixed(6, counts)
+                        point.fixed(7, bounded.map { (($0.belowMicroseconds ?? 0) / 1e6).bitPattern })
+                    }
+                }
+                histogram.number(2, Self.cumulative)
+            }
+        }
+    }
+
+    private func metric(_ name: String, _ unit: String, _ data: (inout ProtobufWriter) -> Void) -> [UInt8] {
+        var metric = ProtobufWriter()
+        metric.string(1, name)
+        metric.string(3, unit)
+        data(&metric)
+        return metric.bytes
+    }
+
+    /// Writes a point's attribute and times.
+    private func write(_ key: String, _ label: String, as field: Int, to point: inout ProtobufWriter) {
+        var attributes = OTLPAttributes()
+        attributes.set(key, label)
+        attributes.write(field, to: &point)
+        point.fixed(2, begin)
+        point.fixed(3, end)
+    }
+}
