@@ -54,7 +54,7 @@ import Testing
         report.otherThreads = [
             StallReport.OtherThread(
                 thread: StallReport.ThreadDescription(id: 7, name: nil), heldMicroseconds: 0,
-                systemCall: StallReport.SystemCall(number: 74, name: "fsync", target: "/home/eve/notes.db"))
+                systemCall: StallReport.SystemCall(number: 74, name: "fsync", target: "/var/lib/notes.db"))
         ]
         report.shortenPaths(.fileNames)
         #expect(report.otherThreads?.first?.systemCall?.target == "notes.db")
