@@ -47,11 +47,20 @@ extension StallReport.SystemCall {
 
 extension StallReport.Lock {
     /// Creates the lock that another thread waits for; `nil` if it waits for none.
-    init?(_ wait: ThreadWait) {
+    ///
+    /// - Parameters:
+    ///   - wait: The wait.
+    ///   - record: The record that has the wait, and the owner among its threads.
+    init?(_ wait: ThreadWait, in record: StallRecord) {
         guard let lock = wait.lock else { return nil }
-        let owner = lock.owner.map { thread in
-            LockOwnership.Owner(
-                thread: ThreadIdentity(thread), stack: .failure(CaptureError(description: "")), isRunning: false)
+        let owner = lock.owner.map { id in
+            let captured = record.otherThreads.first { $0.thread.id == id }
+            let ofLoop = record.loop.thread.flatMap { $0.id == id ? $0 : nil }
+            return LockOwnership.Owner(
+                thread: captured?.thread ?? ofLoop ?? ThreadIdentity(id: id, name: nil),
+                stack: .failure(CaptureError(description: "")),
+                isRunning: (try? captured?.stack.get())?.threadState == .running
+            )
         }
         let ownership = LockOwnership(site: lock, owners: owner.map { [$0] } ?? [], isDeadlock: wait.isDeadlock)
         self.init(ownership) { _ in 0 }

@@ -25,13 +25,6 @@ import Testing
         #expect(capabilities.environment.pid == getpid())
     }
 
-    @Test func `the probe's own thread is gone afterwards`() {
-        let before = Set(ThreadIdentity.all())
-        _ = probe().capabilities(loadsLibrary: false)
-        let names = Set(ThreadIdentity.all()).subtracting(before).map { ThreadIdentity($0).name }
-        #expect(!names.contains("stallwatch-try"))
-    }
-
     @Test func `flushing is what the stores have found`() {
         #expect(probe(unflushed: nil).capabilities(loadsLibrary: false)[.flush]?.state == .notTried)
         #expect(probe(unflushed: []).capabilities(loadsLibrary: false)[.flush]?.state == .works)
