@@ -38,6 +38,8 @@ STALLING = {
     "slowJSON()": "json",
     "childProcess()": "child",
 }
+# Its tasks fill the pool twice. If the monitor's own task runs in between, these are two stalls at the same line.
+MOST_ISSUES = {"starvedPool()": 2}
 TESTS = 20
 # The limit of the tests on the main actor, in milliseconds.
 LIMIT = 100
@@ -72,7 +74,7 @@ def judge(output, expected, tests=TESTS):
     faults = [f"{test} has an issue at {place}" for test, place in issues if expected.get(test) != place]
     for test, place in expected.items():
         count = issues.count((test, place))
-        if count != 1:
+        if not 1 <= count <= MOST_ISSUES.get(test, 1):
             faults.append(f"{test} has {count} issues at {place}")
     for test, result in results:
         if (result == "failed") != (test in expected):
@@ -105,7 +107,7 @@ def check_xctest(marks):
 def check_guide(marks):
     """Returns what is wrong with the tests of the guide."""
     output = run("GuideTests", "--disable-xctest", "--no-parallel")
-    faults = judge(output, {"triesAgain()": marks["sleep"]}, tests=4)
+    faults = judge(output, {"triesAgain()": marks["sleep"]}, tests=5)
     if f"Test mayTakeLong() recorded a warning at {marks['sleep']}:" not in output:
         faults.append("no warning for the stall between the limits of mayTakeLong()")
     return [f"guide: {fault}\n{output}" for fault in faults]
