@@ -51,7 +51,7 @@ struct ReportBuilder {
                 method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
                 heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
                 systemCall: (other.wait?.call).map(StallReport.SystemCall.init),
-                lock: other.wait.flatMap { StallReport.Lock($0, in: record) }
+                lock: other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
             )
         }
         var report = StallReport(

@@ -46,24 +46,28 @@ extension StallReport.SystemCall {
 }
 
 extension StallReport.Lock {
-    /// Creates the lock that another thread waits for; `nil` if it waits for none.
+    /// Returns the lock that another thread waits for; `nil` if it waits for none.
     ///
     /// - Parameters:
     ///   - wait: The wait.
     ///   - record: The record that has the wait, and the owner among its threads.
-    init?(_ wait: ThreadWait, in record: StallRecord) {
+    /// - Returns: The lock.
+    static func awaited(in wait: ThreadWait, of record: StallRecord) -> StallReport.Lock? {
         guard let lock = wait.lock else { return nil }
-        let owner = lock.owner.map { id in
-            let captured = record.otherThreads.first { $0.thread.id == id }
-            let ofLoop = record.loop.thread.flatMap { $0.id == id ? $0 : nil }
-            return LockOwnership.Owner(
-                thread: captured?.thread ?? ofLoop ?? ThreadIdentity(id: id, name: nil),
-                stack: .failure(CaptureError(description: "")),
-                isRunning: (try? captured?.stack.get())?.threadState == .running
-            )
-        }
-        let ownership = LockOwnership(site: lock, owners: owner.map { [$0] } ?? [], isDeadlock: wait.isDeadlock)
-        self.init(ownership) { _ in 0 }
+        var ownership = LockOwnership(site: lock, isDeadlock: wait.isDeadlock)
+        if case .thread(let id) = lock.ownership { ownership.owners = [owner(id, in: record)] }
+        return StallReport.Lock(ownership) { _ in 0 }
+    }
+
+    /// Returns a thread of the record as the owner of a lock, without a stack.
+    private static func owner(_ id: Int32, in record: StallRecord) -> LockOwnership.Owner {
+        let captured = record.otherThreads.first { $0.thread.id == id }
+        var thread = captured?.thread ?? ThreadIdentity(id: id, name: nil)
+        if let ofLoop = record.loop.thread, ofLoop.id == id { thread = ofLoop }
+        var isRunning = false
+        if case .success(let stack)? = captured?.stack { isRunning = stack.threadState == .running }
+        return LockOwnership.Owner(
+            thread: thread, stack: .failure(CaptureError(description: "")), isRunning: isRunning)
     }
 
     /// Creates a report's lock.
