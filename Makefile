@@ -72,6 +72,7 @@ test: ## Build and run all tests
 	$(MAKE) --no-print-directory fleet REPORTS=1000 COLLECTOR_KILLS=3 SHIP_KILLS=2
 	$(MAKE) --no-print-directory fleet-queries
 	$(MAKE) --no-print-directory stalls-in-tests
+	$(MAKE) --no-print-directory inert
 	$(MAKE) --no-print-directory packages-static
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
@@ -101,6 +102,14 @@ sanitize-thread sanitize-address: sanitize-%:
 	$(SWIFT) build --build-tests --enable-all-traits --sanitize=$* --scratch-path .build-$*
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --sanitize=$* --scratch-path .build-$* \
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
+
+.PHONY: inert
+inert: export STALLWATCH_INERT := 1
+inert: install ## Build and test the library as it is off Linux, and compare its public declarations with those on Linux
+	STALLWATCH_INERT=0 $(SWIFT) build --build-tests --enable-all-traits
+	$(SWIFT) build --build-tests --enable-all-traits --scratch-path .build-inert
+	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --scratch-path .build-inert
+	scripts/check-inert.py .build/debug .build-inert/debug
 
 .PHONY: test-aarch64
 test-aarch64: ## Run the C engine's tests on aarch64, in an emulated machine: about three minutes

@@ -8,8 +8,28 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
+// Off Linux the library has the same interface and does nothing (the folders Inert). The manifest knows the machine that
+// builds, but not the platform that it builds for, so a variable decides where the two differ: `STALLWATCH_INERT=0` compiles
+// for Linux on another platform, and `STALLWATCH_INERT=1` compiles the interface alone on Linux, as the tests do.
+#if os(Linux)
+    let isInert = Context.environment["STALLWATCH_INERT"] == "1"
+#else
+    let isInert = Context.environment["STALLWATCH_INERT"] != "0"
+#endif
+
+// What the library needs of other packages.
+let integrations: [Target.Dependency] = [
+    .product(name: "Logging", package: "swift-log"),
+    .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+    .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["NIO"])),
+    .product(
+        name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])
+    ),
+]
+
 let package = Package(
     name: "StallWatch",
+    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
     products: [
         .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
         .library(name: "StallWatchTesting", targets: ["StallWatchTesting"]),
@@ -51,22 +71,13 @@ let package = Package(
         .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"], swiftSettings: settings),
         .target(
             name: "StallWatch",
-            dependencies: [
-                "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
-                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["NIO"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycle"])
-                ),
-            ],
-            swiftSettings: settings
+            dependencies: ["CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"] + integrations,
+            exclude: ["Inert"], swiftSettings: settings
         ),
         // Stalls as issues of tests, for Swift Testing and XCTest.
         .target(
             name: "StallWatchTesting", dependencies: ["LinuxSupport", "StallReports", "StallSymbols", "StallWatch"],
-            swiftSettings: settings
+            exclude: ["Inert"], swiftSettings: settings
         ),
         // What `stallwatch test` loads into test processes: a thread that waits for requests, and on a request the monitor.
         .target(name: "CPreload"),
@@ -186,3 +197,39 @@ let package = Package(
         ),
     ]
 )
+
+if isInert {
+    package.products = [
+        .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
+        .library(name: "StallWatchTesting", targets: ["StallWatchTesting"]),
+    ]
+    let inert = settings + [.define("STALLWATCH_INERT", .when(platforms: [.linux]))]
+    package.targets = [
+        .target(name: "StallReports", swiftSettings: settings),
+        // The settings of API, and Inert in place of everything else.
+        .target(
+            name: "StallWatch", dependencies: ["StallReports"] + integrations,
+            exclude: [
+                "API/Configuration+Watchdog.swift", "API/Exports.swift", "API/HangDump.swift", "API/LoopProbe.swift",
+                "API/ProbeSource.swift", "API/ReportSink.swift", "API/StallMonitor.swift",
+                "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Pauses.swift", "API/Statistics+Counts.swift",
+                "API/WatchedLoop.swift", "Detection", "Diagnosis", "Documentation.docc", "Integrations", "Loops",
+                "Reporting", "Sinks",
+            ],
+            swiftSettings: inert
+        ),
+        .target(
+            name: "StallWatchTesting", dependencies: ["StallWatch"], path: "Sources/StallWatchTesting/Inert",
+            swiftSettings: inert
+        ),
+        .target(name: "CStallWatch"),
+        .testTarget(
+            name: "InertTests",
+            dependencies: integrations + [
+                "CStallWatch", "StallWatch", "StallWatchTesting",
+                .product(name: "InMemoryLogging", package: "swift-log"),
+            ],
+            swiftSettings: settings
+        ),
+    ]
+}

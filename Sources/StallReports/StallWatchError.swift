@@ -1,4 +1,4 @@
-import Glibc
+internal import Foundation
 
 /// An error of StallWatch, with a message for the developer.
 public struct StallWatchError: Error, Sendable, Equatable {

@@ -1,5 +1,4 @@
-public import struct Foundation.Date
-import Glibc
+public import Foundation
 
 /// A point in time with microsecond precision.
 ///

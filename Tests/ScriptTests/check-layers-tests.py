@@ -50,6 +50,9 @@ class LayerTests(unittest.TestCase):
 
     # Folders.
 
+    def test_the_folder_that_is_compiled_alone_declares_the_same_names(self):
+        self.accepts("public final class Monitor {}", path="StallWatch/Inert/Monitor.swift")
+
     def test_a_type_of_a_higher_folder_is_refused(self):
         self.refuses("struct Probe { var cause: Cause }", "Loops may not refer to Diagnosis: Cause")
 

@@ -12,14 +12,10 @@
 //
 // The program has to link the StallWatch library, which defines both functions. A pair of calls costs two clock reads
 // and a few atomic stores. It posts a semaphore only to wake the watchdog: for the first turn after all loops have
-// waited, and when a stall ends.
+// waited, and when a stall ends. On platforms other than Linux both functions do nothing.
 
 #ifndef CSTALLWATCH_H
 #define CSTALLWATCH_H
-
-#if !defined(__linux__)
-#error "StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these."
-#endif
 
 #ifdef __cplusplus
 extern "C" {

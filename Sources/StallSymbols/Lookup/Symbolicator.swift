@@ -1,5 +1,6 @@
-import LinuxSupport
 import Glibc
+import LinuxSupport
+import StallReports
 
 /// Names and lines from the images' own files and their debug files.
 ///

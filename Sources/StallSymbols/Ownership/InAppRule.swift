@@ -1,3 +1,5 @@
+package import StallReports
+
 /// Which images are the app's own: the executable, and what lies outside the directories where systems and toolchains put
 /// theirs.
 ///

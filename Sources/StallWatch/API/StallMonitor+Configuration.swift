@@ -1,5 +1,4 @@
 import StallReports
-import LinuxSupport
 public import Logging
 
 extension StallMonitor {
@@ -99,33 +98,27 @@ extension StallMonitor {
             self.whenDebugged = whenDebugged
         }
 
-        /// Converts a threshold to nanoseconds, or throws if it is out of range.
-        static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
-            let value = LinuxSupport.nanoseconds(threshold)
-            let range =
-                LinuxSupport.nanoseconds(Self.minimumThreshold)...LinuxSupport.nanoseconds(Self.maximumThreshold)
-            guard range.contains(value) else {
+        /// Throws unless each setting is in its range.
+        func check() throws(StallWatchError) {
+            try Self.check(threshold)
+            if let saturationThreshold { try Self.check(saturationThreshold) }
+            _ = try escalation?.validMultiple()
+            guard (1...10_000).contains(maximumReportsPerMinute) else {
+                throw StallWatchError(
+                    .invalidConfiguration,
+                    "the limit is \(maximumReportsPerMinute) reports per minute: give a value from 1 to 10,000"
+                )
+            }
+        }
+
+        /// Throws unless a threshold is in its range.
+        static func check(_ threshold: Duration) throws(StallWatchError) {
+            guard (minimumThreshold...maximumThreshold).contains(threshold) else {
                 throw StallWatchError(
                     .invalidConfiguration,
                     "the threshold is \(threshold): give a value from 5 milliseconds to 24 hours"
                 )
             }
-            return value
-        }
-
-        private func saturation() throws(StallWatchError) -> UInt64? {
-            guard let saturationThreshold else { return nil }
-            return try Self.nanoseconds(saturationThreshold)
-        }
-
-        /// Returns the settings that the watchdog uses, or throws if one is out of range.
-        func rules() throws(StallWatchError) -> WatchdogOptions {
-            WatchdogOptions(
-                capturesAllThreads: captureAllThreads,
-                ignoresDebugged: whenDebugged == .ignore,
-                saturationThreshold: try saturation(),
-                escalationMultiple: try escalation?.validMultiple()
-            )
         }
     }
 
@@ -157,29 +150,5 @@ extension StallMonitor {
 
         /// No directory: reports go to ``Configuration/sinks`` only.
         public static let none = ReportDestination(path: nil, quota: ReportQuota())
-    }
-}
-
-extension StallMonitor.Configuration {
-    /// All sinks: the directory, the log, the hooks and the additional ones.
-    var allSinks: [ReportSink] {
-        var all: [ReportSink] = []
-        if let path = reports.path { all.append(.directory(path, quota: reports.quota)) }
-        if let logger { all.append(.log(logger)) }
-        var hooks = HookSink.Hooks(began: onStallBegan, ended: onStallEnded)
-        if case .call(let body) = escalation?.action { hooks.escalated = body }
-        if !hooks.isEmpty { all.append(.hooks(hooks)) }
-        return all + sinks
-    }
-
-    /// Returns the limit of reports per minute, or throws if it is out of range.
-    func validReportsPerMinute() throws(StallWatchError) -> Int {
-        guard (1...10_000).contains(maximumReportsPerMinute) else {
-            throw StallWatchError(
-                .invalidConfiguration,
-                "the limit is \(maximumReportsPerMinute) reports per minute: give a value from 1 to 10,000"
-            )
-        }
-        return maximumReportsPerMinute
     }
 }

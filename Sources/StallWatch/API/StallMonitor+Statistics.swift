@@ -1,6 +1,5 @@
-import StallReports
-import LinuxSupport
 internal import Foundation
+import StallReports
 
 extension StallMonitor {
     /// The counts of a monitor's work so far, and the state of its loops.
@@ -30,17 +29,6 @@ extension StallMonitor {
         public internal(set) var lastWriteError: StallWatchError?
         /// The state of each watched loop, sorted by label.
         public internal(set) var loops: [LoopStatistics] = []
-
-        init(_ counts: ReportCounts.Counts) {
-            stalls = counts.stalls
-            suppressed = counts.suppressed
-            reportsDropped = counts.reportsDropped
-            reportsLost = counts.reportsLost
-            reportsRemoved = counts.reportsRemoved
-            reportsRecovered = counts.reportsRecovered
-            failedWrites = counts.failedWrites
-            lastWriteError = counts.lastWriteError
-        }
     }
 
     /// The state of a watched loop.
@@ -67,30 +55,6 @@ extension StallMonitor {
         public let earlyStops: Int
         /// The distribution of turn durations; buckets without turns are omitted.
         public let latency: [LatencyBucket]
-
-        init(
-            label: String, watchedNanoseconds: UInt64, turns: TurnHistogram.Snapshot, stalls: ReportCounts.StallTotals?,
-            earlyStops: Int
-        ) {
-            self.label = label
-            watchedSeconds = seconds(watchedNanoseconds)
-            self.turns = turns.counts.reduce(0, &+)
-            busySeconds = seconds(turns.busyNanoseconds)
-            self.stalls = stalls?.count ?? 0
-            stallSeconds = seconds(stalls?.nanoseconds ?? 0)
-            self.earlyStops = earlyStops
-            let hours = watchedSeconds / 3_600
-            stallsPerHour = hours > 0 ? Double(self.stalls) / hours : 0
-            stallSecondsPerHour = hours > 0 ? stallSeconds / hours : 0
-            latency = turns.counts.indices.compactMap { index in
-                let count = turns.counts[index]
-                return count == 0
-                    ? nil
-                    : LatencyBucket(
-                        belowMicroseconds: TurnHistogram.upperBound(of: index).map { Double($0) / 1_000 }, turns: count
-                    )
-            }
-        }
 
         /// Returns an upper bound of the duration of a fraction of all turns.
         ///
@@ -150,5 +114,3 @@ extension StallMonitor.Statistics: Encodable {
         return [UInt8](data) + [UInt8(ascii: "\n")]
     }
 }
-
-private func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }

@@ -1,4 +1,4 @@
-public import StallSymbols
+public import StallReports
 
 extension StallMonitor {
     /// The settings for looking up function names and source lines.

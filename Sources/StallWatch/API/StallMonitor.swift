@@ -3,10 +3,6 @@ import StallReports
 import LinuxSupport
 import Synchronization
 
-#if !os(Linux)
-    #error("StallWatch supports Linux on x86-64 and aarch64 only: build it for one of these.")
-#endif
-
 /// Watches event loops and reports each turn that takes too long, with the stack of the loop's thread.
 ///
 /// ```swift
@@ -22,6 +18,10 @@ import Synchronization
 /// A monitor is used once: create it, start it, stop it. While it runs it keeps itself, until ``stop()``: the program
 /// needs no reference to it. All of its methods may be called on any thread.
 public final class StallMonitor: Sendable {
+    /// Whether monitors find stalls on this platform: `true` on Linux.
+    ///
+    /// Elsewhere the library has the same interface, so that the program builds there, too; its monitors do nothing.
+    public static let isSupported = true
     /// The configuration of the monitor.
     public let configuration: Configuration
 
@@ -61,7 +61,7 @@ public final class StallMonitor: Sendable {
     ///   ``StallWatchError/Code/unwritableReports`` if reports cannot be written.
     public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
         self.configuration = configuration
-        _ = try Configuration.nanoseconds(configuration.threshold)
+        try configuration.check()
         let metadata = configuration.metadata
         var settings = Reporter.Settings {
             ReportBuilder(
@@ -69,7 +69,7 @@ public final class StallMonitor: Sendable {
                 symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp)
             )
         }
-        settings.reportsPerMinute = try configuration.validReportsPerMinute()
+        settings.reportsPerMinute = configuration.maximumReportsPerMinute
         settings.reportsEveryRepeat = configuration.reportsEveryRepeat
         settings.pathStyle = configuration.pathStyle
         settings.redact = configuration.redact

@@ -1,4 +1,5 @@
 import Foundation
+import StallReports
 import TestSupport
 import Testing
 

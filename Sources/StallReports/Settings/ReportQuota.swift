@@ -1,8 +1,3 @@
-import StallReports
-import LinuxSupport
-import Glibc
-import Synchronization
-
 /// The limits of a report directory.
 public struct ReportQuota: Sendable, Equatable {
     /// The maximum number of reports; at least 1.

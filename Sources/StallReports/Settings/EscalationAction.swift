@@ -1,7 +1,5 @@
-import StallReports
-
 /// What the reporter does when a stall escalates.
-enum EscalationAction: Sendable {
+package enum EscalationAction: Sendable {
     /// Calls the app's closure.
     case call(@Sendable (StallReport) -> Void)
     /// Ends the process with abort(3).

@@ -1,0 +1,103 @@
+internal import Foundation
+internal import Logging
+public import StallReports
+
+#if os(Linux) && !STALLWATCH_INERT
+    #error("The package was set up for another platform. To compile for Linux elsewhere, set STALLWATCH_INERT=0.")
+#endif
+
+/// A monitor that does nothing, because StallWatch supports Linux only.
+///
+/// It has the interface of the monitor on Linux, so that a program builds and runs here, too. It checks its settings, and
+/// throws for those that are out of range. It watches no loop, starts no thread and writes no file.
+public final class StallMonitor: Sendable {
+    /// Whether monitors find stalls on this platform: `false`.
+    public static let isSupported = false
+    /// The configuration of the monitor.
+    public let configuration: Configuration
+    private let phase = MonitorPhase()
+
+    /// Creates a monitor that does nothing.
+    ///
+    /// - Parameter configuration: The monitor's settings.
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` for a value out of its range.
+    public init(_ configuration: Configuration = Configuration()) throws(StallWatchError) {
+        self.configuration = configuration
+        try configuration.check()
+    }
+
+    deinit {
+        stop()
+    }
+
+    /// Checks the loop's threshold, and does nothing else.
+    ///
+    /// - Parameter loop: The loop.
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` for a threshold out of range.
+    public func watch(_ loop: WatchedLoop) throws(StallWatchError) {
+        if let threshold = loop.threshold { try Configuration.check(threshold) }
+    }
+
+    /// Does nothing.
+    ///
+    /// - Parameter label: A label.
+    public func unwatch(_ label: String) {}
+
+    /// Checks the threshold, and does nothing else.
+    ///
+    /// - Parameters:
+    ///   - threshold: A duration: 5 ms to 24 hours.
+    ///   - label: A label.
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if the threshold is out of range.
+    public func setThreshold(_ threshold: Duration, of label: String) throws(StallWatchError) {
+        try Configuration.check(threshold)
+    }
+
+    /// Logs one line: that no stall is reported on this platform.
+    ///
+    /// The line goes to the configuration's logger, or to the log `StallWatch` if there is none, at level notice.
+    ///
+    /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started, and
+    ///   ``StallWatchError/Code/stopped`` after ``stop()``.
+    public func start() throws(StallWatchError) {
+        try phase.start()
+        let logger = configuration.logger ?? Logger(label: "StallWatch")
+        logger.notice("StallWatch supports Linux only: on this platform no stalls are reported")
+    }
+
+    /// Ends the sequences of ``reports``.
+    public func stop() {
+        phase.stop()
+    }
+
+    /// An empty sequence, which ends when the monitor stops.
+    public var reports: AsyncStream<StallReport> { phase.stream() }
+
+    /// The statistics of a monitor that has seen nothing.
+    public var statistics: Statistics { Statistics() }
+
+    /// The capabilities without a feature, because none was tried.
+    public var capabilities: Capabilities {
+        Capabilities(environment: Capabilities.Environment(pid: getpid()), features: [])
+    }
+
+    /// Runs `body`.
+    ///
+    /// - Parameter body: The work that may take long.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error that `body` throws.
+    public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        try body()
+    }
+
+    /// Returns a scope that does nothing.
+    ///
+    /// - Returns: The scope.
+    public func ignoreScope() -> IgnoreScope { IgnoreScope() }
+
+    /// A pause of a monitor that does nothing.
+    public struct IgnoreScope: ~Copyable, Sendable {
+        /// Does nothing.
+        public consuming func end() {}
+    }
+}

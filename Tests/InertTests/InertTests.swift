@@ -1,0 +1,86 @@
+import CStallWatch
+import Foundation
+import InMemoryLogging
+import Logging
+import StallWatch
+import StallWatchTesting
+import Testing
+
+/// The library as it is on platforms other than Linux: the same interface, without a monitor behind it.
+struct InertTests {
+    @Test func itSaysThatItDoesNothing() {
+        #expect(!StallMonitor.isSupported)
+    }
+
+    @Test func startLogsOneLine() throws {
+        let log = InMemoryLogHandler()
+        let monitor = try StallMonitor(.init(logger: Logger(label: "test") { _ in log }))
+        try monitor.watch(.main)
+        try monitor.start()
+        defer { monitor.stop() }
+        #expect(log.entries.map(\.level) == [.notice])
+        #expect(
+            log.entries.map { "\($0.message)" } == [
+                "StallWatch supports Linux only: on this platform no stalls are reported"
+            ])
+    }
+
+    @Test func reportsAreNeitherMadeNorWritten() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "inert-\(UUID().uuidString)").path()
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(5), reports: .directory(directory)))
+        let probe = LoopProbe(label: "probe")
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        let reports = monitor.reports
+        probe.beginTurn()
+        stallwatch_begin_turn(probe.handle)
+        monitor.paused { Thread.sleep(forTimeInterval: 0.05) }
+        stallwatch_end_turn(probe.handle)
+        probe.endTurn()
+        monitor.stop()
+        var count = 0
+        for await _ in reports { count += 1 }
+        #expect(count == 0)
+        #expect(monitor.statistics.stalls == 0)
+        #expect(monitor.statistics.loops.isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: directory))
+    }
+
+    @Test func aSequenceAfterTheEndEnds() async throws {
+        let monitor = try StallMonitor()
+        monitor.stop()
+        for await _ in monitor.reports { Issue.record("a report") }
+    }
+
+    @Test func settingsAreCheckedAsOnLinux() throws {
+        #expect(throws: StallWatchError.self) { try StallMonitor(.init(threshold: .milliseconds(1))) }
+        let monitor = try StallMonitor()
+        #expect(throws: StallWatchError.self) {
+            try monitor.watch(.queue(.main, label: "queue", threshold: .seconds(100_000)))
+        }
+        try monitor.start()
+        do throws(StallWatchError) {
+            try monitor.start()
+            Issue.record("the second start did not throw")
+        } catch {
+            #expect(error.code == .alreadyStarted)
+        }
+        monitor.stop()
+        do throws(StallWatchError) {
+            try monitor.start()
+            Issue.record("the start after the end did not throw")
+        } catch {
+            #expect(error.code == .stopped)
+        }
+    }
+
+    @Test(.noStalls(over: .milliseconds(10)), .hangDump(after: .milliseconds(10)))
+    func aTestThatStallsPasses() async throws {
+        let slept = expectNoStalls(over: .milliseconds(10)) {
+            Thread.sleep(forTimeInterval: 0.05)
+            return true
+        }
+        #expect(slept)
+        await expectNoStalls(over: .milliseconds(10)) { await Task.yield() }
+    }
+}
