@@ -78,9 +78,16 @@ struct PostureRun: Sendable {
                 environment: ["SWIFT_BACKTRACE": "enable=no"], timeout: Self.timeout
             ).run()
         }
-        let host = try Command.product("stallwatch-test-host")
+        // Copies, because the build's directory may be closed to other users, as in root's home.
+        func program(_ name: String) throws -> String {
+            let built = try Command.product(name)
+            guard posture.isUnprivileged else { return built }
+            try FileManager.default.copyItem(atPath: built, toPath: directory.path(name))
+            return directory.path(name)
+        }
+        let host = try program("stallwatch-test-host")
         let result = try run([host, "main-stalls", directory.path] + Self.times + [file])
-        let diagnosed = try run([Command.product("stallwatch"), "doctor", "--json"]).output
+        let diagnosed = try run([program("stallwatch"), "doctor", "--json"]).output
         diagnosis = (try? Tool.decode(Tool.Diagnosis.self, diagnosed))?.capabilities
         output = result.text
         hasEnded = result.reason == .exit && result.status == 0
