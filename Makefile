@@ -8,6 +8,9 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 SWIFT := swift
+# The package manager passes traits in the order of a set. With another order than in the build before it compiles everything
+# again, which took minutes of make test.
+BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 CLANG_FORMAT := clang-format
 SWIFT_SOURCES := Package.swift Sources Tests Benchmarks Examples
 C_SOURCES = $(shell find Sources Examples Tests Benchmarks -name '.build*' -prune -o \( -name '*.c' -o -name '*.cpp' -o -name '*.h' \) -print)
@@ -20,7 +23,7 @@ help: ## List the commands
 
 .PHONY: demo
 demo: install ## Stall real loops in every way and check each report, in stalls/
-	$(SWIFT) build --product stallwatch-demo
+	$(BUILD) --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" $(DEMO)
 
 # Longer: make soak SOAK=8h. The same order again, with steps of the machine's clock: make soak DEMO="--seed 42 --step-clock"
@@ -28,7 +31,7 @@ SOAK := 10m
 
 .PHONY: soak
 soak: install ## Run all scenarios in random order for ten minutes (SOAK=8h) beside forks, exceptions and page-outs; detect leaks
-	$(SWIFT) build --product stallwatch-demo
+	$(BUILD) --product stallwatch-demo
 	"$$($(SWIFT) build --show-bin-path)/stallwatch-demo" --soak $(SOAK) $(DEMO)
 
 # For all users: make install-cli PREFIX=/usr/local
@@ -43,7 +46,7 @@ ROUNDS := 20
 
 .PHONY: stress
 stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right reports: two minutes per round
-	$(SWIFT) build -c release --product stallwatch-demo --enable-all-traits
+	$(BUILD) -c release --product stallwatch-demo --enable-all-traits
 	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" --rounds $(ROUNDS) $(DEMO)
 
 # Unit tests run in parallel. Tests that measure time run one after another, with the machine to themselves.
@@ -53,7 +56,7 @@ BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 2
 
 .PHONY: unit
 unit: install ## Build and run the unit tests: for daily work
-	$(SWIFT) build --build-tests --enable-all-traits
+	$(BUILD) --build-tests --enable-all-traits
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 
 .PHONY: test
@@ -65,7 +68,7 @@ test: ## Build and run all tests
 	Tests/ScriptTests/summarize-failures-tests.sh
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
-	$(SWIFT) build --build-tests --enable-all-traits
+	$(BUILD) --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
 	Tests/ScriptTests/install-cli-tests.sh
@@ -99,15 +102,15 @@ sanitize: sanitize-thread sanitize-address ## Run the tests under ThreadSanitize
 .PHONY: sanitize-thread sanitize-address
 sanitize-thread sanitize-address: sanitize-%:
 	@scripts/install-dependencies.sh test
-	$(SWIFT) build --build-tests --enable-all-traits --sanitize=$* --scratch-path .build-$*
+	$(BUILD) --build-tests --enable-all-traits --sanitize=$* --scratch-path .build-$*
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --sanitize=$* --scratch-path .build-$* \
 		--filter '$(SANITIZED)' --skip '$(NOT_SANITIZED)|$(NOT_UNDER_$*)'
 
 .PHONY: inert
 inert: export STALLWATCH_INERT := 1
 inert: install ## Build and test the library as it is off Linux, and compare its public declarations with those on Linux
-	STALLWATCH_INERT=0 $(SWIFT) build --build-tests --enable-all-traits
-	$(SWIFT) build --build-tests --enable-all-traits --scratch-path .build-inert
+	STALLWATCH_INERT=0 $(BUILD) --build-tests --enable-all-traits
+	$(BUILD) --build-tests --enable-all-traits --scratch-path .build-inert
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --scratch-path .build-inert
 	scripts/check-inert.py .build/debug .build-inert/debug
 
@@ -136,9 +139,9 @@ BUSY := 0
 
 .PHONY: stalls-in-tests
 stalls-in-tests: install ## Run a sample package with tests that stall, and check which fail and where (RUNS=20 BUSY=8 for load)
-	$(SWIFT) build --package-path Tests/Samples/StallsInTests --build-tests
+	$(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
 	for product in stallwatch StallWatchAgent StallWatchPreload; do \
-		$(SWIFT) build --product $$product --enable-all-traits || exit; done
+		$(BUILD) --product $$product --enable-all-traits || exit; done
 	$(BOUNDED) scripts/check-hangs-in-tests.py --tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
@@ -153,8 +156,8 @@ FLEET_PROGRAMS = --tool "$$($(SWIFT) build --show-bin-path)/stallwatch" --demo "
 fleet: install ## Ship 10,000 reports to a real collector that is killed ten times, and to faulty ones (REPORTS=n)
 	@scripts/install-dependencies.sh test
 	@scripts/install-python-packages.sh fleet
-	$(SWIFT) build --product stallwatch --enable-all-traits
-	$(SWIFT) build --product stallwatch-demo --enable-all-traits
+	$(BUILD) --product stallwatch --enable-all-traits
+	$(BUILD) --product stallwatch-demo --enable-all-traits
 	$(BOUNDED) scripts/check-shipping-faults.py $(FLEET_PROGRAMS)
 	$(BOUNDED) scripts/check-otlp-data.py $(FLEET_PROGRAMS)
 	$(BOUNDED) scripts/check-shipping.py $(FLEET_PROGRAMS) --reports $(REPORTS) \
@@ -167,15 +170,15 @@ QUERIED := 100000
 fleet-queries: install ## Run the queries of Fleet/ in DuckDB and ClickHouse over 100,000 made-up reports (QUERIED=n)
 	@scripts/install-dependencies.sh test
 	@scripts/install-python-packages.sh fleet
-	$(SWIFT) build --product stallwatch --enable-all-traits
-	$(SWIFT) build --product stallwatch-demo --enable-all-traits
+	$(BUILD) --product stallwatch --enable-all-traits
+	$(BUILD) --product stallwatch-demo --enable-all-traits
 	$(BOUNDED) scripts/check-fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED)
 
 .PHONY: fleet-bench
 fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a million made-up reports (QUERIED=n): 10 GB of disk
 	@scripts/install-python-packages.sh fleet
-	$(SWIFT) build -c release --product stallwatch
-	$(SWIFT) build -c release --product stallwatch-demo
+	$(BUILD) -c release --product stallwatch
+	$(BUILD) -c release --product stallwatch-demo
 	programs="$$($(SWIFT) build -c release --show-bin-path)"; scripts/check-fleet-queries.py --benchmark \
 		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-demo" \
 		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
@@ -186,7 +189,7 @@ builds: install ## Run the demo in a debug, a release, a static and a stripped b
 
 .PHONY: bench
 bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on an otherwise idle machine
-	$(SWIFT) build --package-path Benchmarks -c release
+	$(BUILD) --package-path Benchmarks -c release
 	$(SWIFT) package --package-path Benchmarks benchmark --format markdown --no-progress
 	"$$($(SWIFT) build --package-path Benchmarks -c release --show-bin-path)/stallwatch-bench"
 
@@ -195,7 +198,7 @@ DOCS := .build/documentation
 
 .PHONY: docs
 docs: install ## Build the documentation; a warning is an error
-	$(SWIFT) build --target StallWatch
+	$(BUILD) --target StallWatch
 	scripts/build-documentation.sh "$$($(SWIFT) build --show-bin-path)" $(DOCS)
 
 .PHONY: lint
