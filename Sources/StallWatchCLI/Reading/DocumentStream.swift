@@ -91,7 +91,7 @@ final class DocumentStream {
     /// The index after the next line feed that a brace follows.
     private func nextBeginning() -> Int? {
         var place = start
-        while let end = buffer[place...].firstIndex(of: Self.lineFeed), end + 1 < buffer.count {
+        while let end = lineFeed(from: place, to: buffer.count), end + 1 < buffer.count {
             if buffer[end + 1] == UInt8(ascii: "{") { return end + 1 }
             place = end + 1
         }
@@ -107,7 +107,7 @@ final class DocumentStream {
     private func endOfLine() throws(CommandFailure) -> Int {
         var searched = start
         while true {
-            if let end = buffer[searched...].firstIndex(of: Self.lineFeed) { return end }
+            if let end = lineFeed(from: searched, to: buffer.count) { return end }
             let done = buffer.count - start
             if done > limit { return buffer.count }
             guard try fill() else { return buffer.count }
@@ -117,7 +117,7 @@ final class DocumentStream {
 
     private func skipLine() throws(CommandFailure) {
         while true {
-            if let end = buffer[start...].firstIndex(of: Self.lineFeed) { return advance(to: end) }
+            if let end = lineFeed(from: start, to: buffer.count) { return advance(to: end) }
             advance(to: buffer.count)
             guard try fill() else { return }
         }
@@ -146,8 +146,25 @@ final class DocumentStream {
     private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0a ~= byte || byte == 0x0d }
 
     private func advance(to place: Int) {
-        line += buffer[start..<place].count { $0 == Self.lineFeed }
+        while let end = lineFeed(from: start, to: place) {
+            line += 1
+            start = end + 1
+        }
         start = place
+    }
+
+    /// The index of the first line feed of a part of the buffer.
+    ///
+    /// By memchr(3): in a debug build, looking at each byte made most of the time of `top` over large files.
+    private func lineFeed(from begin: Int, to end: Int) -> Int? {
+        guard begin < end else { return nil }
+        return buffer.withUnsafeBytes { bytes in
+            // The part is within the buffer, which has bytes, so its address is not nil.
+            guard let address = bytes.baseAddress,
+                let found = memchr(address + begin, Int32(Self.lineFeed), end - begin)
+            else { return nil }
+            return UnsafeRawPointer(found) - address
+        }
     }
 
     /// Reads more; returns whether there was any.
