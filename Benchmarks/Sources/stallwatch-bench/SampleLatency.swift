@@ -14,37 +14,71 @@ enum SampleLatency {
     /// The pause between stalls in nanoseconds, long enough for the previous report.
     static let pause: UInt64 = 100_000_000
 
+    /// The threads that compute beside the stalled one in the second table.
+    static let busyThreads = 2
+
     static func table() throws -> Table {
         let samples = try sampling(pause: pause)
         let withoutPause = try sampling(pause: 0)
-        let latencies = [
-            ("StallWatch's sample", Samples(samples.later)),
-            ("the same, when one stall comes right after another", Samples(withoutPause.later)),
-            ("the same, of the first \(firstStalls) stalls of a process", Samples(withoutPause.first)),
-            ("a thread that sleeps until then", Samples(sleeping())),
-        ]
-        return Table(
+        return table(
             title: "From the threshold to the first captured sample, \(stalls) stalls on CPU, threshold 20 ms",
-            columns: ["what", "p50, ms", "p90, ms", "p99, ms", "most, ms", "p50 / threshold"],
-            rows: latencies.map { name, latency in
-                let values = [50, 90, 99, 100].map { latency.percentile($0).digits(2) }
-                return [name] + values + [(latency.median / 20).digits(4)]
+            [
+                ("StallWatch's sample", samples.later),
+                ("the same, when one stall comes right after another", withoutPause.later),
+                ("the same, of the first \(firstStalls) stalls of a process", samples.first),
+                ("a thread that sleeps until then", sleeping().map { .init(late: $0, held: nil) }),
+            ]
+        )
+    }
+
+    /// The same beside threads that compute, with the time for which each stop held the stalled thread.
+    static func busyTable() throws -> Table {
+        let load = BusyThreads(busyThreads)
+        defer { load.stop() }
+        return table(
+            title: "The same beside \(busyThreads) threads that compute",
+            [
+                ("StallWatch's sample", try sampling(pause: pause).later),
+                ("a thread that sleeps until then", sleeping().map { .init(late: $0, held: nil) }),
+            ]
+        )
+    }
+
+    /// What is known of a stall's first sample, in milliseconds; `late` is `nil` if it has no stack.
+    private struct Sampled {
+        var late: Double?
+        var held: Double?
+    }
+
+    private static func table(title: String, _ rows: [(String, [Sampled])]) -> Table {
+        Table(
+            title: title,
+            columns: [
+                "what", "with a stack", "p50, ms", "p90, ms", "p99, ms", "most, ms", "held p50, ms", "held p99, ms",
+                "held most, ms",
+            ],
+            rows: rows.map { name, samples in
+                let late = samples.compactMap(\.late)
+                let held = samples.compactMap(\.held)
+                let lateness = [50, 90, 99, 100].map { Samples(late).percentile($0).digits(2) }
+                let holding = [50, 99, 100].map { held.isEmpty ? "" : Samples(held).percentile($0).digits(3) }
+                return [name, "\(late.count) of \(samples.count)"] + lateness + holding
             }
         )
     }
 
-    /// Measures the latencies of StallWatch, in milliseconds, with a pause of `pause` nanoseconds after each stall.
-    private static func sampling(pause: UInt64) throws -> (first: [Double], later: [Double]) {
+    /// Measures the first samples of StallWatch, with a pause of `pause` nanoseconds after each stall.
+    private static func sampling(pause: UInt64) throws -> (first: [Sampled], later: [Sampled]) {
         let probe = LoopProbe(label: "measured")
         var configuration = StallMonitor.Configuration(threshold: threshold, reports: .none)
         // All stalls have the same fingerprint, and each is measured.
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
-        let latencies = Mutex<[UInt64: Double]>([:])
+        let samples = Mutex<[UInt64: Sampled]>([:])
         configuration.onStallEnded = { report in
-            guard let first = report.samples.first, first.stack != nil else { return }
+            guard let first = report.samples.first(where: { $0.stack != nil }) else { return }
             let late = first.atMilliseconds - report.thresholdMilliseconds + first.captureMicroseconds / 1000
-            latencies.withLock { $0[report.loop.turn] = late }
+            samples.withLock { $0[report.loop.turn] = .init(late: late, held: first.heldMicroseconds / 1000) }
         }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.probe(probe))
@@ -55,12 +89,9 @@ enum SampleLatency {
         }
         // Delivers every report before it returns.
         monitor.stop()
-        let all = latencies.withLock { $0 }
-        let later = all.filter { $0.key > firstStalls }
-        guard later.count == stalls else {
-            throw CannotMeasure("\(later.count) of \(stalls) stalls were reported with a stack")
-        }
-        return (all.filter { $0.key <= firstStalls }.map(\.value), later.map(\.value))
+        let all = samples.withLock { $0 }
+        let turns = (1...UInt64(firstStalls + stalls)).map { all[$0] ?? Sampled() }
+        return (Array(turns.prefix(firstStalls)), Array(turns.dropFirst(firstStalls)))
     }
 
     /// Stalls on CPU, long enough for the sample.

@@ -8,6 +8,7 @@ import Measuring
 struct StallWatchBench {
     static let measurements: [(name: String, measure: @Sendable () throws -> Table)] = [
         ("latency", SampleLatency.table),
+        ("latency-busy", SampleLatency.busyTable),
         ("file", FileLatency.table),
         ("debuggers", DebuggerCost.table),
         ("idle", IdleCost.table),

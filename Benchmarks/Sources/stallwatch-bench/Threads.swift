@@ -1,10 +1,26 @@
 import CoreFoundation
 import Dispatch
 import Foundation
+import Synchronization
 
 /// Starts a new thread.
 func startThread(_ body: @escaping @Sendable () -> Void) {
     Thread.detachNewThread(body)
+}
+
+/// Threads that compute until they are stopped.
+final class BusyThreads: Sendable {
+    private let isStopped = Atomic(false)
+
+    init(_ count: Int) {
+        for _ in 0..<count {
+            startThread { [self] in
+                while !isStopped.load(ordering: .relaxed) {}
+            }
+        }
+    }
+
+    func stop() { isStopped.store(true, ordering: .relaxed) }
 }
 
 /// A thread that runs its run loop, with a timer in it or with nothing to do.
