@@ -5,9 +5,17 @@ enum Page {
     /// The scripts, in the order in which they build on each other.
     private static var scripts: [[UInt8]] {
         [
-            PackageResources.data_js, PackageResources.merge_js, PackageResources.lists_js,
+            PackageResources.data_js,
+            PackageResources.filter_js,
+            PackageResources.address_js,
+            PackageResources.merge_js,
+            PackageResources.lists_js,
             PackageResources.timeline_js,
-            PackageResources.flame_js, PackageResources.detail_js, PackageResources.main_js,
+            PackageResources.flame_js,
+            PackageResources.markdown_js,
+            PackageResources.detail_js,
+            PackageResources.controls_js,
+            PackageResources.main_js,
         ]
     }
 

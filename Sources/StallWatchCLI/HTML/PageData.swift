@@ -12,6 +12,35 @@ struct PageData {
     private var rows: [Row] = []
     private var shares: [(node: Int, microseconds: Int)] = []
     private var locks: [(stall: Int, lock: JSONText.Value)] = []
+    private var threads: [(stall: Int, threads: JSONText.Value)] = []
+    /// Each set of metadata once: keys and values in turn, as indices into ``strings``.
+    private var metadata: [[Int?]] = []
+    private var metadataIndices: [[String: String]: Int] = [:]
+    private let sides: [Side]
+    private let showsSource: Bool
+    /// The lines of each source file that was looked for.
+    private var sourceLines: [String: [Substring]] = [:]
+    private var sources: [JSONText.Value] = []
+    /// The index in ``sources`` of each place; `nil` if there is no such line.
+    private var sourceIndices: [String: Int?] = [:]
+
+    /// One side of a comparison.
+    struct Side {
+        /// The path of its reports.
+        var name: String
+        /// The monitored time.
+        var hours: Double
+    }
+
+    /// Creates data without reports.
+    ///
+    /// - Parameters:
+    ///   - sides: The two sides of a comparison; empty for none.
+    ///   - showsSource: Whether the source lines around the culprits are looked for.
+    init(comparing sides: [Side] = [], showsSource: Bool = false) {
+        self.sides = sides
+        self.showsSource = showsSource
+    }
 
     private struct Loop: Hashable {
         var label: String
@@ -41,7 +70,18 @@ struct PageData {
         var onCPU: Int
         var runQueue: Int
         var blocked: Int
-        var metadata: Int?
+        /// The reason why there is no culprit.
+        var unknown: Int?
+        /// The reasons of samples without a stack, one a line, each with their number.
+        var reasons: Int?
+        /// The functions of the kernel, one a line, innermost first.
+        var kernel: Int?
+        /// Index into ``sources``.
+        var source: Int?
+        /// Index into ``metadata``.
+        var metadata: Int
+        /// Index into ``sides``.
+        var side: Int
         var sharesEnd: Int
     }
 
@@ -49,12 +89,18 @@ struct PageData {
     var count: Int { rows.count }
 
     /// Adds a report.
-    mutating func add(_ report: StallReport) {
+    ///
+    /// - Parameters:
+    ///   - report: The report.
+    ///   - side: The side of the comparison that it belongs to.
+    mutating func add(_ report: StallReport, side: Int = 0) {
         shares += table.add(report)
         if let lock = report.cause?.lock { locks.append((rows.count, describe(lock, of: report))) }
+        if let others = report.otherThreads, !others.isEmpty {
+            threads.append((rows.count, .array(others.map { describe($0, of: report) })))
+        }
         let culprit = report.culprit
         let place = culprit?.file.map { file in file + (culprit?.line.map { ":\($0)" } ?? "") } ?? culprit?.image
-        let metadata = report.metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
         let cause = report.cause
         rows.append(
             Row(
@@ -69,9 +115,53 @@ struct PageData {
                 onCPU: StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0),
                 runQueue: StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0),
                 blocked: StallWeights.microseconds(cause?.blockedMilliseconds ?? 0),
-                metadata: index(metadata.isEmpty ? nil : metadata.joined(separator: ", ")), sharesEnd: shares.count
+                unknown: index(culprit == nil ? report.missingCulpritReason : nil),
+                reasons: index(Self.reasons(of: report)),
+                kernel: index(cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }),
+                source: showsSource ? source(of: culprit) : nil, metadata: index(report.metadata), side: side,
+                sharesEnd: shares.count
             )
         )
+    }
+
+    /// The reasons of samples without a stack, each once with the number of samples.
+    private static func reasons(of report: StallReport) -> String? {
+        var counts: [String: Int] = [:]
+        var order: [String] = []
+        for reason in report.samples.compactMap(\.reason) {
+            if counts[reason] == nil { order.append(reason) }
+            counts[reason, default: 0] += 1
+        }
+        let lines = order.map { "\(counts[$0] ?? 0) × \($0)" }
+        return lines.isEmpty ? nil : lines.joined(separator: "\n")
+    }
+
+    /// The index of the source lines around a culprit; `nil` if they are not found.
+    private mutating func source(of culprit: StallReport.Culprit?) -> Int? {
+        guard let path = culprit?.file, let line = culprit?.line else { return nil }
+        let place = "\(path):\(line)"
+        if let known = sourceIndices[place] { return known }
+        let lines = sourceLines[path] ?? SourceExcerpt.lines(of: path)
+        sourceLines[path] = lines
+        let excerpt = SourceExcerpt(lines, around: line)
+        if let excerpt {
+            sources.append(
+                .object([
+                    ("first", .int(excerpt.first)), ("place", .int(excerpt.place)), ("lines", .strings(excerpt.lines)),
+                ])
+            )
+        }
+        let index = excerpt.map { _ in sources.count - 1 }
+        sourceIndices.updateValue(index, forKey: place)
+        return index
+    }
+
+    private mutating func index(_ metadata: [String: String]) -> Int {
+        if let known = metadataIndices[metadata] { return known }
+        let texts = metadata.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
+        self.metadata.append(texts.map { index($0) })
+        metadataIndices[metadata] = self.metadata.count - 1
+        return self.metadata.count - 1
     }
 
     private mutating func loop(of report: StallReport) -> Int {
@@ -88,13 +178,10 @@ struct PageData {
     /// Locks are rare and structured, so they are not in columns.
     private mutating func describe(_ lock: StallReport.Lock, of report: StallReport) -> JSONText.Value {
         let owners = lock.owners.map { owner in
-            let isStack = owner.stack.map(report.stacks.indices.contains) ?? false
-            let node = isStack ? owner.stack.map { table.add(stack: $0, of: report) } : nil
-            let call = owner.systemCall.map { call in call.name + (call.target.map { "(\($0))" } ?? "") }
-            return JSONText.Value.object([
+            JSONText.Value.object([
                 ("thread", .int(Int(owner.thread.id))), ("name", .optional(owner.thread.name)),
-                ("node", node.map { .int($0) } ?? .null), ("isRunning", .bool(owner.isRunning)),
-                ("call", .optional(call)), ("waitsFor", .optional(owner.waitsFor?.rawValue)),
+                ("node", node(owner.stack, of: report)), ("isRunning", .bool(owner.isRunning)),
+                ("call", Self.words(for: owner.systemCall)), ("waitsFor", .optional(owner.waitsFor?.rawValue)),
             ])
         }
         return .object([
@@ -102,6 +189,27 @@ struct PageData {
             ("function", .optional(lock.function)), ("isDeadlock", .bool(lock.isDeadlock)),
             ("reason", .optional(lock.reason)), ("owners", .array(owners)),
         ])
+    }
+
+    /// Other threads are rare and structured, too.
+    private mutating func describe(_ other: StallReport.OtherThread, of report: StallReport) -> JSONText.Value {
+        .object([
+            ("thread", .int(Int(other.thread.id))), ("name", .optional(other.thread.name)),
+            ("state", .optional(other.threadState?.rawValue)), ("node", node(other.stack, of: report)),
+            ("call", Self.words(for: other.systemCall)), ("waitsFor", .optional(other.lock?.kind.rawValue)),
+            ("owner", other.lock?.owners.first.map { .int(Int($0.thread.id)) } ?? .null),
+            ("isDeadlock", .bool(other.lock?.isDeadlock ?? false)), ("reason", .optional(other.reason)),
+        ])
+    }
+
+    /// The node of a stack; null if there is none.
+    private mutating func node(_ stack: Int?, of report: StallReport) -> JSONText.Value {
+        guard let stack, report.stacks.indices.contains(stack) else { return .null }
+        return .int(table.add(stack: stack, of: report))
+    }
+
+    private static func words(for call: StallReport.SystemCall?) -> JSONText.Value {
+        .optional(call.map { call in call.name + (call.target.map { "(\($0))" } ?? "") })
     }
 
     private mutating func index(_ text: String?) -> Int? {
@@ -154,17 +262,27 @@ struct PageData {
                     ("repeats", column(\.repeats)), ("culprit", texts(\.culprit)), ("place", texts(\.place)),
                     ("cause", texts(\.cause)), ("summary", texts(\.summary)), ("confidence", texts(\.confidence)),
                     ("onCPU", column(\.onCPU)), ("runQueue", column(\.runQueue)), ("blocked", column(\.blocked)),
-                    ("metadata", texts(\.metadata)), ("sharesEnd", column(\.sharesEnd)),
+                    ("unknown", texts(\.unknown)), ("reasons", texts(\.reasons)), ("kernel", texts(\.kernel)),
+                    ("source", texts(\.source)),
+                    ("metadata", column(\.metadata)), ("side", column(\.side)), ("sharesEnd", column(\.sharesEnd)),
                 ])
             ),
+            ("metadata", .array(metadata.map { .indices($0) })),
+            ("sources", .array(sources)),
+            ("sides", .array(sides.map(Self.describe))),
             ("ids", .strings(rows.map(\.id))),
             (
                 "shares",
                 .object([("node", .ints(shares.map(\.node))), ("microseconds", .ints(shares.map(\.microseconds)))])
             ),
             ("locks", .object(locks.map { (String($0.stall), $0.lock) })),
+            ("threads", .object(threads.map { (String($0.stall), $0.threads) })),
         ])
         return JSONText(file, escapesMarkup: true).bytes
+    }
+
+    private static func describe(_ side: Side) -> JSONText.Value {
+        .object([("name", .string(side.name)), ("microseconds", .int(max(Int(side.hours * 3_600_000_000), 1)))])
     }
 
     private static func describe(_ loop: Loop) -> JSONText.Value {

@@ -73,7 +73,12 @@ extension ReportView {
         (report.otherThreads ?? []).map { other in
             let name = other.thread.name.map { " \"\($0)\"" } ?? ""
             let state = other.threadState.map { ", \($0.rawValue)" } ?? ""
-            let title = terminal.style("Thread \(other.thread.id)\(name)\(state)".printable, .bold) + "\n"
+            let call = other.systemCall.map { ", in \($0.name)" + ($0.target.map { "(\($0))" } ?? "") } ?? ""
+            let owner = other.lock?.owners.first.map { " of thread \($0.thread.id)" } ?? ""
+            let wait = other.lock.map { ", waits for a \($0.kind.rawValue)\(owner)" } ?? ""
+            let deadlock = other.lock?.isDeadlock == true ? ", deadlocked" : ""
+            let words = "Thread \(other.thread.id)\(name)\(state)\(call)\(wait)\(deadlock)"
+            let title = terminal.style(words.printable, .bold) + "\n"
             let reason = other.reason.map { "  \($0.printable)\n" } ?? ""
             return title + (other.stack.map { frames(of: $0) } ?? "") + reason
         }.joined(separator: "\n")

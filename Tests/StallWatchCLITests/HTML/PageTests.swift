@@ -1,5 +1,6 @@
 import Foundation
 import StallReports
+import TestSupport
 import Testing
 
 @testable import StallWatchCLI
@@ -57,5 +58,52 @@ import Testing
         let few = html([StallReport](repeating: report, count: 100)).utf8.count
         let many = html([StallReport](repeating: report, count: 1_100)).utf8.count
         #expect(many - few < 1_000 * 250)
+    }
+
+    private func stalls(_ data: [String: Any], _ column: String) throws -> [Int?] {
+        let values = try #require((data["stalls"] as? [String: Any])?[column] as? [Any])
+        return values.map { $0 as? Int }
+    }
+
+    @Test func eachReportOfAComparisonHasItsSide() throws {
+        let report = try StackFixture.report(300, [.init(at: 250, stack: ["save", "main"])])
+        var page = PageData(comparing: [.init(name: "before", hours: 2), .init(name: "after", hours: 0)])
+        page.add(report, side: 0)
+        page.add(report, side: 1)
+        let data = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
+        #expect(try stalls(data, "side") == [0, 1])
+        let sides = try #require(data["sides"] as? [[String: Any]])
+        #expect(sides.map { $0["name"] as? String } == ["before", "after"])
+        // A side without time does not divide by zero.
+        #expect(sides.map { $0["microseconds"] as? Int } == [7_200_000_000, 1])
+    }
+
+    @Test func sourceLinesAreThereOnceAndOnlyIfWanted() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/NoteStore.swift"
+        try (1...100).map { "line \($0)\n" }.joined().write(toFile: file, atomically: true, encoding: .utf8)
+        let known = try StallReport(jsonData: ReportFixture(file: file).bytes)
+        let unknown = try StallReport(jsonData: ReportFixture(file: directory.path + "/Other.swift").bytes)
+        for isWanted in [true, false] {
+            var page = PageData(showsSource: isWanted)
+            for report in [known, unknown, known] { page.add(report) }
+            let data = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
+            #expect(try stalls(data, "source") == (isWanted ? [0, nil, 0] : [nil, nil, nil]))
+            let sources = try #require(data["sources"] as? [[String: Any]])
+            #expect(sources.count == (isWanted ? 1 : 0))
+            // The culprit's line is 88.
+            if isWanted { #expect((sources[0]["lines"] as? [String])?[3] == "line 88") }
+        }
+    }
+
+    @Test func metadataIsStoredOnceForEachSet() throws {
+        let reports = try [["version": "1"], ["version": "2", "host": "a"], ["version": "1"]].map {
+            try StallReport(jsonData: ReportFixture(metadata: $0).bytes)
+        }
+        let data = try data(of: html(reports))
+        #expect(try stalls(data, "metadata") == [0, 1, 0])
+        let strings = try #require(data["strings"] as? [String])
+        let sets = try #require(data["metadata"] as? [[Int]])
+        #expect(sets.map { $0.map { strings[$0] } } == [["version", "1"], ["host", "a", "version", "2"]])
     }
 }

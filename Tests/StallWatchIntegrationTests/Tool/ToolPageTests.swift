@@ -38,6 +38,60 @@ import Testing
         #expect(figures[2] < 10_000)
     }
 
+    /// At 390, 800, 1280 and 1920 pixels, light and dark.
+    @Test(arguments: [3, 20_000])
+    func filtersLinksAndLayout(count: Int) throws {
+        let directory = try TemporaryDirectory()
+        let reports = directory.path + "/reports.ndjson"
+        try ToolReports.write(count, to: reports)
+        try Tool.run(["html", reports, "-o", directory.path + "/page.html"])
+        let axe = Repository.root.appendingPathComponent(".build/python/axe_core_python/axe.min.js").path
+        let page = try Tool.reader(
+            "use-page.py", [directory.path + "/page.html", reports, ToolReports.function, axe])
+        #expect(page.status == 0, "\(page.text)")
+        #expect(page.text.hasPrefix("\(count) reports"))
+    }
+
+    @Test func theDetailHasWhatShowHas() throws {
+        let directory = try TemporaryDirectory()
+        let loops = 12
+        try DetailedReport.write(to: directory.path, loops: loops - 1)
+        try Tool.run(["html", directory.path + "/reports.ndjson", "-o", directory.path + "/page.html"])
+        let words = [
+            "pay() \(DetailedReport.hostile)", "Wallet.swift:3", "Waited for a mutex held by thread 71 \"writer <b>\".",
+            "held by thread 71 “writer <b>”, which is in fsync(/var/lib/notes/wal)",
+            "thread 71 “writer <b>”, blocked, in fsync(/var/lib/notes/wal)", "2 × the thread did not stop in time",
+            "ledger.lock() // \(DetailedReport.hostile)", "release=2.0 \(DetailedReport.hostile)", "Writer.flush()",
+        ]
+        try words.joined(separator: "\n").write(toFile: directory.path + "/words", atomically: true, encoding: .utf8)
+        let page = try Tool.reader(
+            "read-detail.py", [directory.path + "/page.html", directory.path + "/words", String(loops)])
+        #expect(page.status == 0, "\(page.text)")
+        // Without the source lines, for a page that leaves the house.
+        try Tool.run(["html", directory.path + "/reports.ndjson", "--no-source", "-o", directory.path + "/page.html"])
+        let bare = try String(contentsOfFile: directory.path + "/page.html", encoding: .utf8)
+        #expect(!bare.contains("ledger.lock()"))
+    }
+
+    @Test func aComparisonIsRedAndBlue() throws {
+        let directory = try TemporaryDirectory()
+        let sides = ["before", "after"].map { directory.path + "/\($0).ndjson" }
+        try ToolReports.write(60, to: sides[0])
+        try ToolReports.write(400, from: 60, firstKind: 5, to: sides[1])
+        try Tool.run(["html", sides[0], sides[1], "-o", directory.path + "/page.html"])
+        try Tool.run(["diff", sides[0], sides[1], "--json"])
+            .write(toFile: directory.path + "/diff.json", atomically: true, encoding: .utf8)
+        let page = try Tool.reader("compare-page.py", [directory.path + "/page.html", directory.path + "/diff.json"])
+        #expect(page.status == 0, "\(page.text)")
+        for (paths, words) in [
+            ([sides[0]], "--compare takes two paths"), ([sides[0], "-"], "cannot read standard input"),
+        ] {
+            let refused = try Tool.shell("\"$TOOL\" html --compare \(paths.joined(separator: " ")) -o -")
+            #expect(refused.status == 64)
+            #expect(refused.text.contains(words))
+        }
+    }
+
     @Test func aFailedPageLeavesNoFile() throws {
         let directory = try TemporaryDirectory()
         try ToolReports.write(3, to: directory.path + "/reports.ndjson")

@@ -5,12 +5,13 @@ enum ToolReports {
     /// A function that is on the stacks of every third kind.
     static let function = "Store.third()"
 
-    static func write(_ count: Int, to path: String) throws {
+    /// Writes the reports from number `first` up to number `end`; kinds are counted from `firstKind`.
+    static func write(_ end: Int, from first: Int = 0, firstKind: Int = 0, to path: String) throws {
         var lines = ""
-        for number in 0..<count {
+        for number in first..<end {
             // 0, 0, 1, 0, 1, 2, 0, 1, 2, 3 and so on: the first kinds most often.
             let row = Int((Double(2 * number) + 0.25).squareRoot() - 0.5)
-            let kind = (number - row * (row + 1) / 2) % 200
+            let kind = (firstKind + number - row * (row + 1) / 2) % 200
             lines += line(number, kind: kind, milliseconds: 250 + (number * 7_919) % 9_000)
         }
         try lines.write(toFile: path, atomically: true, encoding: .utf8)

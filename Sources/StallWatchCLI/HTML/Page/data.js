@@ -3,6 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const stalls = data.stalls;
 const stallCount = stalls.start.length;
+const allStalls = Array.from({ length: stallCount }, (_, index) => index);
 const text = (index) => (index === null ? null : data.strings[index]);
 
 const causeColours = {
@@ -30,6 +31,18 @@ const counted = (count, one, many) => number(count) + " " + (count === 1 ? one :
 const dateOf = (start) => new Date((data.begin + start) / 1000);
 const timeText = (start) => dateOf(start).toISOString().replace("T", " ").replace("Z", " UTC");
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
+
+const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.duration[stall], 0);
+
+// In a comparison, the milliseconds of stalled time per hour of a side's monitored time.
+const isComparison = data.sides.length === 2;
+const rate = (microseconds, side) => microseconds / 1000 / (data.sides[side].microseconds / 3.6e9);
+const rateText = (rate) => duration(rate * 1000) + "/h";
+const sideTimes = (indices) => {
+  const times = [0, 0];
+  for (const stall of indices) times[stalls.side[stall]] += stalls.duration[stall];
+  return times;
+};
 
 // The key with the largest weight; of equal ones the first by name, as in the tool.
 function heaviest(weights) {
@@ -70,7 +83,7 @@ function groupsOf(indices) {
       key, fingerprint: text(key), stalls: list, count: list.length + repeats,
       total: durations.reduce((a, b) => a + b, 0), p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
       max: durations[durations.length - 1], cause: heaviest(causes), culprit: heaviest(culprits), loop: heaviest(loops),
-      loops: loops.size, longest, last,
+      loops: loops.size, longest, last, sideTimes: sideTimes(list),
     };
   });
 }

@@ -1,41 +1,51 @@
-// One stall in full.
+// One stall in full, with the parts that `stallwatch show` has.
 
 function showDetail(host, stall) {
-  const loop = data.loops[stalls.loop[stall]];
-  const parts = [element("h2", {}, sentence(stall))];
+  const copy = element("button", { type: "button", id: "copy" }, "Copy as Markdown");
+  copy.addEventListener("click", () => copyText(markdown(stall), copy));
+  const parts = [element("div", { class: "title" }, element("h2", {}, sentence(stall)), copy)];
   if (stalls.place[stall] !== null) parts.push(element("p", { class: "where" }, text(stalls.place[stall])));
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
     parts.push(element("p", { class: "why" }, causeLabel(causeOf(stall)), " — ", summary));
     parts.push(...split(stall));
   }
-  parts.push(...stacks(stall));
-  parts.push(...lockChain(stall));
-  const facts = [
-    ["began", timeText(stalls.start[stall])], ["kind", text(stalls.kind[stall]) + ", " + text(stalls.state[stall])],
-    ["threshold", duration(stalls.threshold[stall])], ["loop", loop.label + " (" + loop.kind + ")"],
-    ["thread", loop.thread === null ? null : String(loop.thread)],
-    ["process", loop.process + " (" + loop.pid + ")"], ["repeats", stalls.repeats[stall] ? String(stalls.repeats[stall]) : null],
-    ["confidence", text(stalls.confidence[stall])], ["metadata", text(stalls.metadata[stall])],
-    ["fingerprint", text(stalls.fingerprint[stall])], ["report", data.ids[stall]],
-  ];
+  if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
+  parts.push(...lockChain(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));
   parts.push(element("h3", {}, "Report"));
   parts.push(
     element(
       "dl", { class: "facts" },
-      ...facts.filter(([, value]) => value).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])
+      ...factsOf(stall).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])
     )
   );
   host.replaceChildren(...parts);
   host.scrollTop = 0;
 }
 
-// The parts of the thread's time: on a CPU, waiting for a CPU, blocked.
+// What is known about a stall besides its cause and stacks: [name, words].
+function factsOf(stall) {
+  const loop = data.loops[stalls.loop[stall]];
+  const metadata = pairsOf(stalls.metadata[stall]).map(pairText).join(" ");
+  return [
+    ["began", timeText(stalls.start[stall])], ["kind", text(stalls.kind[stall]) + ", " + text(stalls.state[stall])],
+    ["threshold", duration(stalls.threshold[stall])], ["loop", loop.label + " (" + loop.kind + ")"],
+    ["thread", loop.thread === null ? null : String(loop.thread)], ["process", loop.process + " (" + loop.pid + ")"],
+    ["side", isComparison ? data.sides[stalls.side[stall]].name : null],
+    ["repeats", stalls.repeats[stall] ? String(stalls.repeats[stall]) : null],
+    ["confidence", text(stalls.confidence[stall])], ["metadata", metadata],
+    ["fingerprint", text(stalls.fingerprint[stall])], ["report", data.ids[stall]],
+  ].filter(([, value]) => value);
+}
+
+// The parts of the thread's time: [name, microseconds, colour].
+const timeParts = (stall) => [
+  ["on CPU", stalls.onCPU[stall], causeColours.cpu], ["waiting for a CPU", stalls.runQueue[stall], causeColours.cpuContention],
+  ["blocked", stalls.blocked[stall], causeColours.io],
+];
+
 function split(stall) {
-  const shares = [
-    ["on CPU", stalls.onCPU[stall], causeColours.cpu], ["ready to run", stalls.runQueue[stall], causeColours.cpuContention],
-    ["blocked", stalls.blocked[stall], causeColours.io],
-  ];
+  const shares = timeParts(stall);
   const sum = shares.reduce((all, share) => all + share[1], 0);
   if (sum === 0) return [];
   const bar = element("div", { class: "split", role: "img", "aria-label": "Where the time went to" });
@@ -52,51 +62,116 @@ function split(stall) {
   return [bar, legend];
 }
 
+// A heading that opens to a stack; without a stack, a line.
+const foldedStack = (words, node) => node === null ? element("p", {}, words)
+  : element("details", {}, element("summary", {}, words), stackList(node));
+
+const lockTitle = (lock) => [lock.kind, lock.label, lock.function && "in " + lock.function].filter(Boolean).join(" ");
+
+function ownerText(owner) {
+  const doing = owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
+    : owner.isRunning ? "is running" : "is blocked";
+  return "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing;
+}
+
 // The chain of owners: the lock's owner, the owner of the lock that this owner waits for, and so on.
 function lockChain(stall) {
   const lock = data.locks[stall];
   if (!lock) return [];
-  const title = [lock.kind, lock.label, lock.function && "in " + lock.function].filter(Boolean).join(" ");
-  const parts = [element("h3", {}, lock.isDeadlock ? "Deadlock" : "Lock"), element("p", {}, title)];
+  const parts = [element("h3", {}, lock.isDeadlock ? "Deadlock" : "Lock"), element("p", {}, lockTitle(lock))];
   if (lock.reason) parts.push(element("p", { class: "faint" }, lock.reason));
-  for (const owner of lock.owners) {
-    const doing = owner.waitsFor ? "waits for a " + owner.waitsFor : owner.call ? "is in " + owner.call
-      : owner.isRunning ? "is running" : "is blocked";
-    const words = "held by thread " + owner.thread + (owner.name ? " “" + owner.name + "”" : "") + ", which " + doing;
-    parts.push(
-      owner.node === null ? element("p", {}, words)
-        : element("details", {}, element("summary", {}, words), stackList(owner.node))
-    );
-  }
-  return parts;
+  return [...parts, ...lock.owners.map((owner) => foldedStack(ownerText(owner), owner.node))];
 }
 
-// The sampled stacks, the one with the most stalled time first.
-function stacks(stall) {
+// The sampled stacks, the one with the most stalled time first: [node, microseconds].
+function stacksByTime(stall) {
   const times = new Map();
   for (const [node, time] of sharesOf(stall)) times.set(node, (times.get(node) || 0) + time);
-  return [...times].sort((a, b) => b[1] - a[1]).flatMap(([node, time], index) => {
+  return [...times].sort((a, b) => b[1] - a[1]);
+}
+
+// The functions of the kernel stand above the first stack, which called into it.
+function stacks(stall) {
+  const kernel = stalls.kernel[stall] === null ? [] : text(stalls.kernel[stall]).split("\n");
+  return stacksByTime(stall).flatMap(([node, time], index) => {
     const title = "Stack of " + duration(time) + " (" + percent(time, stalls.duration[stall]) + ")";
-    if (index === 0) return [element("h3", {}, title), stackList(node)];
-    return [element("details", {}, element("summary", {}, title), stackList(node))];
+    if (index > 0) return [foldedStack(title, node)];
+    const inKernel = kernel.map((name) => element("li", {}, element("span", { class: "function" }, name), element("span", { class: "place" }, "kernel")));
+    const parts = [element("h3", {}, title)];
+    if (inKernel.length > 0) parts.push(element("ol", { class: "stack kernel" }, ...inKernel));
+    return [...parts, stackList(node)];
   });
 }
 
+function missingStacks(stall) {
+  if (stalls.reasons[stall] === null) return [];
+  const reasons = text(stalls.reasons[stall]).split("\n").map((reason) => element("li", {}, reason));
+  return [element("h3", {}, "Samples without a whole stack"), element("ul", { class: "reasons" }, ...reasons)];
+}
+
+function sourceLines(stall) {
+  if (stalls.source[stall] === null) return [];
+  const { first, place, lines } = data.sources[stalls.source[stall]];
+  const rows = lines.map((line, index) =>
+    element("div", { class: index === place ? "blamed" : "" }, element("span", { class: "line" }, String(first + index)), line || " ")
+  );
+  return [element("h3", {}, "Source"), element("div", { class: "source", tabindex: "0", role: "group", "aria-label": "Source lines" }, ...rows)];
+}
+
+function otherThreads(stall) {
+  const threads = data.threads[stall];
+  if (!threads) return [];
+  return [element("h3", {}, "Other threads"), ...threads.map((other) => foldedStack(threadText(other), other.node))];
+}
+
+function threadText(other) {
+  const wait = other.waitsFor && "waits for a " + other.waitsFor + (other.owner === null ? "" : " of thread " + other.owner);
+  const parts = [
+    "thread " + other.thread + (other.name ? " “" + other.name + "”" : ""), other.state, other.call && "in " + other.call, wait,
+    other.isDeadlock && "deadlocked", other.reason,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+// Where a frame's code is: [short, long].
+function placeOf(frame) {
+  const name = data.frames.function[frame];
+  const file = text(data.functions.file[name]);
+  const line = data.frames.line[frame] === null ? "" : ":" + data.frames.line[frame];
+  return file ? [fileName(file) + line, file + line] : [text(data.functions.image[name]) || "", ""];
+}
+
+// A stack's frames, innermost first, with runs of runtime frames folded.
 function stackList(node) {
+  const items = [];
+  let folded = [];
+  const unfold = () => {
+    if (folded.length === 0) return;
+    const title = counted(folded.length, "runtime frame", "runtime frames");
+    items.push(
+      element("li", { class: "folded" }, element("details", {}, element("summary", {}, title), element("ol", { class: "stack" }, ...folded)))
+    );
+    folded = [];
+  };
+  for (const frame of framesOf(node)) {
+    if (data.functions.isRuntimeFrame[data.frames.function[frame]]) {
+      folded.push(frameItem(frame));
+      continue;
+    }
+    unfold();
+    items.push(frameItem(frame));
+  }
+  unfold();
+  return element("ol", { class: "stack" }, ...items);
+}
+
+function frameItem(frame) {
+  const name = data.frames.function[frame];
+  const [short, long] = placeOf(frame);
+  const marks = [data.frames.isInlined[frame] && "inlined", data.frames.isAsyncCaller[frame] && "async"].filter(Boolean);
+  const words = element("span", { class: "function" }, text(data.functions.name[name]));
+  for (const mark of marks) words.append(element("em", {}, mark));
   return element(
-    "ol", { class: "stack" },
-    ...framesOf(node).map((frame) => {
-      const name = data.frames.function[frame];
-      const file = text(data.functions.file[name]);
-      const line = data.frames.line[frame];
-      const place = file ? fileName(file) + (line === null ? "" : ":" + line) : text(data.functions.image[name]) || "";
-      const marks = [data.frames.isInlined[frame] && "inlined", data.frames.isAsyncCaller[frame] && "async"].filter(Boolean);
-      const words = element("span", { class: "function" }, text(data.functions.name[name]));
-      for (const mark of marks) words.append(element("em", {}, mark));
-      return element(
-        "li", { class: data.functions.isInApp[name] ? "app" : "", title: file ? file + (line === null ? "" : ":" + line) : "" },
-        words, element("span", { class: "place" }, place)
-      );
-    })
+    "li", { class: data.functions.isInApp[name] ? "app" : "", title: long }, words, element("span", { class: "place" }, short)
   );
 }

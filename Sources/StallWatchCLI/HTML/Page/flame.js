@@ -1,6 +1,8 @@
-// The flame graph: the merged tree, callers above callees. A function's width is its stalled time.
+// The flame graph: the merged tree, callers above callees. A function's width is its stalled time. In a comparison it is red
+// where the stalled time per hour became more, and blue where it became less.
 
-function makeFlame(canvas, words, matchWords, { zoomed }) {
+// moved(): the user zoomed, or another frame is the current one.
+function makeFlame(canvas, words, matchWords, { moved }) {
   const rowHeight = 19;
   let root = null;
   let zoom = null;
@@ -61,6 +63,7 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
   // The app's own code is orange to red, other code is grey, matches of the search are violet.
   function fill(node, isDark) {
     if (matches(node)) return isDark ? "#9333ea" : "#d8b4fe";
+    if (isComparison) return changeFill(node, isDark);
     if (node.name < 0) return isDark ? "#39404d" : "#d9dee7";
     let hash = 0;
     for (const character of functionName(node)) hash = (hash * 31 + character.codePointAt(0)) >>> 0;
@@ -73,11 +76,23 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
     return "hsl(" + (205 + (hash % 25)) + " " + (isDark ? 14 : 22) + "% " + light + "%)";
   }
 
+  // The stronger, the larger the difference between the sides' rates, as a part of the larger one.
+  function changeFill(node, isDark) {
+    const [before, after] = node.sideTimes.map(rate);
+    const change = (after - before) / Math.max(after, before, Number.MIN_VALUE);
+    const strength = Math.abs(change);
+    const hue = change > 0 ? 8 : 215;
+    const light = isDark ? 26 + 16 * strength : 92 - 26 * strength;
+    return "hsl(" + hue + " " + Math.round(10 + 75 * strength) + "% " + Math.round(light) + "%)";
+  }
+
+  const changeText = (node) => isComparison ? node.sideTimes.map((time, side) => rateText(rate(time, side))).join(" → ") : null;
+
   function describe() {
     if (!current) return;
     const parts = [
       functionName(current), duration(current.total) + " (" + percent(current.total, root.total) + ")",
-      "itself " + duration(current.own), counted(current.count, "stall", "stalls"), image(current),
+      "itself " + duration(current.own), counted(current.count, "stall", "stalls"), changeText(current), image(current),
     ];
     words.textContent = parts.filter(Boolean).join(" · ");
   }
@@ -86,6 +101,7 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
     current = node;
     describe();
     draw();
+    moved();
     const scroll = canvas.parentElement;
     const top = node.depth * rowHeight;
     if (top < scroll.scrollTop) scroll.scrollTop = top;
@@ -96,7 +112,6 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
     zoom = node;
     above = new Set();
     for (let at = node; at; at = at.parent) above.add(at);
-    zoomed(zoom !== root);
   }
 
   function zoomTo(node) {
@@ -162,7 +177,7 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
     showTip(event, functionName(node), [
       duration(node.total) + " · " + percent(node.total, root.total) + " · itself " + duration(node.own) + " · " +
         counted(node.count, "stall", "stalls"),
-      [image(node), file].filter(Boolean).join(" · "),
+      changeText(node), [image(node), file].filter(Boolean).join(" · "),
     ]);
   });
   canvas.addEventListener("pointerleave", hideTip);
@@ -184,11 +199,17 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
   });
 
   return {
-    set(tree) {
+    // Shows a tree, zoomed in along a path of child numbers as far as the tree has them, and marks what matches a search.
+    set(tree, path, wanted) {
       root = tree;
-      current = tree;
-      setZoom(tree);
-      this.search(pattern);
+      let node = tree;
+      for (const child of path) {
+        if (!node.children[child]) break;
+        node = node.children[child];
+      }
+      current = node;
+      setZoom(node);
+      this.search(wanted);
       describe();
     },
     draw,
@@ -205,6 +226,11 @@ function makeFlame(canvas, words, matchWords, { zoomed }) {
       if (list.length > 0) zoomTo(list[(list.indexOf(zoom) + 1) % list.length]);
     },
     zoomOut() { zoomTo(root); },
+    get path() {
+      const path = [];
+      for (let node = zoom; node && node.parent; node = node.parent) path.unshift(node.parent.children.indexOf(node));
+      return path;
+    },
     get isZoomed() { return root !== null && zoom !== root; },
     get root() { return root; },
     get zoom() { return zoom; },

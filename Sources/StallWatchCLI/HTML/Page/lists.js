@@ -20,12 +20,12 @@ const causeLabel = (cause) => {
   return element("span", { class: "cause" }, dot, cause);
 };
 
-// columns: [{title, width, isNumber, cell(item) -> node or text, compare(a, b)}]
+// columns: [{title, width, from, isNumber, cell(item) -> node or text, compare(a, b)}]; a list narrower than `from` pixels
+// leaves the column out.
 function makeList(host, label, columns, { chosen, choose }) {
   let items = [];
   let current = 0;
   let sort = { column: columns.find((column) => column.isFirst), isReversed: false };
-  const template = columns.map((column) => column.width).join(" ");
   const heads = columns.map((column) => {
     const button = element(
       "button", { type: "button", class: column.isNumber ? "number" : "", "aria-pressed": "false" }, column.title
@@ -37,7 +37,6 @@ function makeList(host, label, columns, { chosen, choose }) {
     return button;
   });
   const head = element("div", { class: "head" }, ...heads);
-  head.style.gridTemplateColumns = template;
   const space = element("div");
   const rows = element("div", { class: "rows", tabindex: "0", role: "listbox", "aria-label": label }, space);
   host.append(head, rows);
@@ -51,6 +50,10 @@ function makeList(host, label, columns, { chosen, choose }) {
   }
 
   function draw() {
+    const shown = columns.filter((column) => (column.from || 0) <= host.clientWidth);
+    const template = shown.map((column) => column.width).join(" ");
+    heads.forEach((button, index) => { button.hidden = !shown.includes(columns[index]); });
+    head.style.gridTemplateColumns = template;
     const first = Math.max(Math.floor(rows.scrollTop / rowHeight) - 4, 0);
     const last = Math.min(Math.ceil((rows.scrollTop + rows.clientHeight) / rowHeight) + 4, items.length);
     space.style.height = items.length * rowHeight + "px";
@@ -68,7 +71,7 @@ function makeList(host, label, columns, { chosen, choose }) {
             choose(items[index]);
           },
         },
-        ...columns.map((column) => {
+        ...shown.map((column) => {
           const cell = element("span", { class: column.class || (column.isNumber ? "number" : "") }, column.cell(items[index]));
           cell.title = cell.textContent;
           return cell;

@@ -1,35 +1,33 @@
-// The page's state (search, filters, selection) and the parts that show it.
+// The page's state (filters, chosen stall) and the parts that show it.
 
-const byId = (id) => document.getElementById(id);
-const allStalls = Array.from({ length: stallCount }, (_, index) => index);
-const filters = { group: undefined, hiddenCauses: new Set(), range: null };
+const filters = newFilters();
 let chosenStall = null;
-
-const inRange = (stall) =>
-  !filters.hiddenCauses.has(causeOf(stall)) &&
-  (filters.range === null ||
-    (stalls.start[stall] <= filters.range[1] && stalls.start[stall] + stalls.duration[stall] >= filters.range[0]));
-const inGroup = (stall) => filters.group === undefined || stalls.fingerprint[stall] === filters.group;
-const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.duration[stall], 0);
+let tab = "groups";
 
 const by = (value) => (a, b) => value(b) - value(a);
 const byName = (value) => (a, b) => (value(a) || "").localeCompare(value(b) || "");
-const figure = (title, value, width = "62px") => ({
-  title, width, isNumber: true, cell: (group) => duration(value(group)), compare: by(value), isFirst: title === "total",
+const figure = (title, value, from, width = "62px") => ({
+  title, width, from, isNumber: true, cell: (group) => duration(value(group)), compare: by(value), isFirst: title === "total",
+});
+const rateOf = (group, side) => rate(group.sideTimes[side], side);
+const sideFigure = (title, side, from) => ({
+  title, width: "76px", from, isNumber: true, cell: (group) => rateText(rateOf(group, side)), compare: by((group) => rateOf(group, side)),
 });
 const groupList = makeList(
   byId("groups"), "Groups",
   [
     { title: "count", width: "46px", isNumber: true, cell: (group) => number(group.count), compare: by((group) => group.count) },
-    figure("total", (group) => group.total, "84px"), figure("p50", (group) => group.p50), figure("p95", (group) => group.p95),
-    figure("max", (group) => group.max),
-    { title: "cause", width: "84px", cell: (group) => causeLabel(group.cause), compare: byName((group) => group.cause) },
+    figure("total", (group) => group.total, 0, "88px"),
+    ...(isComparison
+      ? [sideFigure("before", 0, 560), sideFigure("after", 1, 560)]
+      : [figure("p50", (group) => group.p50, 640), figure("p95", (group) => group.p95, 640), figure("max", (group) => group.max, 480)]),
+    { title: "cause", width: "84px", from: 400, cell: (group) => causeLabel(group.cause), compare: byName((group) => group.cause) },
     {
       title: "culprit", width: "minmax(80px, 1fr)", class: "name", cell: (group) => group.culprit || "—",
       compare: byName((group) => group.culprit),
     },
     {
-      title: "loop", width: "70px", class: "faint", compare: byName((group) => group.loop),
+      title: "loop", width: "70px", from: 560, class: "faint", compare: byName((group) => group.loop),
       cell: (group) => group.loop + (group.loops > 1 ? " +" + (group.loops - 1) : ""),
     },
   ],
@@ -38,7 +36,7 @@ const groupList = makeList(
     choose: (group) => {
       filters.group = filters.group === group.key ? undefined : group.key;
       if (filters.group !== undefined) show(group.longest);
-      update();
+      changed(null);
     },
   }
 );
@@ -46,7 +44,7 @@ const stallList = makeList(
   byId("stalls"), "Reports",
   [
     {
-      title: "began", width: "172px", class: "faint", cell: (stall) => timeText(stalls.start[stall]).slice(0, 23),
+      title: "began", width: "172px", from: 560, class: "faint", cell: (stall) => timeText(stalls.start[stall]).slice(0, 23),
       compare: (a, b) => stalls.start[a] - stalls.start[b],
     },
     {
@@ -59,26 +57,40 @@ const stallList = makeList(
       compare: byName((stall) => text(stalls.culprit[stall])),
     },
     {
-      title: "loop", width: "70px", class: "faint", cell: (stall) => data.loops[stalls.loop[stall]].label,
+      title: "loop", width: "70px", from: 480, class: "faint", cell: (stall) => data.loops[stalls.loop[stall]].label,
       compare: byName((stall) => data.loops[stalls.loop[stall]].label),
     },
   ],
-  { chosen: (stall) => stall === chosenStall, choose: (stall) => show(stall) }
+  {
+    chosen: (stall) => stall === chosenStall,
+    choose: (stall) => {
+      show(stall);
+      writeAddress("stall");
+    },
+  }
 );
 const timeline = makeTimeline(byId("timeline"), byId("timeline-words"), {
-  show: (stall) => show(stall),
-  // Returns the selected time range; with an argument, selects it.
-  range: (wanted) => {
-    if (wanted) {
-      filters.range = wanted;
-      update();
-    }
-    return filters.range;
+  show: (stall) => {
+    show(stall);
+    writeAddress("stall");
+  },
+  brushed: (range) => {
+    filters.range = range;
+    changed(null);
   },
 });
 const flame = makeFlame(byId("flame"), byId("flame-words"), byId("matches"), {
-  zoomed: (isZoomed) => { byId("unzoom").hidden = !isZoomed; },
+  moved: () => {
+    drawFlameButtons();
+    writeAddress("zoom");
+  },
 });
+const controls = makeControls(filters, changed);
+
+function drawFlameButtons() {
+  byId("unzoom").hidden = !flame.isZoomed;
+  byId("only").hidden = !flame.current || flame.current.name < 0;
+}
 
 function show(stall) {
   chosenStall = stall;
@@ -87,69 +99,86 @@ function show(stall) {
   stallList.draw();
 }
 
-function update() {
-  const kept = allStalls.filter(inRange);
+// Shows the stalls that the filters let through, the flame graph zoomed along a path.
+function update(path = []) {
+  const kept = allStalls.filter(filterTest(filters));
   const groups = groupsOf(kept);
-  const chosen = kept.filter(inGroup);
+  const chosen = kept.filter(inGroup(filters));
   groupList.set(groups);
   stallList.set(chosen);
+  timeline.setRange(filters.range);
   timeline.set(chosen);
-  flame.set(mergedTree(chosen, byId("bottom-up").checked, byId("plumbing").checked));
+  flame.set(mergedTree(chosen, byId("bottom-up").checked, byId("all-frames").checked), path, filters.search);
+  drawFlameButtons();
   byId("tab-groups").querySelector(".count").textContent = number(groups.length);
   byId("tab-stalls").querySelector(".count").textContent = number(chosen.length);
-  byId("timeline-words").textContent = chosen.length === stallCount ? ""
-    : counted(chosen.length, "stall", "stalls") + " of " + number(stallCount) + ", " + duration(timeOf(chosen)) + " of " +
-      duration(timeOf(allStalls));
-  byId("clear").hidden = chosen.length === stallCount;
-  drawCauses();
+  byId("all-times").hidden = filters.range === null;
+  controls.draw(chosen);
 }
 
-function drawCauses() {
-  const times = new Map();
-  for (const stall of allStalls) times.set(causeOf(stall), (times.get(causeOf(stall)) || 0) + stalls.duration[stall]);
-  const focused = document.activeElement && document.activeElement.dataset.cause;
-  byId("causes").replaceChildren(
-    ...[...times].sort((a, b) => b[1] - a[1]).map(([cause, time]) =>
-      element(
-        "button",
-        {
-          type: "button", "aria-pressed": String(!filters.hiddenCauses.has(cause)), "data-cause": cause,
-          title: "Show or hide stalls with this cause",
-          onclick: () => {
-            if (!filters.hiddenCauses.delete(cause)) filters.hiddenCauses.add(cause);
-            update();
-          },
-        },
-        causeLabel(cause), element("span", { class: "count" }, duration(time))
-      )
-    )
-  );
-  if (focused) byId("causes").querySelector('[data-cause="' + CSS.escape(focused) + '"]').focus();
+// After a step of the user: shows it and writes it to the address.
+function changed(refines) {
+  update();
+  writeAddress(refines);
+}
+
+function writeAddress(refines) {
+  const view = {
+    filters, stall: chosenStall, tab, isBottomUp: byId("bottom-up").checked, showsRuntimeFrames: byId("all-frames").checked,
+    zoom: flame.path,
+  };
+  address.write(addressOf(view), refines);
+}
+
+// Shows the view of an address.
+function restore(words) {
+  const view = viewOf(words);
+  Object.assign(filters, view.filters);
+  byId("bottom-up").checked = view.isBottomUp;
+  byId("all-frames").checked = view.showsRuntimeFrames;
+  showTab(view.tab);
+  update(view.zoom);
+  const stall = view.stall === null && groupList.items.length > 0 ? groupList.items[0].longest : view.stall;
+  if (stall !== null) show(stall);
 }
 
 function showTab(name) {
-  for (const tab of ["groups", "stalls"]) {
-    byId("tab-" + tab).setAttribute("aria-selected", String(tab === name));
-    byId(tab).hidden = tab !== name;
+  tab = name;
+  for (const each of ["groups", "stalls"]) {
+    byId("tab-" + each).setAttribute("aria-selected", String(each === name));
+    byId(each).hidden = each !== name;
   }
   (name === "groups" ? groupList : stallList).draw();
 }
 
-function clearFilters() {
-  filters.group = undefined;
-  filters.range = null;
-  filters.hiddenCauses.clear();
-  timeline.reset();
-  update();
+function chooseTab(name) {
+  showTab(name);
+  writeAddress(null);
 }
 
-// Undoes one step: the search, else the zoom, else the filters.
+function clearFilters() {
+  Object.assign(filters, newFilters());
+  timeline.reset();
+  changed(null);
+}
+
+// Undoes one step: the search, else the zoom, else the time range, else the other filters.
 function escape() {
-  if (byId("search").value !== "") {
-    byId("search").value = "";
-    flame.search("");
+  if (filters.search !== "" || document.activeElement === byId("search")) {
+    filters.search = "";
+    byId("search").blur();
+    changed(null);
   } else if (flame.isZoomed) flame.zoomOut();
-  else clearFilters();
+  else if (filters.range !== null) {
+    filters.range = null;
+    changed(null);
+  } else clearFilters();
+}
+
+function onlyCurrent() {
+  if (!flame.current || flame.current.name < 0) return;
+  filters.functionName = functionName(flame.current);
+  changed(null);
 }
 
 function fillHeader() {
@@ -160,29 +189,47 @@ function fillHeader() {
     ["stalls", number(count)], ["stalled", duration(total)],
     ["longest", duration(stalls.duration.reduce((a, b) => Math.max(a, b), 0))], ["groups", number(groups.length)],
   ];
+  if (isComparison) {
+    sideTimes(allStalls).forEach((time, side) => figures.push([["before", "after"][side], rateText(rate(time, side))]));
+  }
   byId("totals").replaceChildren(
     ...figures.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", { id: "total-" + name }, value)))
   );
-  const starts = stalls.start;
-  const last = starts.reduce((a, b) => Math.max(a, b), 0);
+  const last = stalls.start.reduce((a, b) => Math.max(a, b), 0);
   const programs = [...new Set(data.loops.map((loop) => loop.process))];
+  const sides = data.sides.map((side) => side.name).join(" → ");
   byId("subtitle").textContent =
-    (programs.length > 3 ? programs.slice(0, 3).join(", ") + " and others" : programs.join(", ")) + " · " +
-    timeText(0).slice(0, 19) + " to " + timeText(last).slice(0, 19) + " UTC";
+    (sides ? sides + " · " : "") + (programs.length > 3 ? programs.slice(0, 3).join(", ") + " and others" : programs.join(", ")) +
+    " · " + timeText(0).slice(0, 19) + " to " + timeText(last).slice(0, 19) + " UTC";
   document.title = "Stalls of " + programs.slice(0, 3).join(", ");
 }
 
-byId("search").addEventListener("input", (event) => flame.search(event.target.value));
+// Many loops do not fit: a button says so and shows them all.
+function setLoopsShown(isExpanded) {
+  const scroll = byId("timeline-scroll");
+  const button = byId("all-loops");
+  scroll.classList.toggle("expanded", isExpanded);
+  button.setAttribute("aria-expanded", String(isExpanded));
+  button.textContent = isExpanded ? "Show fewer loops" : "Show all " + timeline.laneCount + " loops";
+  button.hidden = !isExpanded && scroll.scrollHeight <= scroll.clientHeight;
+}
+
 byId("search").addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;
   event.preventDefault();
   flame.next();
 });
-byId("bottom-up").addEventListener("change", update);
-byId("plumbing").addEventListener("change", update);
+byId("bottom-up").addEventListener("change", () => changed(null));
+byId("all-frames").addEventListener("change", () => changed(null));
 byId("unzoom").addEventListener("click", () => flame.zoomOut());
+byId("only").addEventListener("click", onlyCurrent);
 byId("clear").addEventListener("click", clearFilters);
-for (const name of ["groups", "stalls"]) byId("tab-" + name).addEventListener("click", () => showTab(name));
+byId("all-times").addEventListener("click", () => {
+  filters.range = null;
+  changed(null);
+});
+byId("all-loops").addEventListener("click", () => setLoopsShown(byId("all-loops").getAttribute("aria-expanded") === "false"));
+for (const name of ["groups", "stalls"]) byId("tab-" + name).addEventListener("click", () => chooseTab(name));
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
@@ -191,11 +238,11 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return;
   }
-  const isTyping = event.target instanceof HTMLInputElement && event.target.type === "search";
+  const isTyping = event.target.matches("input[type=search], select, textarea");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   const toggle = (id) => {
     byId(id).checked = !byId(id).checked;
-    update();
+    changed(null);
   };
   const actions = {
     "/": () => {
@@ -203,15 +250,16 @@ document.addEventListener("keydown", (event) => {
       byId("search").select();
     },
     g: () => {
-      showTab("groups");
+      chooseTab("groups");
       groupList.focus();
     },
     r: () => {
-      showTab("stalls");
+      chooseTab("stalls");
       stallList.focus();
     },
-    t: () => byId("timeline").focus(), f: () => flame.focus(), b: () => toggle("bottom-up"), p: () => toggle("plumbing"),
-    n: () => flame.next(), "?": () => { byId("help").open = !byId("help").open; },
+    t: () => byId("timeline").focus(), f: () => flame.focus(), s: onlyCurrent, b: () => toggle("bottom-up"),
+    a: () => toggle("all-frames"), n: () => flame.next(), c: () => { if (byId("copy")) byId("copy").click(); },
+    "?": () => { byId("help").open = !byId("help").open; },
   };
   if (!(event.key in actions)) return;
   event.preventDefault();
@@ -228,19 +276,20 @@ function redraw() {
     flame.draw();
     groupList.draw();
     stallList.draw();
+    setLoopsShown(byId("all-loops").getAttribute("aria-expanded") === "true");
   });
 }
 new ResizeObserver(redraw).observe(document.body);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
 fillHeader();
-showTab("groups");
-update();
-if (groupList.items.length > 0) show(groupList.items[0].longest);
+restore(address.written);
+setLoopsShown(false);
+address.follow(restore);
 
 // The page's state, for tests and for the console.
 window.stallwatch = {
-  data, groups: () => groupsOf(allStalls), flame, filters,
+  data, groups: () => groupsOf(allStalls), flame, timeline, filters, markdown: () => markdown(chosenStall),
   state: () => ({
     zoom: flame.zoom ? functionName(flame.zoom) : null, current: flame.current ? functionName(flame.current) : null,
     total: flame.root ? flame.root.total : 0, shown: flame.zoom ? flame.zoom.total : 0, stalls: stallList.items.length,

@@ -1,9 +1,10 @@
-// Stacks merged by function into one tree; each node has the stalled time of the stacks through it.
+// Stacks merged by function into one tree; each node has the stalled time of the stacks through it, and in a comparison that of
+// each side.
 
 // The functions of a stack, outermost first; a function that calls itself counts once.
-function functionsOf(node, isBottomUp, showsPlumbing) {
+function functionsOf(node, isBottomUp, showsRuntimeFrames) {
   const all = framesOf(node).map((frame) => data.frames.function[frame]);
-  let shown = showsPlumbing ? all : all.filter((name) => !data.functions.isRuntimeFrame[name]);
+  let shown = showsRuntimeFrames ? all : all.filter((name) => !data.functions.isRuntimeFrame[name]);
   if (shown.length === 0) shown = all;
   shown = shown.filter((name, index) => index === 0 || name !== shown[index - 1]);
   return isBottomUp ? shown : shown.reverse();
@@ -11,21 +12,23 @@ function functionsOf(node, isBottomUp, showsPlumbing) {
 
 // A tree of nodes {name, parent, depth, total, own, count, children, begin}; `begin` is the node's horizontal position,
 // in microseconds from the left.
-function mergedTree(indices, isBottomUp, showsPlumbing) {
-  const root = { name: -1, parent: null, depth: 0, total: 0, own: 0, count: 0, last: -1, children: new Map(), begin: 0 };
+function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
+  const made = (name, parent) => ({
+    name, parent, depth: parent ? parent.depth + 1 : 0, total: 0, own: 0, count: 0, last: -1, children: new Map(), begin: 0,
+    sideTimes: [0, 0],
+  });
+  const root = made(-1, null);
   const paths = new Map();
   for (const stall of indices) {
     for (const [node, weight] of sharesOf(stall)) {
       let path = paths.get(node);
       if (!path) {
         path = [root];
-        for (const name of functionsOf(node, isBottomUp, showsPlumbing)) {
+        for (const name of functionsOf(node, isBottomUp, showsRuntimeFrames)) {
           const parent = path[path.length - 1];
           let child = parent.children.get(name);
           if (!child) {
-            child = {
-              name, parent, depth: parent.depth + 1, total: 0, own: 0, count: 0, last: -1, children: new Map(), begin: 0,
-            };
+            child = made(name, parent);
             parent.children.set(name, child);
           }
           path.push(child);
@@ -34,6 +37,7 @@ function mergedTree(indices, isBottomUp, showsPlumbing) {
       }
       for (const step of path) {
         step.total += weight;
+        step.sideTimes[stalls.side[stall]] += weight;
         if (step.last !== stall) {
           step.last = stall;
           step.count += 1;

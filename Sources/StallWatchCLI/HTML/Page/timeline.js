@@ -1,14 +1,17 @@
 // The stalls over time, with a lane for each loop. A bar begins at its stall's begin. Its height is the duration on a
 // logarithmic scale, so that half a second stays visible beside a minute.
 
-function makeTimeline(canvas, words, { show, range }) {
-  const labelWidth = 120, laneHeight = 34, axisHeight = 22;
+// show(stall): the user chose a stall. brushed(range): the user selected a range of times.
+function makeTimeline(canvas, words, { show, brushed }) {
+  const laneHeight = 34, axisHeight = 22;
+  let labelWidth = 120;
   const all = { from: 0, to: 1 };
   for (let stall = 0; stall < stallCount; stall += 1) all.to = Math.max(all.to, stalls.start[stall] + stalls.duration[stall]);
   const margin = all.to * 0.01;
   all.from -= margin;
   all.to += margin;
   let view = { ...all };
+  let range = null;
   let shown = [];
   let current = null;
   let drag = null;
@@ -51,6 +54,7 @@ function makeTimeline(canvas, words, { show, range }) {
 
   function draw() {
     const context = sized(canvas, lanes.length * laneHeight + axisHeight);
+    labelWidth = canvas.clientWidth < 600 ? 76 : 120;
     const style = getComputedStyle(document.body);
     const colour = (name) => style.getPropertyValue(name);
     context.font = "11.5px system-ui, sans-serif";
@@ -87,8 +91,8 @@ function makeTimeline(canvas, words, { show, range }) {
       context.lineWidth = 2;
       context.strokeRect(...box(current));
     }
-    const brush = drag ? [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)] : range();
-    if (brush) {
+    if (drag) {
+      const brush = [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
       context.fillStyle = colour("--accent");
       context.globalAlpha = 0.16;
       context.fillRect(x(brush[0]), axisHeight, Math.max(x(brush[1]) - x(brush[0]), 1), bottom - axisHeight);
@@ -171,7 +175,7 @@ function makeTimeline(canvas, words, { show, range }) {
     const made = drag;
     drag = null;
     if (made && Math.abs(event.clientX - made.x) > 4) {
-      range([Math.min(made.from, made.to), Math.max(made.from, made.to)]);
+      brushed([Math.min(made.from, made.to), Math.max(made.from, made.to)]);
       return;
     }
     const stall = stallAt(event);
@@ -186,6 +190,7 @@ function makeTimeline(canvas, words, { show, range }) {
     const actions = {
       ArrowRight: () => go(1), ArrowLeft: () => go(-1), PageDown: () => go(10), PageUp: () => go(-10),
       Home: () => go(-stallCount), End: () => go(stallCount), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2),
+      Enter: () => { if (view.to - view.from < all.to - all.from) brushed([view.from, view.to]); },
     };
     if (!(event.key in actions) || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
@@ -199,11 +204,15 @@ function makeTimeline(canvas, words, { show, range }) {
     },
     draw,
     select,
-    reset() {
-      view = { ...all };
-      draw();
+    // Shows a range of times from edge to edge; null shows all times. The same range again changes nothing.
+    setRange(wanted) {
+      if (String(wanted) === String(range)) return;
+      range = wanted;
+      view = range === null ? { ...all } : { from: range[0], to: Math.max(range[1], range[0] + 1000) };
     },
-    get isZoomed() { return view.to - view.from < (all.to - all.from) * 0.999; },
+    reset() { view = { ...all }; },
+    laneCount: lanes.length,
+    get view() { return [view.from, view.to]; },
   };
 }
 

@@ -1,0 +1,90 @@
+// Which stalls are shown: the filters and what they match. Nothing here changes the page.
+
+// A filter that is null, empty or 0 lets everything through. `group` is a fingerprint's index or null for stalls without
+// one, so "no group" is undefined.
+const newFilters = () => ({
+  search: "", loop: null, process: null, metadata: null, minimum: 0, side: null, hiddenCauses: new Set(), group: undefined,
+  functionName: null, range: null,
+});
+
+// The stacks with a matching function: a flag for each node. A caller's index is less than those of its callees.
+function nodesThrough(isWanted) {
+  const flags = new Uint8Array(data.nodes.frame.length);
+  const wanted = data.functions.name.map(isWanted);
+  for (let node = 0; node < flags.length; node += 1) {
+    const caller = data.nodes.caller[node];
+    const isMatch = wanted[data.frames.function[data.nodes.frame[node]]] || (caller !== null && flags[caller] === 1);
+    flags[node] = isMatch ? 1 : 0;
+  }
+  return flags;
+}
+
+function hasStackIn(stall, flags) {
+  for (let i = stall === 0 ? 0 : stalls.sharesEnd[stall - 1]; i < stalls.sharesEnd[stall]; i += 1) {
+    if (flags[data.shares.node[i]] === 1) return true;
+  }
+  return false;
+}
+
+// The keys and values of a set of metadata.
+function pairsOf(set) {
+  const pairs = [];
+  const list = data.metadata[set];
+  for (let i = 0; i + 1 < list.length; i += 2) pairs.push([text(list[i]), text(list[i + 1])]);
+  return pairs;
+}
+const pairText = ([key, value]) => key + "=" + value;
+
+// A test of whether a stall has the words in a function, its cause, its loop, its metadata or elsewhere in its report.
+function searchTest(words) {
+  const pattern = words.trim().toLowerCase();
+  const matches = (string) => string !== null && string.toLowerCase().includes(pattern);
+  const strings = data.strings.map(matches);
+  const isFound = (index) => index !== null && strings[index];
+  const loops = data.loops.map((loop) => matches(loop.label) || matches(loop.process));
+  const sets = data.metadata.map((_, set) => pairsOf(set).some((pair) => matches(pairText(pair))));
+  const nodes = nodesThrough(isFound);
+  const columns = [
+    stalls.culprit, stalls.place, stalls.cause, stalls.summary, stalls.kind, stalls.callout, stalls.fingerprint,
+    stalls.unknown, stalls.kernel,
+  ];
+  return (stall) =>
+    loops[stalls.loop[stall]] || sets[stalls.metadata[stall]] || columns.some((column) => isFound(column[stall])) ||
+    matches(data.ids[stall]) || hasStackIn(stall, nodes);
+}
+
+// A test that only stalls pass that all filters let through; the group is left to `inGroup`.
+function filterTest(filters) {
+  const tests = [];
+  if (filters.search.trim() !== "") tests.push(searchTest(filters.search));
+  if (filters.loop !== null) tests.push((stall) => data.loops[stalls.loop[stall]].label === filters.loop);
+  if (filters.process !== null) tests.push((stall) => data.loops[stalls.loop[stall]].process === filters.process);
+  if (filters.metadata !== null) {
+    const sets = data.metadata.map((_, set) => pairsOf(set).some((pair) => pairText(pair) === filters.metadata));
+    tests.push((stall) => sets[stalls.metadata[stall]]);
+  }
+  if (filters.minimum > 0) tests.push((stall) => stalls.duration[stall] >= filters.minimum);
+  if (filters.side !== null) tests.push((stall) => stalls.side[stall] === filters.side);
+  if (filters.hiddenCauses.size > 0) tests.push((stall) => !filters.hiddenCauses.has(causeOf(stall)));
+  if (filters.functionName !== null) {
+    const nodes = nodesThrough((name) => text(name) === filters.functionName);
+    tests.push((stall) => hasStackIn(stall, nodes));
+  }
+  if (filters.range !== null) {
+    const [from, to] = filters.range;
+    tests.push((stall) => stalls.start[stall] <= to && stalls.start[stall] + stalls.duration[stall] >= from);
+  }
+  return (stall) => tests.every((test) => test(stall));
+}
+const inGroup = (filters) => (stall) => filters.group === undefined || stalls.fingerprint[stall] === filters.group;
+
+// What a choice of loop, process or metadata offers: the values with the most stalled time first. The search finds the
+// values beyond the limit.
+const maximumChoices = 100;
+function choices(valuesOf) {
+  const times = new Map();
+  for (let stall = 0; stall < stallCount; stall += 1) {
+    for (const value of valuesOf(stall)) times.set(value, (times.get(value) || 0) + stalls.duration[stall]);
+  }
+  return [...times.keys()].sort((a, b) => times.get(b) - times.get(a) || (a < b ? -1 : 1)).slice(0, maximumChoices);
+}

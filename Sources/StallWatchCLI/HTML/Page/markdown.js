@@ -1,0 +1,60 @@
+// One stall as Markdown for an issue or a comment, and the clipboard.
+
+// As in `stallwatch show --markdown`, so that a comment stays readable.
+const maximumMarkdownLines = 60;
+
+function markdown(stall) {
+  // In prose, signs with a meaning are escaped; in code, a fence longer than any in the text ends it.
+  const prose = (words) => words.replace(/[\r\n]+/g, " ").replace(/[\\`*_{}[\]<>#|~@!]/g, "\\$&");
+  const code = (words) => {
+    const line = words.replace(/[\r\n]+/g, " ");
+    const ticks = "`".repeat(Math.max(0, ...(line.match(/`+/g) || []).map((run) => run.length)) + 1);
+    return ticks.length > 1 ? ticks + " " + line + " " + ticks : ticks + line + ticks;
+  };
+  const cell = (words) => code(words).replace(/\|/g, "\\|");
+  const lines = ["### " + prose(sentence(stall)), ""];
+  const summary = text(stalls.summary[stall]);
+  if (summary !== null) {
+    lines.push("**" + causeOf(stall) + "** (" + text(stalls.confidence[stall]) + "): " + prose(summary), "");
+  }
+  if (stalls.unknown[stall] !== null) lines.push(prose(text(stalls.unknown[stall])), "");
+  lines.push("|  |  |", "| --- | --- |");
+  if (stalls.place[stall] !== null) lines.push("| where | " + cell(text(stalls.place[stall])) + " |");
+  lines.push("| time | " + timeParts(stall).map(([name, time]) => name + " " + duration(time)).join(", ") + " |");
+  for (const [name, value] of factsOf(stall)) if (name !== "confidence") lines.push("| " + name + " | " + cell(value) + " |");
+  lines.push("");
+  const lock = data.locks[stall];
+  if (lock) {
+    lines.push("**" + (lock.isDeadlock ? "Deadlock" : "Lock") + "**: " + prose(lockTitle(lock)));
+    lines.push(...lock.owners.slice(0, 5).map((owner) => "- " + prose(ownerText(owner))), "");
+  }
+  const [heaviestStack] = stacksByTime(stall);
+  if (heaviestStack) {
+    const [node, time] = heaviestStack;
+    const kernel = stalls.kernel[stall] === null ? [] : text(stalls.kernel[stall]).split("\n").map((name) => name + "  (kernel)");
+    const frames = framesOf(node).filter((frame) => !data.functions.isRuntimeFrame[data.frames.function[frame]]);
+    const words = frames.map((frame) => text(data.functions.name[data.frames.function[frame]]) + "  " + placeOf(frame)[0]);
+    const all = [...kernel, ...words].map((line) => line.replace(/[\r\n]+/g, " ").trimEnd());
+    const fence = "`".repeat(Math.max(3, ...all.flatMap((line) => line.match(/`+/g) || []).map((run) => run.length + 1)));
+    // Two lines are the fences, one the title, one says how many are left out.
+    const room = Math.max(maximumMarkdownLines - lines.length - 4, 1);
+    lines.push(fence + "text", "Stack of " + duration(time) + " of " + duration(stalls.duration[stall]), ...all.slice(0, room));
+    if (all.length > room) lines.push("… and " + counted(all.length - room, "caller", "callers"));
+    lines.push(fence);
+  }
+  return lines.join("\n") + "\n";
+}
+
+// Copies a text and says so on the button. Where the browser refuses, the text is shown selected, to be copied by hand.
+async function copyText(words, button) {
+  try {
+    await navigator.clipboard.writeText(words);
+    button.textContent = "Copied";
+  } catch {
+    const area = element("textarea", { readonly: true, rows: "10", "aria-label": "Markdown" });
+    area.value = words;
+    button.closest(".title").after(area);
+    area.select();
+    button.textContent = "Press Ctrl+C";
+  }
+}

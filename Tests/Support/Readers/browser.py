@@ -1,0 +1,88 @@
+"""A page of `stallwatch html` in headless Chromium, for the readers that use it.
+
+Needs Chromium with its driver and Selenium (Debian: chromium, chromium-driver, python3-selenium).
+"""
+
+import json
+import pathlib
+import sys
+
+from checks import begin_again, equal
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.support.wait import WebDriverWait
+except ImportError as missing:
+    begin_again(missing)
+
+
+def start(is_dark=False):
+    """Starts the browser; exits with status 69 if there is none."""
+    for program in ["/usr/bin/chromium", "/usr/bin/chromedriver"]:
+        if not pathlib.Path(program).exists():
+            print(f"{program} is missing: run `make test`, which installs it", file=sys.stderr)
+            sys.exit(69)
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for argument in [
+        "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1360,1150",
+        # Chromium's sandbox does not run as root, and CI often runs as root; the page is our own.
+        "--no-sandbox",
+        # Disable Chromium's own background traffic.
+        "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+        f"--blink-settings=preferredColorScheme={0 if is_dark else 1}",
+    ]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+
+
+class Page:
+    def __init__(self, driver, address):
+        self.driver = driver
+        # An address that differs only after # loads nothing.
+        driver.get("about:blank")
+        driver.get(address)
+        WebDriverWait(driver, 30).until(lambda driver: self.script("return Boolean(window.stallwatch)"))
+
+    def script(self, text, *arguments):
+        return self.driver.execute_script(text, *arguments)
+
+    def state(self):
+        return self.script("return stallwatch.state()")
+
+    def press(self, *keys):
+        """Sends keys to the focused element."""
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+        return self.state()
+
+    def focused(self):
+        return self.script("return document.activeElement.id || document.activeElement.parentElement.id")
+
+    def text(self, id):
+        return self.script("return document.getElementById(arguments[0]).textContent", id)
+
+    def is_shown(self, id):
+        return self.script("return document.getElementById(arguments[0]).checkVisibility()", id)
+
+    def hash(self):
+        return self.script("return location.hash")
+
+    def wait(self, condition, what):
+        """Waits until a script's expression is true."""
+        WebDriverWait(self.driver, 10).until(lambda driver: self.script(f"return Boolean({condition})"), what)
+
+
+def check_silence(driver, address):
+    """Checks that nothing is on the console, and that nothing but the page itself was loaded."""
+    equal(driver.get_log("browser"), [], "what is on the console")
+    requests = set()
+    for entry in driver.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] in ("Network.requestWillBeSent", "Network.webSocketCreated"):
+            requests.add(message["params"].get("request", message["params"])["url"].partition("#")[0])
+    # The empty icon in the page's head is a data URL: a request without network traffic.
+    equal({url for url in requests if not url.startswith(("data:", "about:"))}, {address}, "what was loaded")
