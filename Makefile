@@ -183,6 +183,10 @@ fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a millio
 		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-demo" \
 		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
 
+.PHONY: guides
+guides: install ## Follow the guides to the letter in fresh folders, and time the first report: some ten minutes
+	scripts/follow-guides.py
+
 .PHONY: builds
 builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each
 	scripts/check-demo-builds.sh

@@ -1,5 +1,6 @@
-// An async `@main` program. The block here is in docs/guides/AsyncMain.md.
+// An async `@main` program. The program here is in docs/guides/AsyncMain.md.
 
+import Foundation
 import StallWatch
 
 @main
@@ -15,7 +16,12 @@ struct App {
     }
 }
 
-/// Stands for the program's own work.
-func serve() async throws {
+/// Stands for your program's own work, and blocks the main actor.
+@MainActor func serve() async throws {
     try await Task.sleep(for: .seconds(1))
+    readTheCatalogue()
+}
+
+func readTheCatalogue() {
+    Thread.sleep(forTimeInterval: 1)
 }

@@ -4,8 +4,8 @@
 Reads the README, docs/ and the documentation catalogs. Apart from indentation and imports, each Swift block must be a
 part of a Swift file in Snippets/, which the package manager builds, in Examples/, which the tests build, or in
 Tests/Samples/, which `make stalls-in-tests` builds. Each C block must be a part of a C file in Examples/. A Swift block
-of `.package(…)` and `.product(…)` lines only is a part of a manifest: Package.swift must declare the products and traits
-that it names.
+of `.package(…)` and `.product(…)` lines only, or with a tools version, is a manifest: Package.swift must declare the products
+and traits that it names. `make guides` builds the whole manifests and Examples/hummingbird-server.
 
 Exit status: 0 without faults, 1 with faults.
 """
@@ -47,7 +47,7 @@ faults = 0
 for document in documents:
     for language, block in re.findall(r"^```(swift|c)\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
         code = [line for line in lines(textwrap.dedent(block)) if not line.startswith("import ")]
-        if all(line.startswith((".package(", ".product(", "//")) for line in code):
+        if block.startswith("// swift-tools-version") or all(line.startswith((".package(", ".product(", "//")) for line in code):
             problem = ", ".join(unknown_names(block))
             problem = problem and f"Package.swift declares no product or trait named {problem}"
         else:
