@@ -5,7 +5,8 @@ import Glibc
 /// - Parameters:
 ///   - path: The file's path.
 ///   - limit: The number of bytes after which reading stops. The result can exceed it by less than 4096 bytes.
-/// - Returns: The contents; `nil` if the file cannot be opened.
+/// - Returns: The contents; `nil` if the file cannot be opened or read. Some files of /proc can be opened by everyone, and
+///   refuse the read.
 package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -15,6 +16,7 @@ package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     while contents.count < limit {
         let count = read(descriptor, &buffer, buffer.count)
         if count < 0, errno == EINTR { continue }
+        if count < 0 { return nil }
         guard count > 0 else { break }
         contents += buffer.prefix(count)
     }

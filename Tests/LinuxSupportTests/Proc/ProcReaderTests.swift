@@ -27,6 +27,8 @@ import Testing
 
     @Test func aMissingFileOrLinkGivesNil() throws {
         #expect(readSmallFile(directory.path + "/missing") == nil)
+        // It can be opened, and the read fails.
+        #expect(readSmallFile(directory.path) == nil)
         #expect(readLink(directory.path) == nil)
         #expect(readLink(directory.path + "/missing") == nil)
     }
