@@ -11,10 +11,13 @@
 #include "Engine/engine.h"
 #include "Support/bounded.h"
 
+enum { SHORT_COPY = 16 * 1024, LONG_COPY = 512 * 1024 };
+
 typedef struct changing {
   uint64_t first;
-  /// Copying the bytes between the words takes some time, like copying a stack.
-  uint8_t between[16384];
+  /// Copying the bytes between the words takes some time, like copying a stack. Copying all of them takes about as long as the
+  /// other thread sleeps, so that many reads are torn; a read of a few is often valid.
+  uint8_t between[LONG_COPY];
   uint64_t second;
   pid_t tid;
   bool is_over;
@@ -33,10 +36,10 @@ static void *change(void *context) {
   return NULL;
 }
 
-static bool are_equal(const changing *words) {
-  static uint8_t copy[sizeof words->between];
+static bool are_equal(const changing *words, size_t copied) {
+  static uint8_t copy[LONG_COPY];
   uint64_t first = __atomic_load_n(&words->first, __ATOMIC_ACQUIRE);
-  memcpy(copy, words->between, sizeof copy);
+  memcpy(copy, words->between, copied);
   return first == __atomic_load_n(&words->second, __ATOMIC_ACQUIRE);
 }
 
@@ -54,10 +57,10 @@ cunwind_test_proof_result cunwind_test_read_proof(bool counts_slices, uint32_t m
     thread->slices_file = -1;
   }
   uint64_t end = cunwind_test_milliseconds_now() + milliseconds;
-  while (thread && cunwind_test_milliseconds_now() < end) {
+  for (uint64_t read = 0; thread && cunwind_test_milliseconds_now() < end; read++) {
     cunwind_blocked_thread blocked;
     if (cunwind_thread_before_read(thread, &blocked) != CUNWIND_OK) continue;
-    bool is_torn = !are_equal(&words);
+    bool is_torn = !are_equal(&words, read % 2 ? LONG_COPY : SHORT_COPY);
     bool is_valid = cunwind_thread_after_read(thread, &blocked) == CUNWIND_OK;
     result.counted_slices = blocked.slices != 0;
     *(is_valid ? &result.valid : &result.refused) += 1;
