@@ -60,6 +60,12 @@ bool clinux_prepare_barrier_in_all_threads(void);
 /// CPU are interrupted for about 1 us; the others are not. Returns whether it was done. Async-signal-safe: yes.
 bool clinux_barrier_in_all_threads(void);
 
+/// Reads a word that other threads may be changing: one aligned load, of some value that was stored. `word` must not be
+/// NULL, and must be aligned and mapped. Async-signal-safe: yes.
+static inline uint64_t clinux_load_word(const uint64_t *_Nonnull word) {
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
 /// Keeps the compiler from moving memory accesses past it, and is no instruction. Async-signal-safe: yes.
 static inline void clinux_compiler_barrier(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 

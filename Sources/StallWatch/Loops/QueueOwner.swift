@@ -9,8 +9,8 @@ import Synchronization
 /// that its own thread is there. Until that check succeeds, the answer is `unknown`.
 final class QueueOwner: Sendable {
     private let queue: DispatchQueue
-    private let memory = GuardedMemory()
-    private let isConfirmed = Atomic<Bool>(false)
+    /// The address of the queue's state; 0 until it is confirmed.
+    private let state = Atomic<UInt>(0)
 
     init(_ queue: DispatchQueue) {
         self.queue = queue
@@ -18,8 +18,16 @@ final class QueueOwner: Sendable {
 
     /// Checks the layout, in an item that runs on the queue.
     func check() {
-        guard !isConfirmed.load(ordering: .relaxed) else { return }
-        isConfirmed.store(owner() == UInt64(clinux_gettid()), ordering: .relaxed)
+        guard state.load(ordering: .relaxed) == 0 else { return }
+        // The layout may be another one: until it is confirmed, every word is read through the kernel.
+        let memory = GuardedMemory()
+        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
+        guard let wrapped = memory.word(at: object + DispatchLayout.wrappedOffset),
+            case let address = wrapped &+ DispatchLayout.stateOffset,
+            address.isMultiple(of: UInt64(MemoryLayout<UInt64>.alignment)), let word = memory.word(at: address),
+            word & DispatchLayout.ownerMask == UInt64(clinux_gettid())
+        else { return }
+        state.store(UInt(address), ordering: .relaxed)
     }
 
     /// The owner of a queue.
@@ -32,17 +40,13 @@ final class QueueOwner: Sendable {
     }
 
     /// Returns the thread that runs the queue now.
+    ///
+    /// Once the layout is confirmed, this is one load.
     func answer() -> Answer {
-        guard isConfirmed.load(ordering: .relaxed), let thread = Int32(exactly: owner()) else { return .unknown }
+        // `self` retains the queue, and the queue its state, so a confirmed address stays mapped.
+        guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)),
+            let thread = Int32(exactly: clinux_load_word(word) & DispatchLayout.ownerMask)
+        else { return .unknown }
         return thread == 0 ? .noThread : .thread(thread)
-    }
-
-    private func owner() -> UInt64 {
-        // `self` retains the queue, but its layout may be another one: every word is read through the kernel.
-        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
-        guard let wrapped = memory.word(at: object + DispatchLayout.wrappedOffset),
-            let state = memory.word(at: wrapped &+ DispatchLayout.stateOffset)
-        else { return 0 }
-        return state & DispatchLayout.ownerMask
     }
 }
