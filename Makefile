@@ -184,7 +184,8 @@ fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a millio
 		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
 
 .PHONY: guides
-guides: install ## Follow the guides to the letter in fresh folders, and time the first report: some ten minutes
+guides: ## Follow the guides to the letter in fresh folders, and time the first report: twenty minutes (needs root)
+	@scripts/install-dependencies.sh slim
 	scripts/follow-guides.py
 
 .PHONY: builds

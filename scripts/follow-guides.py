@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Follows the guides to the letter: in a fresh folder beside a fresh clone, file by file and command by command.
+"""Follows the guides to the letter: each in a fresh folder beside a fresh clone, file by file and command by command.
 
     scripts/follow-guides.py [GUIDE...]
 
-GUIDE is the name of a page in docs/guides, such as Server; by default AsyncMain, GLib and Server. A block after a line that
+GUIDE is the name of a page in docs/guides: AsyncMain, GLib, Server or Docker; by default all. A block after a line that
 names a file and ends with a colon is written to that file; the commands of each other sh block are run. Prints how many
 commands and seconds it took until the first report was there, and until it was shown, and checks that the report blames
 what the page says. As root, sudo is left out.
 
-Exit status: 0 if all is right, 1 if not, 64 for an unknown guide.
+Docker is followed without Docker: the RUN lines of the first stage run here, with the program of AsyncMain; those of the
+second one in a root file system that debootstrap makes (package debootstrap) with what Swift's slim images add to Debian's. The
+program then runs as the user of the page in that root. This needs root.
+
+Exit status: 0 if all is right, 1 if not, 64 for an unknown guide, 69 without root.
 """
 
 import os
@@ -23,8 +27,13 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What the report of each guide has to show.
-BLAMED = {"AsyncMain": "readTheCatalogue()", "GLib": "work_for_too_long", "Server": "readTheCatalogue()"}
+BLAMED = {
+    "AsyncMain": "readTheCatalogue()", "GLib": "work_for_too_long", "Server": "readTheCatalogue()",
+    "Docker": "readTheCatalogue()",
+}
 LONGEST_SECONDS = 1800
+# What Swift's slim images have beside Debian's minimal root.
+SLIM_PACKAGES = "libcurl4,libxml2,tzdata,ca-certificates"
 
 
 def blocks(page):
@@ -47,13 +56,12 @@ def first_report(folder, begin, found):
 
 def follow(name, scratch):
     """Returns whether the guide leads to the right report."""
-    subprocess.run(["git", "clone", "--quiet", ROOT, scratch / "StallWatch"], check=True)
     folder = scratch / "notes"
     folder.mkdir()
     environment = dict(os.environ)
     if os.geteuid() == 0:
         tools = scratch / "tools"
-        tools.mkdir()
+        tools.mkdir(exist_ok=True)
         (tools / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
         (tools / "sudo").chmod(0o755)
         environment["PATH"] = f"{tools}:{environment['PATH']}"
@@ -85,18 +93,92 @@ def follow(name, scratch):
     return True
 
 
+def run(command, **options):
+    """Returns the output of a command; raises an error with the output if it fails."""
+    done = subprocess.run(
+        command, text=True, timeout=LONGEST_SECONDS, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, **options,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"status {done.returncode} of {command}:\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def stages(dockerfile):
+    """Returns the instructions of each stage, as (word, rest)."""
+    found = []
+    for line in re.sub(r"\\\n", " ", dockerfile).splitlines():
+        word, _, rest = line.strip().partition(" ")
+        if word == "FROM":
+            found.append([])
+        elif word and not word.startswith("#"):
+            found[-1].append((word, rest))
+    return found
+
+
+def follow_docker(scratch):
+    """Returns whether the program of AsyncMain, built and run as the Dockerfile says, leaves the right report."""
+    pages = ROOT / "docs" / "guides"
+    folder, root = scratch / "notes", scratch / "root"
+    for file, text in blocks((pages / "AsyncMain.md").read_text()):
+        if file:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            # As the page says.
+            (folder / file).write_text(text.replace('.directory("stalls")', '.directory("/var/lib/notes/stalls")'))
+    run(["debootstrap", "--variant=minbase", f"--include={SLIM_PACKAGES}", "bookworm", root])
+    for name in ["/etc/apt/sources.list.d", "/etc/apt/apt.conf.d", "/etc/ssl/certs", "/etc/resolv.conf"]:
+        source = pathlib.Path(name)
+        if source.is_dir():
+            shutil.copytree(source, root / name[1:], dirs_exist_ok=True)
+        elif source.exists():
+            shutil.copy(source, root / name[1:])
+    build, runtime = stages(re.search(r"```dockerfile\n(.*?)```", (pages / "Docker.md").read_text(), re.DOTALL)[1])
+    inside = ["chroot", root]
+    begin = time.monotonic()
+    for word, rest in build:
+        if word == "RUN":
+            run(["bash", "-ec", rest], cwd=folder)
+    user, output = "root", ""
+    for word, rest in runtime:
+        if word == "RUN":
+            run([*inside, "bash", "-ec", rest])
+        elif word == "COPY":
+            source, target = rest.removeprefix("--from=build ").split()
+            shutil.copy(folder / source.removeprefix("/src/"), root / target[1:])
+        elif word == "USER":
+            user = rest
+        elif word == "CMD":
+            mounts = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot --userspec="$1" "$0" "$2"'
+            program = re.fullmatch(r'\["(.+)"\]', rest)[1]
+            run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-ec", mounts, root, user, program])
+    reports = root / "var/lib/notes/stalls"
+    shown = run(["swift", "run", "-c", "release", "--package-path", scratch / "StallWatch", "stallwatch", "show", reports])
+    lines = re.search(r"readTheCatalogue\(\)\s+App\.swift:\d+", shown)
+    if BLAMED["Docker"] not in shown[shown.rfind(" stalled ") :] or not lines:
+        print(f"Docker: the report does not blame {BLAMED['Docker']} with its line:\n{shown[-4000:]}", file=sys.stderr)
+        return False
+    print(f"Docker: shown after {time.monotonic() - begin:.0f} s, blames {lines[0]}, run as {user}", flush=True)
+    return True
+
+
 def main(names):
     unknown = [name for name in names if name not in BLAMED]
     if unknown:
         print(f"There is no guide {', '.join(unknown)} to follow: {', '.join(BLAMED)}.", file=sys.stderr)
         return 64
+    if "Docker" in (names or BLAMED) and os.geteuid() != 0:
+        print("Docker needs root: run this with sudo, or name the other guides.", file=sys.stderr)
+        return 69
     results = []
-    for name in names or BLAMED:
-        scratch = pathlib.Path(tempfile.mkdtemp(prefix="stallwatch-guide-"))
-        try:
-            results.append(follow(name, scratch))
-        finally:
-            shutil.rmtree(scratch)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="stallwatch-guides-"))
+    try:
+        # One clone, so that the tool is built once: only the first guide waits for it after its first report.
+        run(["git", "clone", "--quiet", ROOT, scratch / "StallWatch"])
+        for name in names or BLAMED:
+            results.append(follow_docker(scratch) if name == "Docker" else follow(name, scratch))
+            shutil.rmtree(scratch / "notes")
+    finally:
+        shutil.rmtree(scratch)
     return 0 if all(results) else 1
 
 

@@ -15,6 +15,7 @@ let package = Package(
             name: "watched-server",
             dependencies: [
                 .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "StallWatch", package: "StallWatch"),
             ],
