@@ -36,7 +36,7 @@ package final class CUnwindEngine: CaptureEngine {
     /// - Throws: `SystemError` if the system refuses a resource.
     package init(signal: Int32 = CUnwindEngine.defaultSignal) throws(SystemError) {
         guard let engine = cunwind_engine_create(signal) else {
-            throw SystemError("the capture engine cannot be made", errno: errno)
+            throw SystemError("the capture engine cannot be created", errno: errno)
         }
         self.engine = engine
         stack = .allocate(capacity: 1)

@@ -68,7 +68,7 @@ struct GenerateCommand: ParsableCommand {
 
     private func writeFiles(_ fleet: inout GeneratedFleet, to directory: String) throws(DemoFailure) {
         guard mkdir(directory, 0o755) == 0 || errno == EEXIST else {
-            throw DemoFailure("\(directory) cannot be made", errno: errno)
+            throw DemoFailure("\(directory) cannot be created", errno: errno)
         }
         while let report = fleet.next(.indented) {
             let path = directory + "/" + report.fileName
@@ -97,7 +97,7 @@ struct GenerateCommand: ParsableCommand {
 
     private func open(_ path: String) throws(DemoFailure) -> Int32 {
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard file >= 0 else { throw DemoFailure("\(path) cannot be made", errno: errno) }
+        guard file >= 0 else { throw DemoFailure("\(path) cannot be created", errno: errno) }
         return file
     }
 

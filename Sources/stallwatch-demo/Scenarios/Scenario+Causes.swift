@@ -47,7 +47,7 @@ extension Scenario {
         .main(.timer, in: "spinTheCPU(for:)", cause: "throttled")
     ) { context in
         guard let group = QuotaGroup(share: 0.05) else {
-            throw NotAvailable(reason: "a CPU cgroup of version 1 cannot be made")
+            throw NotAvailable(reason: "a CPU cgroup of version 1 cannot be created")
         }
         // The moves between groups take some 20 ms, so they have their own turns. In between the loop waits until the
         // watchdog waits too. Then the watchdog first polls at the beginning of the stall, before all throttled time.
