@@ -71,7 +71,15 @@ bool demo_allocate_and_free(void) {
   return is_whole;
 }
 
-void demo_give_back_free_memory(void) { malloc_trim(0); }
+size_t demo_allocated_bytes(void) {
+#if __GLIBC_PREREQ(2, 33)
+  struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  struct mallinfo info = mallinfo();  // Wraps at 4 GiB, which a soak never has.
+  return (unsigned int)info.uordblks + (size_t)(unsigned int)info.hblkhd;
+#endif
+}
 
 bool demo_dirty_and_drop(size_t length) {
   unsigned char *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

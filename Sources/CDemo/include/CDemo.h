@@ -63,8 +63,8 @@ bool demo_throw_and_catch(void);
 /// Allocates some 8 MB in blocks of many sizes and frees them. Returns whether they kept their contents.
 bool demo_allocate_and_free(void);
 
-/// Makes malloc(3) return its free memory to the kernel.
-void demo_give_back_free_memory(void);
+/// The bytes that malloc(3) has handed out and that have not been freed, in all arenas.
+size_t demo_allocated_bytes(void);
 
 /// Maps memory of this size, dirties each page and returns the pages to the kernel, twice. Returns whether the pages were empty
 /// each time.
