@@ -186,7 +186,9 @@ extension LoopSupervisor {
     ) {
         guard var record = stallRecord else { return }
         var sample = inspection.sample
-        if sample.isThreadGone, isFirst {
+        // A thread may end right after its turn. Otherwise it ended within it, and no later moment of the turn is known.
+        let turnEnd = sample.isThreadGone ? loop.recorder.stalledTurnEnd(stall.turnBegan) : nil
+        if sample.isThreadGone, isFirst, turnEnd == nil {
             // No thread runs the loop any more, so no turn is delayed.
             loop.recorder.clearStalled()
             stallRecord = nil
@@ -205,7 +207,7 @@ extension LoopSupervisor {
         if isThreadGone {
             stallRecord = record
             detector.abandon()
-            return end(stall, at: context.now())
+            return end(stall, at: turnEnd ?? context.now())
         }
         if case .thread(let thread) = target {
             let recorder = loop.recorder

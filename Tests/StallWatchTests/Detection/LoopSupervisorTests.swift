@@ -79,6 +79,29 @@ import Testing
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
+    /// The watchdog may wait for a sample while the loop ends its turn and the thread ends.
+    @Test mutating func aTurnKeepsItsEndWhenItsThreadEndsAfterIt() throws {
+        let next = poll(at: Self.begin + Self.threshold)
+        let end = next - 5_000_000
+        capturer.threadHasEnded = { [loop] in loop.recorder.endTurn(at: end) }
+        let last = poll(at: next)
+        let record = try #require(world.records.withLock { $0.last })
+        #expect(record.state == .ended)
+        #expect(record.duration == end - Self.begin)
+        _ = poll(at: last)
+        #expect(world.states == [.ongoing, .ended], "the end is reported once")
+    }
+
+    @Test mutating func aTurnThatEndedBeforeItsThreadIsReported() throws {
+        let time = Self.begin + 2 * Self.threshold
+        capturer.threadHasEnded = { [loop] in loop.recorder.endTurn(at: time - 1) }
+        _ = poll(at: time)
+        let record = try #require(world.records.withLock { $0.last })
+        #expect(record.state == .ended)
+        #expect(record.duration == time - 1 - Self.begin)
+        #expect(world.suppressed.current[.threadEnded] == 0)
+    }
+
     /// A worker of a dispatch queue may hand the queue to another worker and end.
     @Test mutating func aStallContinuesOnAnotherThread() {
         let next = poll(at: Self.begin + Self.threshold)
