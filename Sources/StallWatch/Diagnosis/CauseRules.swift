@@ -174,7 +174,15 @@ enum CauseRules {
                 ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time)
             })
         else { return (nil, 0) }
-        return ((most.key, place.observation), Double(most.value) / Double(max(total, 1)))
+        // What was seen without a stack shows no lock. A stack in the same call stands for it.
+        let shown =
+            place.observation.place != nil
+            ? nil
+            : places[most.key]?.values.filter { seen in
+                seen.observation.place != nil
+                    && seen.observation.activity.call?.name == place.observation.activity.call?.name
+            }.max { ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time) }
+        return ((most.key, (shown ?? place).observation), Double(most.value) / Double(max(total, 1)))
     }
 
     private static func kind(of observation: Observation) -> Cause.Kind? {

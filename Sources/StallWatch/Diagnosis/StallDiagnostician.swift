@@ -103,11 +103,17 @@ struct StallDiagnostician {
         if isFirst { faults = nil }
         guard let reading = read(thread) else { return nil }
         let earlier = isFirst && observations.isEmpty ? readings.dropLast().last?.thread : nil
-        let observation = observe(reading, thread: thread, stack: stack, among: threads)
+        var observation = observe(reading, thread: thread, stack: stack, among: threads)
         let end = turnEnd()
         if let earlier, earlier.time >= start, earlier.time <= end ?? .max {
-            let isStillThere = end == nil && !reading.hasRun(since: earlier)
-            observations.append(earlierObservation(earlier, isStillThere: isStillThere))
+            if end == nil, !reading.hasRun(since: earlier) {
+                // The thread has been in this place since then.
+                observation.until = observation.time
+                observation.time = earlier.time
+                observation.used = (earlier.used, reading.used)
+            } else {
+                observations.append(Self.observation(of: earlier))
+            }
         }
         if end == nil {
             observations.append(observation)
@@ -164,15 +170,11 @@ struct StallDiagnostician {
 
     /// Returns a reading before the first sample as an observation.
     ///
-    /// - Parameters:
-    ///   - reading: The reading.
-    ///   - isStillThere: Whether the thread has not run since.
-    /// - Returns: The observation.
-    private func earlierObservation(_ reading: ThreadReading, isStillThere: Bool) -> Observation {
+    /// The thread has gone on since, so the memory that its call refers to is not read.
+    private static func observation(of reading: ThreadReading) -> Observation {
         Observation(
             time: reading.time, used: (reading.used, reading.used), activity: reading.activity,
-            call: reading.activity.call.map { DescribedCall($0, memory: isStillThere ? memory : nil) },
-            waitChannel: reading.waitChannel
+            call: reading.activity.call.map { DescribedCall($0, memory: nil) }, waitChannel: reading.waitChannel
         )
     }
 
@@ -268,13 +270,5 @@ struct StallDiagnostician {
         let system = last.systemTicks - min(first.systemTicks, last.systemTicks)
         guard user + system >= 5 else { return nil }
         return Double(system) / Double(user + system)
-    }
-}
-
-extension ThreadActivity {
-    /// The system call that the thread waits in.
-    fileprivate var call: SystemCall? {
-        if case .waiting(let call) = self { return call }
-        return nil
     }
 }

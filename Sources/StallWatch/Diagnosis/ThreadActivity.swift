@@ -41,6 +41,12 @@ extension ThreadActivity {
 }
 
 extension ThreadActivity {
+    /// The system call that the thread waits in; `nil` if it waits in none, or in one that is not known.
+    var call: SystemCall? {
+        if case .waiting(let call) = self { return call }
+        return nil
+    }
+
     /// Concludes the activity from all that the system shows.
     ///
     /// - Parameters:

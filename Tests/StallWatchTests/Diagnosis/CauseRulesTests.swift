@@ -47,6 +47,19 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(CauseRules.judge(evidence(cpu: 10, blocked: 90)).kind == .unknown)
     }
 
+    /// A reading before the first sample has no stack, and so no place, and may have the largest weight.
+    @Test func aStackOfTheSameCallStandsForAReadingWithoutOne() throws {
+        let reading = try observe(at: 60, in: "futex")
+        var sample = try observe(at: 70, in: "futex")
+        sample.place = 1
+        sample.waitChannel = "futex_do_wait"
+        #expect(CauseRules.judge(evidence(blocked: 75, [reading, sample])).observation?.place == 1)
+        var other = try observe(at: 70, in: "flock")
+        other.place = 2
+        let conclusion = CauseRules.judge(evidence(blocked: 75, [reading, other]))
+        #expect(conclusion.observation?.place == nil, "another call says nothing about the reading")
+    }
+
     @Test func ifPartsAreEqualTheCPUDecides() {
         #expect(CauseRules.judge(evidence(cpu: 48, blocked: 52)).kind == .cpu)
         #expect(CauseRules.judge(evidence(cpu: 47, blocked: 53)).kind == .unknown)
