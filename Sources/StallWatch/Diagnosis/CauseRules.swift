@@ -112,18 +112,21 @@ enum CauseRules {
 
     /// Returns the last observation of a running thread in the system call that has most of the weight of all such
     /// observations, with that share; `nil` if no call has.
+    ///
+    /// A thread that was stopped in the call's libc function, just before or after the call, counts as in the call.
     private static func kernelCall(in evidence: Evidence) -> (observation: Observation, share: Double)? {
+        let running = zip(evidence.observations, evidence.weights).filter { $0.0.activity == .running }
+        let calls = Set(running.compactMap(\.0.call?.name))
         var seen: [String: UInt64] = [:]
-        var all: UInt64 = 0
-        for (observation, weight) in zip(evidence.observations, evidence.weights) where observation.activity == .running
-        {
-            all += weight
-            if let call = observation.call { seen[call.name, default: 0] += weight }
+        for (observation, weight) in running {
+            guard let name = observation.call?.name ?? observation.function, calls.contains(name) else { continue }
+            seen[name, default: 0] += weight
         }
+        let all = running.reduce(0) { $0 + $1.1 }
         guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all,
-            let last = evidence.observations.last(where: { $0.activity == .running && $0.call?.name == most.key })
+            let last = running.last(where: { $0.0.call?.name == most.key })
         else { return nil }
-        return (last, Double(most.value) / Double(max(all, 1)))
+        return (last.0, Double(most.value) / Double(max(all, 1)))
     }
 
     private static func blocked(_ evidence: Evidence, share: Double) -> CauseConclusion {

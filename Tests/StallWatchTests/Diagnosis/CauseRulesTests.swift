@@ -84,6 +84,23 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         #expect(CauseRules.judge(evidence(cpu: 100, rare, kernelShare: 0.9)).observation?.call == nil)
     }
 
+    /// Measured: a loop of pwrite(2) and fsync(2), of whose CPU time fsync has most, partly just before and after the call.
+    @Test func `a call's libc function counts as the call`() throws {
+        func stopped(at time: UInt64) throws -> Observation {
+            var observation = try running(at: time, in: nil)
+            observation.function = "fsync"
+            return observation
+        }
+        let observations = [
+            try stopped(at: 20), try running(at: 40, in: "fsync"), try running(at: 60, in: "pwrite64"),
+            try stopped(at: 80),
+        ]
+        let flushing = evidence(cpu: 289, queue: 26, blocked: 185, observations, kernelShare: 0.909)
+        #expect(CauseRules.judge(flushing).kind == .io)
+        let without = evidence(cpu: 289, queue: 26, blocked: 185, [try stopped(at: 20)], kernelShare: 0.909)
+        #expect(CauseRules.judge(without).kind == .cpu, "no sample met the call itself")
+    }
+
     /// Measured: fsync(2) of a file on a disk in memory waits for half of the time and works in the kernel for the rest.
     @Test func `waiting and working in one call count as I/O together`() throws {
         var waiting = try observe(at: 90, in: "fsync")
