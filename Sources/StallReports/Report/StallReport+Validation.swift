@@ -34,12 +34,36 @@ extension StallReport {
         for (index, other) in (otherThreads ?? []).enumerated() where !other.heldMicroseconds.isDuration {
             return Self.notADuration(other.heldMicroseconds, at: "otherThreads[\(index)].heldMicroseconds")
         }
+        return historyFault
+    }
+
+    private var historyFault: String? {
+        guard let history else { return nil }
+        guard history.windowMilliseconds.isDuration else {
+            return Self.notADuration(history.windowMilliseconds, at: "history.windowMilliseconds")
+        }
+        for (loop, turns) in history.loops.map(\.turns).enumerated() {
+            for (index, turn) in turns.enumerated() {
+                let place = "history.loops[\(loop)].turns[\(index)]"
+                // A turn may begin before the stall.
+                if !abs(turn.atMilliseconds).isDuration {
+                    return Self.notADuration(turn.atMilliseconds, at: "\(place).atMilliseconds")
+                }
+                if !turn.durationMilliseconds.isDuration {
+                    return Self.notADuration(turn.durationMilliseconds, at: "\(place).durationMilliseconds")
+                }
+                if !turn.waitedMilliseconds.isDuration {
+                    return Self.notADuration(turn.waitedMilliseconds, at: "\(place).waitedMilliseconds")
+                }
+            }
+        }
         return nil
     }
 
     private var countFault: String? {
         var counts: [(place: String, value: Int)] = [
             ("repeats", repeats), ("loop.nesting", loop.nesting), ("omittedThreads", omittedThreads ?? 0),
+            ("history.omittedLoops", history?.omittedLoops ?? 0),
         ]
         for (index, sample) in samples.enumerated() {
             counts.append(("samples[\(index)].timesSeen", sample.timesSeen ?? 1))

@@ -67,6 +67,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var otherThreads: [OtherThread]?
     /// The number of threads that ``otherThreads`` omits because there are too many; `nil` if it omits none.
     public var omittedThreads: Int?
+    /// What the watched loops did in the seconds before; `nil` in a dump of a hang.
+    public var history: History?
     /// The stacks, each an array of indices into ``frames``, innermost frame first.
     public var stacks: [[Int]]
     /// The frames of all stacks, each stored once.
@@ -98,6 +100,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         samples: [Sample],
         otherThreads: [OtherThread]? = nil,
         omittedThreads: Int? = nil,
+        history: History? = nil,
         stacks: [[Int]],
         frames: [Frame],
         images: [Image],
@@ -124,6 +127,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.samples = samples
         self.otherThreads = otherThreads
         self.omittedThreads = omittedThreads
+        self.history = history
         self.stacks = stacks
         self.frames = frames
         self.images = images

@@ -107,6 +107,7 @@ struct LoopSupervisor {
             if var record = stallRecord {
                 record.state = .abandoned
                 record.duration = time &- stall.start
+                record.history?.update(among: context.loops, now: time)
                 context.submit(record)
             }
         }
@@ -144,7 +145,13 @@ extension LoopSupervisor {
         if uncertainTurn == stall.turnBegan { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
         escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = early.finish(stall.turnBegan, isStall: true)
+        let history = history(since: stall.start)
+        stallRecord?.history = history
         add(first, to: stall, of: target, isFirst: true, overSince: overSince)
+    }
+
+    private func history(since start: UInt64) -> StallHistory {
+        StallHistory(of: loop, among: context.loops, start: start, now: context.now())
     }
 
     /// Returns whether the loop may have waited for its own events since the turn's age counts.
@@ -246,6 +253,7 @@ extension LoopSupervisor {
         record.state = .ended
         // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
         record.duration = max(end &- min(stall.start, end), record.threshold)
+        record.history?.update(among: context.loops, now: context.now())
         record.suppressed = context.suppressed.current
         if let thread = record.loop.thread?.id {
             let cause = diagnostician.end(thread, start: stall.start, end: stall.start &+ record.duration)
@@ -384,6 +392,7 @@ extension LoopSupervisor {
             sample.isValid = true
             record.samples.append(sample)
             record.captureMethods = context.capturer.methods
+            record.history = history(since: saturation.since)
             record.suppressed = context.suppressed.current
             saturationRecord = record
             loop.recorder.markSaturated(saturation.since)
@@ -394,6 +403,7 @@ extension LoopSupervisor {
             record.turns = saturation.lastTurn - saturation.firstTurn
             let end = loop.recorder.saturationEnd ?? time
             record.duration = max(end &- min(saturation.since, end), record.threshold)
+            record.history?.update(among: context.loops, now: time)
             saturationRecord = nil
             context.submit(record)
         case nil:

@@ -105,6 +105,8 @@ struct StallRecord: Sendable {
     var cause: Cause?
     /// The capture methods that are available.
     var captureMethods: [CapturedStack.Method] = []
+    /// What the watched loops did before the stall, and the others during it.
+    var history: StallHistory?
     /// Whether the stall has escalated.
     var isEscalated = false
 }

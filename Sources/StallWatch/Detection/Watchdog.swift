@@ -138,6 +138,7 @@ final class Watchdog: Sendable {
 
     /// Begins to supervise new loops, and leaves the loops that were removed.
     private func follow(_ loops: [LoopMonitor], _ watches: inout [LoopSupervisor], _ services: WatchdogContext) {
+        services.loops = loops
         for index in watches.indices where !loops.contains(where: { $0 === watches[index].loop }) {
             watches[index].leave(at: now())
         }

@@ -29,6 +29,8 @@ final class WatchdogContext {
     private static let longestCheck: UInt64 = 500_000_000
     /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
+    /// All watched loops.
+    var loops: [LoopMonitor] = []
     /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
     ///
     /// Only then does it move to another CPU: a move costs a context switch, as much as a wake-up.

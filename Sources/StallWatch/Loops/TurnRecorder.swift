@@ -55,6 +55,9 @@ final class TurnRecorder: Sendable {
     /// The durations of the turns that are over.
     let histogram = TurnHistogram()
 
+    /// The last of these turns that took a millisecond or more.
+    let history = TurnHistory()
+
     /// The loop's total waiting time.
     let waits = WaitClock()
 
@@ -182,8 +185,10 @@ extension TurnRecorder {
         guard current != 0 else { return }
         // The order matters: store this after the `stalledEnd` of an earlier turn (see `stalledTurnEnd`), and before
         // `began` is cleared.
+        let previousEnd = ended.load(ordering: .relaxed)
         ended.store(now, ordering: .releasing)
         histogram.record(now &- current)
+        history.record(began: current, ended: now, previousEnd: previousEnd)
         began.store(0, ordering: .releasing)
         // Pairs with the fence in `markStalled`: either this thread sees the mark, or the watchdog sees that the turn
         // is over.
@@ -231,6 +236,23 @@ extension TurnRecorder {
             if self.began.load(ordering: .sequentiallyConsistent) == began { break }
         }
         return snapshot
+    }
+
+    /// Returns the turns of a millisecond or more that ended at or after `time`, oldest first, and the current turn.
+    ///
+    /// - Parameters:
+    ///   - time: The earliest end, in monotonic nanoseconds.
+    ///   - now: The time now; a current turn that is shorter than a millisecond is left out.
+    /// - Returns: The turns.
+    func turns(endedSince time: UInt64, now: UInt64) -> [TurnHistory.Turn] {
+        let began = snapshot().began
+        let last = ended.load(ordering: .acquiring)
+        var turns = history.turns(endedSince: time)
+        // A turn that has ended meanwhile is in the history.
+        if let began, now &- min(began, now) >= TurnHistory.shortest, turns.last.map({ $0.began < began }) ?? true {
+            turns.append(.init(began: began, waited: last == 0 || last > began ? 0 : began - last))
+        }
+        return turns
     }
 
     /// The thread that ran the loop last; `nil` before the first turn.

@@ -75,6 +75,7 @@ struct ReportBuilder {
             samples: samples,
             otherThreads: otherThreads.isEmpty ? nil : otherThreads,
             omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads,
+            history: record.history.map { StallReport.History($0, duration: record.duration) },
             stacks: tables.stacks,
             frames: tables.frames,
             images: tables.images,

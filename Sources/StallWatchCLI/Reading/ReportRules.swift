@@ -62,6 +62,8 @@ struct ReportRules {
             ("startUncertaintyMilliseconds", report.startUncertaintyMilliseconds),
             ("repeats", Double(report.repeats)), ("loop.nesting", Double(report.loop.nesting)),
             ("omittedThreads", report.omittedThreads.map(Double.init)),
+            ("history.windowMilliseconds", report.history?.windowMilliseconds),
+            ("history.omittedLoops", report.history?.omittedLoops.map(Double.init)),
             ("monitor.watchdogLateMilliseconds", report.monitor.watchdogLateMilliseconds),
         ])
         checkPositive([("process.pid", Int(report.process.pid)), ("culprit.line", report.culprit?.line)])
@@ -71,6 +73,7 @@ struct ReportRules {
         }
         if let cause = report.cause { check(cause) }
         checkCaptures(of: report)
+        checkHistory(of: report)
         for (index, frame) in report.frames.enumerated() {
             let place = "frames[\(index)]"
             checkAddress("\(place).offset", frame.offset)
@@ -134,6 +137,19 @@ struct ReportRules {
         }
         for (index, method) in (report.monitor.captureMethods ?? []).enumerated() {
             checkWords([("monitor.captureMethods[\(index)]", method.rawValue)])
+        }
+    }
+
+    private mutating func checkHistory(of report: StallReport) {
+        for (number, loop) in (report.history?.loops ?? []).enumerated() {
+            checkWords([("history.loops[\(number)].kind", loop.kind.rawValue)])
+            for (index, turn) in loop.turns.enumerated() {
+                let place = "history.loops[\(number)].turns[\(index)]"
+                checkNumbers([
+                    ("\(place).durationMilliseconds", turn.durationMilliseconds),
+                    ("\(place).waitedMilliseconds", turn.waitedMilliseconds),
+                ])
+            }
         }
     }
 

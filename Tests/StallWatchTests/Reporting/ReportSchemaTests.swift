@@ -128,7 +128,11 @@ import Testing
             { "thread": { "id": 4702 }, "stack": 0, "reason": "unknown", "threadState": "running", "method": "ptrace",
               "heldMicroseconds": 9.5 }
           ],
-          "omittedThreads": 4, "stacks": [ [0] ],
+          "omittedThreads": 4,
+          "history": { "windowMilliseconds": 5000, "omittedLoops": 2, "loops": [
+            { "label": "main", "kind": "runLoop", "omitsOlderTurns": true, "turns": [
+              { "atMilliseconds": -81.5, "durationMilliseconds": 40.5, "waitedMilliseconds": 3, "isOngoing": true } ] } ] },
+          "stacks": [ [0] ],
           "frames": [
             { "image": 0, "offset": "0x1f3a0", "function": "save(_:)", "symbol": "$s5notes4saveyySiF", "isInApp": true, "kind": "code",
               "file": "/src/NoteStore.swift", "line": 88, "column": 9, "isInlined": false, "isDependency": true, "compilerGenerated": "merged", "isRuntimeFrame": false,

@@ -1,0 +1,90 @@
+import Synchronization
+
+/// The last longer turns of one loop, in fixed memory: 6 KiB.
+///
+/// Turns shorter than ``shortest`` are not kept, because a busy loop would fill the memory with a few milliseconds of them. A
+/// short turn therefore costs the loop one comparison, and a longer one four stores. Only the loop's thread writes, without a lock
+/// or an allocation. Any thread may read.
+///
+/// `@unchecked Sendable`: the atomics are initialized before the object is shared, and deallocated after its last
+/// reference is gone.
+final class TurnHistory: @unchecked Sendable {
+    /// A turn that is over, or the current one.
+    struct Turn: Equatable, Sendable {
+        /// When the turn began, in monotonic nanoseconds.
+        var began: UInt64
+        /// When it ended; `nil` while it lasts.
+        var ended: UInt64?
+        /// How long the loop had been between turns before it, in nanoseconds; 0 if it came right after another one.
+        var waited: UInt64
+    }
+
+    /// The number of turns that are kept.
+    static let capacity = 256
+    /// The shortest turn that is kept, in nanoseconds: 1 ms.
+    static let shortest: UInt64 = 1_000_000
+
+    /// One more, because the loop may be replacing the oldest turn while another thread reads.
+    private static let slots = capacity + 1
+    /// Each turn has its beginning, its end and its time of waiting before.
+    private static let wordsPerTurn = 3
+    private let words: UnsafeMutablePointer<Atomic<UInt64>>
+    /// The number of turns that were ever kept.
+    private let kept = Atomic<UInt64>(0)
+
+    init() {
+        words = .allocate(capacity: Self.slots * Self.wordsPerTurn)
+        for index in 0..<Self.slots * Self.wordsPerTurn { (words + index).initialize(to: Atomic(0)) }
+    }
+
+    deinit {
+        words.deinitialize(count: Self.slots * Self.wordsPerTurn)
+        words.deallocate()
+    }
+
+    /// Keeps a turn that is over, unless it was short.
+    ///
+    /// Only the loop's thread calls this.
+    ///
+    /// - Parameters:
+    ///   - began: When the turn began, in monotonic nanoseconds.
+    ///   - ended: When it ended.
+    ///   - previousEnd: When the turn before it ended; 0 if there was none.
+    func record(began: UInt64, ended: UInt64, previousEnd: UInt64) {
+        guard ended &- began >= Self.shortest else { return }
+        let number = kept.load(ordering: .relaxed)
+        let turn = words(of: number)
+        // Releasing, because a reader that sees one of these words has to see that the earlier turns were kept.
+        turn[0].store(began, ordering: .releasing)
+        turn[1].store(ended, ordering: .releasing)
+        turn[2].store(previousEnd == 0 || previousEnd > began ? 0 : began - previousEnd, ordering: .releasing)
+        kept.store(number &+ 1, ordering: .releasing)
+    }
+
+    /// Returns the turns that ended at or after `time`, oldest first.
+    ///
+    /// - Parameter time: The time, in monotonic nanoseconds.
+    /// - Returns: The turns, 256 at most.
+    func turns(endedSince time: UInt64) -> [Turn] {
+        let before = kept.load(ordering: .acquiring)
+        let first = before - min(before, UInt64(Self.capacity))
+        let turns = (first..<before).map { number in
+            let words = words(of: number)
+            return Turn(
+                began: words[0].load(ordering: .acquiring), ended: words[1].load(ordering: .acquiring),
+                waited: words[2].load(ordering: .acquiring)
+            )
+        }
+        // Meanwhile the loop may have replaced the oldest turns, and may be replacing one more.
+        let after = kept.load(ordering: .acquiring)
+        let firstWhole = after &+ 1 - min(after &+ 1, UInt64(Self.slots))
+        let replaced = Int(min(firstWhole - min(firstWhole, first), UInt64(turns.count)))
+        return turns.dropFirst(replaced).filter { ($0.ended ?? .max) >= time }
+    }
+
+    /// The three words of a turn.
+    private func words(of number: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
+        // In bounds: the remainder is below the number of slots.
+        words + Int(number % UInt64(Self.slots)) * Self.wordsPerTurn
+    }
+}

@@ -1,0 +1,72 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallWatch
+
+@Suite struct TurnHistoryTests {
+    private static let millisecond: UInt64 = 1_000_000
+
+    private func turn(_ began: UInt64, _ ended: UInt64, waited: UInt64) -> TurnHistory.Turn {
+        TurnHistory.Turn(
+            began: began * Self.millisecond, ended: ended * Self.millisecond, waited: waited * Self.millisecond)
+    }
+
+    @Test func turnsOfAMillisecondAreKept() {
+        let history = TurnHistory()
+        history.record(began: 10 * Self.millisecond, ended: 11 * Self.millisecond - 1, previousEnd: 0)
+        history.record(began: 20 * Self.millisecond, ended: 21 * Self.millisecond, previousEnd: 18 * Self.millisecond)
+        history.record(began: 21 * Self.millisecond, ended: 61 * Self.millisecond, previousEnd: 21 * Self.millisecond)
+        #expect(history.turns(endedSince: 0) == [turn(20, 21, waited: 2), turn(21, 61, waited: 0)])
+        #expect(history.turns(endedSince: 21 * Self.millisecond + 1) == [turn(21, 61, waited: 0)])
+    }
+
+    @Test func theOldestTurnIsReplaced() {
+        let history = TurnHistory()
+        for number in 1...UInt64(TurnHistory.capacity + 10) {
+            history.record(
+                began: number * 10 * Self.millisecond, ended: (number * 10 + 2) * Self.millisecond, previousEnd: 0)
+        }
+        let turns = history.turns(endedSince: 0)
+        #expect(turns.count == TurnHistory.capacity)
+        #expect(turns.first?.began == 110 * Self.millisecond)
+        #expect(turns.last?.began == UInt64(TurnHistory.capacity + 10) * 10 * Self.millisecond)
+    }
+
+    /// Each turn's words depend on each other, so that a torn reading shows.
+    @Test func aReadingIsNeverTorn() throws {
+        let history = TurnHistory()
+        let isOver = Atomic<Bool>(false)
+        let thread = try WorkerThread(name: "turns") {
+            var time = Self.millisecond
+            while !isOver.load(ordering: .relaxed) {
+                history.record(began: time, ended: time * 2, previousEnd: time - time / 2)
+                time += 2
+            }
+        }
+        var seen = 0
+        for _ in 0..<2_000 {
+            let turns = history.turns(endedSince: 0)
+            seen += turns.count
+            let torn = turns.filter { $0.ended != $0.began * 2 || $0.waited != $0.began / 2 }
+            #expect(torn.isEmpty)
+            #expect(zip(turns, turns.dropFirst()).allSatisfy { $0.began + 2 == $1.began })
+        }
+        isOver.store(true, ordering: .relaxed)
+        thread.join()
+        #expect(seen > 0)
+    }
+
+    @Test func theCurrentTurnIsTheLastOne() {
+        let recorder = TurnRecorder(alarm: WatchdogAlarm())
+        recorder.beginTurn(at: 100 * Self.millisecond)
+        recorder.endTurn(at: 140 * Self.millisecond)
+        recorder.beginTurn(at: 150 * Self.millisecond)
+        let current = TurnHistory.Turn(began: 150 * Self.millisecond, waited: 10 * Self.millisecond)
+        let first = turn(100, 140, waited: 0)
+        #expect(recorder.turns(endedSince: 0, now: 155 * Self.millisecond) == [first, current])
+        #expect(recorder.turns(endedSince: 0, now: 150 * Self.millisecond + 1) == [first], "it is short so far")
+        #expect(recorder.turns(endedSince: 141 * Self.millisecond, now: 155 * Self.millisecond) == [current])
+    }
+}
