@@ -12,6 +12,7 @@ struct ExportCommand: ParsableCommand {
               pprof        for pprof: labels have process, loop, kind and cause
               firefox      for profiler.firefox.com: a thread for each loop
               perf         for readers of perf script's output
+              perfetto     for ui.perfetto.dev: a track for each loop, with its turns
               otlp-profiles
                            OpenTelemetry's profiles in nanoseconds, with links
                            to spans (v1development, opentelemetry-proto 1.10)
@@ -25,7 +26,9 @@ struct ExportCommand: ParsableCommand {
 
     @OptionGroup var selection: ReportSelection
 
-    @Option(help: ArgumentHelp("collapsed, speedscope, pprof, firefox, perf or otlp-profiles.", valueName: "format"))
+    @Option(
+        help: ArgumentHelp(
+            "collapsed, speedscope, pprof, firefox, perf, perfetto or otlp-profiles.", valueName: "format"))
     var format: ExportFormat
 
     @Option(

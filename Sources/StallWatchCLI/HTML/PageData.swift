@@ -13,6 +13,7 @@ struct PageData {
     private var shares: [(node: Int, microseconds: Int)] = []
     private var locks: [(stall: Int, lock: JSONText.Value)] = []
     private var threads: [(stall: Int, threads: JSONText.Value)] = []
+    private var history: [(stall: Int, history: JSONText.Value)] = []
     /// Each set of metadata once: keys and values in turn, as indices into ``strings``.
     private var metadata: [[Int?]] = []
     private var metadataIndices: [[String: String]: Int] = [:]
@@ -98,6 +99,9 @@ struct PageData {
         if let lock = report.cause?.lock { locks.append((rows.count, describe(lock, of: report))) }
         if let others = report.otherThreads, !others.isEmpty {
             threads.append((rows.count, .array(others.map { describe($0, of: report) })))
+        }
+        if let led = report.history, led.loops.contains(where: { !$0.turns.isEmpty }) {
+            history.append((rows.count, Self.describe(led)))
         }
         let culprit = report.culprit
         let place = culprit?.file.map { file in file + (culprit?.line.map { ":\($0)" } ?? "") } ?? culprit?.image
@@ -191,6 +195,26 @@ struct PageData {
         ])
     }
 
+    /// The turns of each loop that had any, the stalled one first: begin and duration in microseconds, in turn.
+    private static func describe(_ history: StallReport.History) -> JSONText.Value {
+        let loops = history.loops.enumerated().filter { $0.offset == 0 || !$0.element.turns.isEmpty }.map { _, loop in
+            JSONText.Value.object([
+                ("label", .string(loop.label)),
+                (
+                    "turns",
+                    .ints(
+                        loop.turns.flatMap { turn in
+                            [turn.atMilliseconds, turn.durationMilliseconds].map { Int(($0 * 1_000).rounded()) }
+                        }
+                    )
+                ),
+            ])
+        }
+        return .object([
+            ("window", .int(StallWeights.microseconds(history.windowMilliseconds))), ("loops", .array(loops)),
+        ])
+    }
+
     /// Other threads are rare and structured, too.
     private mutating func describe(_ other: StallReport.OtherThread, of report: StallReport) -> JSONText.Value {
         .object([
@@ -277,6 +301,7 @@ struct PageData {
             ),
             ("locks", .object(locks.map { (String($0.stall), $0.lock) })),
             ("threads", .object(threads.map { (String($0.stall), $0.threads) })),
+            ("history", .object(history.map { (String($0.stall), $0.history) })),
         ])
         return JSONText(file, escapesMarkup: true).bytes
     }

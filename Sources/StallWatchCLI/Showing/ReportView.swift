@@ -18,7 +18,7 @@ struct ReportView {
 
     /// The text, with a line feed at the end.
     var text: String {
-        var parts = [headline, split, lockChain, stacks]
+        var parts = [headline, split, lockChain, history, stacks]
         if showsSource { parts.append(source) }
         if showsThreads { parts.append(otherThreads) }
         parts += [facts, next]

@@ -26,6 +26,8 @@ struct StallProfile {
         var trace: TraceContext
         /// Shares of ``microseconds``, each with a node of the table.
         var shares: [(node: Int, microseconds: Int)]
+        /// The turns of the watched loops around the stall; empty if the report has none.
+        var history: [StallReport.LoopHistory]
     }
 
     private(set) var table = StackTable()
@@ -51,7 +53,8 @@ struct StallProfile {
                 loop: loopIndices[loop] ?? 0, startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
-                trace: TraceContext(metadata: report.metadata), shares: table.add(report)
+                trace: TraceContext(metadata: report.metadata), shares: table.add(report),
+                history: report.history?.loops ?? []
             )
         )
     }

@@ -94,6 +94,36 @@ import TextOutput
         #expect(view.text.contains(", standard input:3\n\nNext: "))
     }
 
+    @Test func eachLoopHasALineOfItsTurns() throws {
+        var report = try StallReport(jsonData: ReportFixture().bytes)
+        func turns(_ at: [Double], ongoing: Bool = false) -> [StallReport.Turn] {
+            at.map {
+                StallReport.Turn(
+                    atMilliseconds: $0, durationMilliseconds: 500, waitedMilliseconds: 0,
+                    isOngoing: ongoing ? true : nil)
+            }
+        }
+        let kind = report.loop.kind
+        report.history = StallReport.History(
+            windowMilliseconds: 5_000,
+            loops: [
+                .init(label: "main", kind: kind, turns: turns([-2_500, -1_000])),
+                .init(label: "db", kind: kind, turns: turns([0], ongoing: true), omitsOlderTurns: true),
+                .init(label: "idle", kind: kind, turns: []),
+            ], omittedLoops: 2)
+        let text = ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal(width: 60)).text
+        let expected = """
+            The 5.00 s before, and the stall (one cell is 239 ms)
+              main  ··········▓█▓···▒██·░██  2 turns, at most 500 ms
+              db    ····················░██  over 1 turn, one for 500 ms
+            3 other loops are not shown: idle, or over the limit.
+            """
+        #expect(text.contains(expected), "\(text)")
+        report.history?.loops.removeSubrange(1...)
+        report.history?.loops[0].turns = []
+        #expect(ReportView(report: report, origin: ReportOrigin(path: "-"), terminal: Terminal()).history == "")
+    }
+
     @Test(arguments: [Int.min, -1, 0, 8, Int.max]) func aMissingSourceLineIsNotShown(line: Int) throws {
         let scratch = try TemporaryDirectory()
         let file = try scratch.write("short.swift", "one\ntwo")

@@ -70,6 +70,13 @@ enum DetailedReport {
                     "systemCall": ["number": 74, "name": "fsync", "target": "/var/lib/notes/wal"],
                 ]
             ],
+            "history": [
+                "windowMilliseconds": 5_000,
+                "loops": [
+                    history("main", [(-2_000, 40), (-1_000, 60)]), history("db \(hostile)", [(100, 30_000)]),
+                    history("idle", []),
+                ],
+            ],
             "stacks": [[0, 1, 2, 3, 4, 5], [6]], "frames": frames,
             "images": ["libc.so.6", "notes", "libswift_Concurrency.so"].enumerated().map { number, name in
                 ["name": name, "path": "/opt/\(name)", "buildID": "ab0\(number)", "baseAddress": "0x1000"]
@@ -94,6 +101,15 @@ enum DetailedReport {
             frame["line"] = line
         }
         return frame
+    }
+
+    private static func history(_ label: String, _ turns: [(at: Int, milliseconds: Int)]) -> [String: Any] {
+        [
+            "label": label, "kind": "runLoop",
+            "turns": turns.map {
+                ["atMilliseconds": $0.at, "durationMilliseconds": $0.milliseconds, "waitedMilliseconds": 0]
+            },
+        ]
     }
 
     private static func sample(at milliseconds: Int, stack: Int?, reason: String? = nil) -> [String: Any] {

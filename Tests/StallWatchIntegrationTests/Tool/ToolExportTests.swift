@@ -4,7 +4,7 @@ import Testing
 
 /// Other programs read the output of `stallwatch export`.
 @Suite(.serialized) struct ToolExportTests {
-    private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "perf"]
+    private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "perf", "perfetto"]
 
     @Test func otherToolsReadEachFormat() throws {
         let directory = try TemporaryDirectory()

@@ -62,6 +62,7 @@ import Testing
             "held by thread 71 “writer <b>”, which is in fsync(/var/lib/notes/wal)",
             "thread 71 “writer <b>”, blocked, in fsync(/var/lib/notes/wal)", "2 × the thread did not stop in time",
             "ledger.lock() // \(DetailedReport.hostile)", "release=2.0 \(DetailedReport.hostile)", "Writer.flush()",
+            "2 turns, at most 60 ms", "db \(DetailedReport.hostile)", "1 turn, at most 30.00 s",
         ]
         try words.joined(separator: "\n").write(toFile: directory.path + "/words", atomically: true, encoding: .utf8)
         let page = try Tool.reader(

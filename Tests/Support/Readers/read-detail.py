@@ -30,6 +30,10 @@ def check_detail(page, words):
     equal(folded, ["2 runtime frames"], "the folded frames")
     kernel = page.script("return [...document.querySelectorAll('#detail .kernel .function')].map((each) => each.textContent)")
     equal(kernel, ["futex_do_wait", "do_futex"], "the functions of the kernel")
+    widths = "return [...document.querySelectorAll('#detail .history .loop')].map((loop) => [...loop.querySelectorAll('.turns span')].length)"
+    equal(page.script(widths), [3, 1], "the turns of each loop")
+    left = "return getComputedStyle(document.querySelector('#detail .history .stalled')).left"
+    expect(float(page.script(left).removesuffix("px")) > 0, "the stall begins where the history does")
     blamed = page.text("detail").count("ledger.lock()")
     equal(blamed, 1, "how often the blamed source line is there")
 

@@ -11,7 +11,7 @@ function showDetail(host, stall) {
     parts.push(...split(stall));
   }
   if (stalls.unknown[stall] !== null) parts.push(element("p", { class: "unknown" }, text(stalls.unknown[stall])));
-  parts.push(...lockChain(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));
+  parts.push(...lockChain(stall), ...whatLedToIt(stall), ...stacks(stall), ...missingStacks(stall), ...sourceLines(stall), ...otherThreads(stall));
   parts.push(element("h3", {}, "Report"));
   parts.push(
     element(
@@ -116,6 +116,37 @@ function sourceLines(stall) {
     element("div", { class: index === place ? "blamed" : "" }, element("span", { class: "line" }, String(first + index)), line || " ")
   );
   return [element("h3", {}, "Source"), element("div", { class: "source", tabindex: "0", role: "group", "aria-label": "Source lines" }, ...rows)];
+}
+
+// A line for each loop with its turns in the seconds before the stall, and during it.
+function whatLedToIt(stall) {
+  const history = data.history[stall];
+  if (!history) return [];
+  const whole = history.window + stalls.duration[stall];
+  const span = (begin, length, kind) => {
+    const from = Math.max(begin + history.window, 0), to = Math.min(begin + history.window + length, whole);
+    const part = element("span", { class: kind });
+    part.style.left = from / whole * 100 + "%";
+    part.style.width = Math.max(to - from, 0) / whole * 100 + "%";
+    return part;
+  };
+  const rows = history.loops.map((loop, index) => {
+    const parts = [];
+    let longest = 0;
+    for (let turn = 0; turn < loop.turns.length; turn += 2) {
+      parts.push(span(loop.turns[turn], loop.turns[turn + 1], "turn"));
+      longest = Math.max(longest, loop.turns[turn + 1]);
+    }
+    if (index === 0) parts.push(span(0, stalls.duration[stall], "stalled"));
+    const count = loop.turns.length / 2;
+    const words = count === 0 ? "no turn of 1 ms" : count + (count === 1 ? " turn" : " turns") + ", at most " + duration(longest);
+    return element(
+      "div", { class: "loop" }, element("span", { class: "label" }, loop.label),
+      element("div", { class: "turns", role: "img", "aria-label": loop.label + ": " + words }, ...parts),
+      element("span", { class: "faint" }, words)
+    );
+  });
+  return [element("h3", {}, "The " + duration(history.window) + " before, and the stall"), element("div", { class: "history" }, ...rows)];
 }
 
 function otherThreads(stall) {
