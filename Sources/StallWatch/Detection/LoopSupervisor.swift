@@ -24,6 +24,10 @@ struct LoopSupervisor {
     private var uncertainTurn: UInt64?
     /// The thread of the samples that are captured as soon as it leaves the kernel.
     private var pendingThread: Int32?
+    /// The turn over the threshold that is not a stall because a debugger holds its thread.
+    private var debuggedTurn: UInt64?
+    /// Whether the loop made progress at the last poll.
+    private(set) var progress: LoopProgress
     private var diagnostician: StallDiagnostician
     private unowned let context: WatchdogContext
 
@@ -31,6 +35,7 @@ struct LoopSupervisor {
         self.loop = loop
         self.context = context
         detector = StallDetector(threshold: loop.threshold)
+        progress = LoopProgress(label: loop.label, state: .starting, since: context.now())
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
         // Saturation can only be detected if the loop reports its waits.
         saturation =
@@ -91,7 +96,25 @@ struct LoopSupervisor {
             }
         }
         watchSaturation(poll, at: time)
-        return min(decision.nextPoll ?? .max, poll.nextHeartbeat ?? .max, escalate(poll.target, at: time) ?? .max)
+        let nextEscalation = escalate(poll.target, at: time)
+        noteProgress(turn, at: time)
+        return min(decision.nextPoll ?? .max, poll.nextHeartbeat ?? .max, nextEscalation ?? .max)
+    }
+
+    /// Notes whether the loop makes progress, and since when.
+    private mutating func noteProgress(_ turn: TurnSnapshot, at time: UInt64) {
+        let state: LoopProgress.State
+        if detector.stall != nil {
+            state = .stalled
+        } else if let began = turn.began, began == detector.abandoned {
+            state = .ended
+        } else if let began = turn.began, began == debuggedTurn {
+            state = .held
+        } else {
+            state = turn.number == 0 ? .starting : .running
+        }
+        let since = detector.stall?.start ?? (state == progress.state ? progress.since : time)
+        progress = LoopProgress(label: loop.label, state: state, since: since)
     }
 
     /// Stops following the loop, and reports a stall or saturation that still lasts as abandoned.
@@ -127,8 +150,10 @@ extension LoopSupervisor {
         // A pending capture is a tracer, too.
         if case .thread(let thread) = target, thread != pendingThread, context.ignoresDebugged, isTraced(thread) {
             detector.measureAnew(from: time)
+            debuggedTurn = stall.turnBegan
             return suppress(stall.turnBegan, .debugger)
         }
+        debuggedTurn = nil
         // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
         let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }
         let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil

@@ -18,6 +18,9 @@ final class PauseState: Sendable {
         depth.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
 
+    /// Whether a pause is in progress.
+    var isPaused: Bool { depth.load(ordering: .relaxed) > 0 }
+
     /// Returns when turns begin to count: at the end of the last pause, or at `now` during a pause.
     func countingFrom(at now: UInt64) -> UInt64 {
         depth.load(ordering: .sequentiallyConsistent) > 0 ? now : resumed.load(ordering: .sequentiallyConsistent)

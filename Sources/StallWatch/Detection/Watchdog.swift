@@ -13,6 +13,8 @@ final class Watchdog: Sendable {
         /// Increases when a loop is added or removed.
         var version = 0
         var isStopping = false
+        /// The requests that the next pass answers.
+        var requests: [ProgressRequest] = []
     }
     /// The largest age of the CPU steal reading, in nanoseconds: a new reading per poll would cost too much.
     private static let stealAge: UInt64 = 1_000_000_000
@@ -75,6 +77,26 @@ final class Watchdog: Sendable {
         return true
     }
 
+    /// Returns whether the loops make progress, as a pass that begins after this call finds it.
+    ///
+    /// Wakes the watchdog. Never call it on the watchdog's own thread.
+    ///
+    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
+    /// - Returns: The answer; `nil` if the watchdog does not answer in time, or does not run any more.
+    func readProgress(until deadline: UInt64) -> ProgressReading? {
+        let request = ProgressRequest()
+        let isRunning = shared.withLock { shared in
+            if !shared.isStopping { shared.requests.append(request) }
+            return !shared.isStopping
+        }
+        guard isRunning else { return nil }
+        alarm.ring()
+        let reading = request.wait(until: deadline)
+        // A watchdog that does not run must not collect requests.
+        if reading == nil { shared.withLock { $0.requests.removeAll { $0 === request } } }
+        return reading
+    }
+
     /// Runs the watchdog on the calling thread until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
         let capturer = TimedCapturer(capturer, now: now)
@@ -88,8 +110,14 @@ final class Watchdog: Sendable {
         var steal = CPUSteal()
         var gaps = GapDetector()
         var counting: (from: UInt64, reason: SuppressionReason) = (0, .processStopped)
+        // Taken together with the loops, so that an answer has every loop that was added before its request.
+        var requests: [ProgressRequest] = []
         while true {
-            let state = shared.withLock { ($0.version, $0.isStopping, $0.loops) }
+            let state = shared.withLock { shared in
+                requests += shared.requests
+                shared.requests = []
+                return (shared.version, shared.isStopping, shared.loops)
+            }
             if state.1 { break }
             if state.0 != version {
                 version = state.0
@@ -125,6 +153,7 @@ final class Watchdog: Sendable {
                 )
             }
             passes.wrappingAdd(1, ordering: .releasing)
+            answer(&requests, watches)
             gaps.sleep(at: awake, until: deadline)
             services.mayShareProcessor = deadline == .max || watches.contains(where: \.isInStall)
             if deadline == .max {
@@ -133,7 +162,17 @@ final class Watchdog: Sendable {
                 alarm.sleep(until: deadline)
             }
         }
+        for request in requests { request.answer(nil) }
         for index in watches.indices { watches[index].leave(at: now()) }
+    }
+
+    private func answer(_ requests: inout [ProgressRequest], _ watches: [LoopSupervisor]) {
+        guard !requests.isEmpty else { return }
+        let reading = ProgressReading(
+            loops: LoopProgress.merged(watches.map(\.progress)), time: now(), isPaused: pauses.isPaused
+        )
+        for request in requests { request.answer(reading) }
+        requests = []
     }
 
     /// Begins to supervise new loops, and leaves the loops that were removed.

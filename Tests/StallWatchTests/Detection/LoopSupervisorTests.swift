@@ -135,6 +135,7 @@ import Testing
         #expect(world.suppressed.current[.threadEnded] == 1)
         #expect(poll(at: next) == .max)
         #expect(watch.mayPark, "otherwise the watchdog would poll again at once, forever")
+        #expect(watch.progress.state == .ended)
         #expect(world.suppressed.current[.threadEnded] == 1)
     }
 
@@ -145,7 +146,10 @@ import Testing
         let begin = Self.begin + 3 * Self.threshold
         loop.recorder.beginTurn(at: begin)
         #expect(!watch.mayPark)
+        _ = poll(at: begin + 1)
+        #expect(watch.progress == LoopProgress(label: "mortal", state: .running, since: begin + 1))
         _ = poll(at: begin + Self.threshold)
         #expect(world.states == [.ongoing])
+        #expect(watch.progress == LoopProgress(label: "mortal", state: .stalled, since: begin))
     }
 }
