@@ -55,6 +55,36 @@ package enum AtomicFile {
         }
     }
 
+    /// Creates a file, or replaces it atomically, without flushing it to the disk.
+    ///
+    /// For a file that says what is true now, and means nothing after a restart of the machine. Only the owner may read
+    /// it.
+    ///
+    /// - Parameters:
+    ///   - path: The file's path.
+    ///   - bytes: The file's new contents.
+    ///   - changedAt: The file's modification time, in nanoseconds since 1970.
+    /// - Throws: ``SystemError`` if the file cannot be written; the old file is then unchanged.
+    package static func replaceUnflushed(
+        _ path: String, with bytes: [UInt8], changedAt: UInt64
+    ) throws(SystemError) {
+        let temporary = "\(path).\(getpid()).tmp"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw SystemError(
+                "\(temporary) cannot be created: make the directory writable or choose another one", errno: errno)
+        }
+        var failure = writeAll(bytes, to: descriptor) ?? 0
+        let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
+        if failure == 0, futimens(descriptor, [time, time]) != 0 { failure = errno }
+        if close(descriptor) != 0, failure == 0 { failure = errno }
+        if failure == 0, rename(temporary, path) != 0 { failure = errno }
+        guard failure == 0 else {
+            unlink(temporary)
+            throw SystemError("\(path) cannot be replaced: free some space or choose another directory", errno: failure)
+        }
+    }
+
     /// Returns the contents of a regular file; `nil` if it cannot be read or has more than `limit` bytes.
     package static func read(_ path: String, limit: Int) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

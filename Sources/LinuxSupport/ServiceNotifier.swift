@@ -1,0 +1,80 @@
+import Glibc
+
+/// Sends messages to the service manager that started the process, by the protocol of sd_notify(3).
+///
+/// The protocol is public and stable: one datagram per message to the UNIX socket that the environment names. It is
+/// written here, because libsystemd is missing in slim images and would be a new dependency of every program.
+///
+/// `Sendable`: the descriptor and the address never change, and several threads may send at once.
+package final class ServiceNotifier: Sendable {
+    /// The longest text of a message, in bytes (systemd, `src/core/manager.c`: NOTIFY_BUFFER_MAX is PIPE_BUF).
+    package static let maximumBytes = 4096
+
+    private let descriptor: Int32
+    private let address: sockaddr_un
+    private let addressLength: socklen_t
+
+    /// Opens a socket for messages.
+    ///
+    /// - Parameter path: The value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name in the abstract namespace.
+    /// - Throws: ``SystemError`` for any other value, and if the system has no socket.
+    package init(socket path: String) throws(SystemError) {
+        var name = Array(path.utf8)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let isAbstract = name.first == UInt8(ascii: "@")
+        // A path ends with a zero; an abstract name begins with one, and every byte of it counts (unix(7)).
+        if isAbstract { name[0] = 0 } else { name.append(0) }
+        guard isAbstract ? name.count > 1 : path.hasPrefix("/"),
+            name.count <= MemoryLayout.size(ofValue: address.sun_path)
+        else {
+            throw SystemError(
+                "NOTIFY_SOCKET is \"\(path)\", which is neither an absolute path nor @ and a name, of at most 107 bytes"
+            )
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
+        self.address = address
+        addressLength = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw SystemError("no socket can be opened for NOTIFY_SOCKET", errno: errno) }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends a message, and never waits.
+    ///
+    /// - Parameter message: Assignments such as `READY=1`, one per line.
+    /// - Returns: The error number if the message was not sent, such as EAGAIN while the socket's queue is full, or `nil`.
+    package func send(_ message: String) -> Int32? {
+        let bytes = Array(message.utf8)
+        var address = address
+        let count = withUnsafePointer(to: &address) { address in
+            // Every address of a socket begins like `sockaddr` (bind(2)).
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                sendto(descriptor, bytes, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL), address, addressLength)
+            }
+        }
+        return count == bytes.count ? nil : count < 0 ? errno : EMSGSIZE
+    }
+
+    /// Returns the longest time between two `WATCHDOG=1`, in nanoseconds: half of what the manager expects.
+    ///
+    /// sd_watchdog_enabled(3) asks for that half.
+    ///
+    /// - Parameters:
+    ///   - microseconds: The value of `WATCHDOG_USEC`; `nil` if it is not set.
+    ///   - process: The value of `WATCHDOG_PID`; `nil` if it is not set.
+    ///   - own: The id of this process.
+    /// - Returns: The time; `nil` if the manager does not expect messages of this process.
+    package static func watchdogPeriod(microseconds: String?, process: String?, own: Int32 = getpid()) -> UInt64? {
+        guard let limit = microseconds.flatMap(UInt64.init), limit > 0, limit < UInt64.max / 1_000 else { return nil }
+        guard process.map({ Int32($0) == own }) ?? true else { return nil }
+        return limit * 1_000 / 2
+    }
+
+    /// Returns a status as the manager shows it: one line of at most 1,000 bytes.
+    package static func statusLine(_ text: String) -> String {
+        let line = String(text.map { $0.isNewline ? " " : $0 })
+        return line.prefix(bytes: 1_000)
+    }
+}
