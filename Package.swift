@@ -212,9 +212,9 @@ if isInert {
             exclude: [
                 "API/Configuration+Watchdog.swift", "API/Exports.swift", "API/HangDump.swift", "API/LoopProbe.swift",
                 "API/ProbeSource.swift", "API/ReportSink.swift", "API/StallMonitor.swift",
-                "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Pauses.swift", "API/Statistics+Counts.swift",
-                "API/WatchedLoop.swift", "Detection", "Diagnosis", "Documentation.docc", "Integrations", "Loops",
-                "Reporting", "Sinks",
+                "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Health.swift", "API/StallMonitor+Pauses.swift",
+                "API/Statistics+Counts.swift", "API/WatchedLoop.swift", "Detection", "Diagnosis", "Documentation.docc",
+                "Integrations", "Loops", "Reporting", "Sinks",
             ],
             swiftSettings: inert
         ),

@@ -16,6 +16,8 @@ func configure(logger: Logger) throws -> StallMonitor {
     configuration.redact = { report in report.process.hostname = "" }
     configuration.statisticsPath = "/var/lib/notes/stalls.statistics.json"
     configuration.escalation = .abort(after: 120)
+    configuration.health = HealthOutput(path: "/run/notes/health")
+    configuration.terminationLog = "/dev/termination-log"
     return try StallMonitor(configuration)
 }
 

@@ -46,6 +46,20 @@ struct InertTests {
         #expect(!FileManager.default.fileExists(atPath: directory))
     }
 
+    @Test func healthIsUnknownAndNotWritten() throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "inert-\(UUID().uuidString)").path()
+        var configuration = StallMonitor.Configuration()
+        configuration.health = HealthOutput(path: path)
+        let monitor = try StallMonitor(configuration)
+        try monitor.start()
+        defer { monitor.stop() }
+        #expect(monitor.health.state == .stopped)
+        #expect(monitor.health.loops == [])
+        #expect(!FileManager.default.fileExists(atPath: path))
+        configuration.health = HealthOutput(path: path, interval: .milliseconds(1))
+        #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+    }
+
     @Test func aSequenceAfterTheEndEnds() async throws {
         let monitor = try StallMonitor()
         monitor.stop()

@@ -71,6 +71,15 @@ extension StallMonitor {
         /// The path of a JSON file that receives the statistics when the monitor stops, or `nil` for none.
         public var statisticsPath: String?
 
+        /// The ways to tell supervisors whether the loops make progress, or `nil` for none.
+        public var health: HealthOutput?
+        /// The path of a file that receives the sentence of a stall that escalates, or `nil` for none.
+        ///
+        /// Kubernetes shows `/dev/termination-log` as the message of a container that has ended. The file is written
+        /// before the ``escalation`` acts, which may wait for it for up to 1 second. The text replaces the file's
+        /// contents and has at most 4,096 bytes. ``StallMonitor/init(_:)`` throws if there is no escalation.
+        public var terminationLog: String?
+
         /// Creates a configuration.
         ///
         /// Every setting has a default. Settings without a parameter here can be changed afterwards.
@@ -103,6 +112,16 @@ extension StallMonitor {
             try Self.check(threshold)
             if let saturationThreshold { try Self.check(saturationThreshold) }
             _ = try escalation?.validMultiple()
+            try health?.check()
+            guard terminationLog != "" else {
+                throw StallWatchError(.invalidConfiguration, "the termination log's path is empty: name a file")
+            }
+            guard terminationLog == nil || escalation != nil else {
+                throw StallWatchError(
+                    .invalidConfiguration,
+                    "a termination log is only written when a stall escalates: set escalation, too"
+                )
+            }
             guard (1...10_000).contains(maximumReportsPerMinute) else {
                 throw StallWatchError(
                     .invalidConfiguration,

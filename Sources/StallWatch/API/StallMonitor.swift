@@ -51,10 +51,13 @@ public final class StallMonitor: Sendable {
     private let state = Mutex(State())
     let watchdog: Watchdog
     private let reporter: Reporter
+    let healthSource: HealthSource
+    /// Tells supervisors; `nil` if the configuration names none.
+    private let healthReporter: HealthReporter?
 
     /// Creates a monitor that does not watch any loop yet.
     ///
-    /// It creates the report directory and checks that it can write files there.
+    /// It creates the report directory and checks that it can write files there, and that it can write the health file.
     ///
     /// - Parameter configuration: The monitor's settings.
     /// - Throws: ``StallWatchError/Code/invalidConfiguration`` for a value out of its range, and
@@ -74,6 +77,18 @@ public final class StallMonitor: Sendable {
         settings.pathStyle = configuration.pathStyle
         settings.redact = configuration.redact
         settings.escalation = configuration.escalation?.action
+        settings.terminationLog = configuration.terminationLog
+        let health = HealthSource(
+            interval: configuration.health.flatMap { $0.path == nil ? nil : $0.settings.interval })
+        healthSource = health
+        let healthReporter = try configuration.health.map { output throws(StallWatchError) in
+            try HealthReporter(output.settings, source: health)
+        }
+        self.healthReporter = healthReporter
+        settings.noted = { report in
+            health.note(report)
+            healthReporter?.wake()
+        }
         let rules = try configuration.rules()
         reporter = try Reporter(settings: settings, sinks: configuration.allSinks.map(\.describe))
         watchdog = Watchdog(rules: rules, submit: reporter.submit)
@@ -172,8 +187,9 @@ public final class StallMonitor: Sendable {
     /// If reports will lack data on this system, the monitor logs one line that says which: see ``capabilities``.
     ///
     /// - Throws: ``StallWatchError/Code/alreadyStarted`` if the monitor has been started,
-    ///   ``StallWatchError/Code/stopped`` after ``stop()``, and ``StallWatchError/Code/systemFailure`` if memory or a
-    ///   thread cannot be allocated.
+    ///   ``StallWatchError/Code/stopped`` after ``stop()``, ``StallWatchError/Code/invalidConfiguration`` if another
+    ///   monitor of the process tells supervisors already (``Configuration/health``), and
+    ///   ``StallWatchError/Code/systemFailure`` if memory or a thread cannot be allocated.
     public func start() throws(StallWatchError) {
         try state.withLock { state throws(StallWatchError) in
             switch state.phase {
@@ -190,6 +206,7 @@ public final class StallMonitor: Sendable {
             state.mayUsePtrace = methods.contains(.ptrace)
             let capturer = OneShotTransfer(capture)
             do throws(StallWatchError) {
+                try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
                 try reporter.startSinks()
                 let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
                     try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
@@ -222,12 +239,20 @@ public final class StallMonitor: Sendable {
                     throw StallWatchError(.systemFailure, error)
                 }
             } catch {
+                healthReporter?.stop()
                 reporter.finishSinks()
                 state.phase = .stopped
                 state.removeSources()
                 throw error
             }
             state.started = monotonicNow()
+        }
+    }
+
+    /// Whether the monitor has been started and not been stopped.
+    var isRunning: Bool {
+        state.withLock { state in
+            if case .running = state.phase { true } else { false }
         }
     }
 
@@ -257,6 +282,8 @@ public final class StallMonitor: Sendable {
         case .made:
             reporter.discard()
         case .running(let watchdogThread, let reporterThread, let notice, let noticeThread):
+            // First: a supervisor learns at once that the stop is on purpose.
+            healthReporter?.stop()
             noticeThread?.join()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()

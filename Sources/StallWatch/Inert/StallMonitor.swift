@@ -81,6 +81,14 @@ public final class StallMonitor: Sendable {
         Capabilities(environment: Capabilities.Environment(pid: getpid()), features: [])
     }
 
+    /// A record in the state `stopped`, without loops.
+    public var health: HealthRecord {
+        let now = Timestamp(microsecondsSince1970: Int64(Date().timeIntervalSince1970 * 1_000_000))
+        return HealthRecord(
+            state: .stopped, checkedAt: now, checkedAtMonotonicMilliseconds: 0, progressedAt: now,
+            process: HealthRecord.Process(pid: getpid()), loops: [])
+    }
+
     /// Runs `body`.
     ///
     /// - Parameter body: The work that may take long.

@@ -1,5 +1,6 @@
 internal import CLinux
 import Glibc
+import LinuxSupport
 import StallReports
 
 /// The last steps before a report leaves the reporter, and its destinations.
@@ -28,8 +29,10 @@ struct ReportFinishing: Sendable {
 
     /// Carries out the configured escalation.
     ///
-    /// `.abort` does not return. It first waits for the sinks, for a bounded time.
+    /// `.abort` does not return. It first waits for the sinks, for a bounded time. The termination log comes before
+    /// either: a closure may end the process, too.
     func escalate(_ report: StallReport) {
+        if let path = settings.terminationLog { writeTerminationLog(report, path) }
         switch settings.escalation {
         case nil:
             break
@@ -43,5 +46,14 @@ struct ReportFinishing: Sendable {
             _ = clinux_unblock_all_signals()
             abort()
         }
+    }
+
+    private func writeTerminationLog(_ report: StallReport, _ path: String) {
+        guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: path) else { return }
+        counts.add { counts in
+            counts.failedWrites += 1
+            counts.lastWriteError = StallWatchError(.unwritableReports, failure)
+        }
+        notices.post(.notice("the termination log could not be written", ["reason": failure.description]))
     }
 }

@@ -38,6 +38,7 @@ struct ReportNamer {
 
         guard record.state != .ongoing else {
             report = finishing.prepared(report)
+            finishing.settings.noted?(report)
             sinks.submit(isNew ? .began(report) : .updated(report))
             if record.isEscalated, escalated.insert(record.id).inserted { finishing.escalate(report) }
             return
@@ -57,6 +58,7 @@ struct ReportNamer {
         }
         if let reason { finishing.counts.add { $0.suppressed[reason] += 1 } }
         report = finishing.prepared(report)
+        finishing.settings.noted?(report)
         if isNew { finishing.sinks.submit(.began(report)) }
         finishing.sinks.submitFinal(.ended(report, reason), reached: &storesReached)
         guard reason == nil else { return }

@@ -21,6 +21,10 @@ final class Reporter: Sendable {
         var pathStyle = PathStyle.full
         var redact: (@Sendable (inout StallReport) -> Void)?
         var escalation: EscalationAction?
+        /// The file that receives the sentence of a stall that escalates; `nil` for none.
+        var terminationLog: String?
+        /// Receives each state of each stall, after the redaction, on a thread of the reporter; must not wait.
+        var noted: (@Sendable (StallReport) -> Void)?
     }
 
     private let settings: Settings
@@ -117,7 +121,9 @@ final class Reporter: Sendable {
             if record.state != .ongoing {
                 seen.remove(record.id)
             } else if seen.insert(record.id).inserted {
-                sinks.submit(.updated(finishing.prepared(builder.rawReport(of: record))))
+                let report = finishing.prepared(builder.rawReport(of: record))
+                settings.noted?(report)
+                sinks.submit(.updated(report))
             }
             if unnamed.put(record) { counts.add { $0.reportsLost += 1 } }
         }

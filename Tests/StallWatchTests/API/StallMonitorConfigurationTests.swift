@@ -58,4 +58,39 @@ import Testing
     @Test func saturationDetectionCanBeTurnedOff() throws {
         #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchdogOptions())
     }
+
+    @Test(
+        arguments: [
+            (HealthOutput(path: ""), "the health file's path is empty: name a file"),
+            (
+                HealthOutput(path: "health", interval: .milliseconds(99)),
+                "the interval of the health file is 0.099 seconds: give a value from 100 milliseconds to 1 hour"
+            ),
+            (
+                HealthOutput(path: "health", interval: .seconds(3_601)),
+                "the interval of the health file is \(Duration.seconds(3_601)): give a value from 100 milliseconds to 1 hour"
+            ),
+            (
+                HealthOutput(notifiesSystemd: false),
+                "health has neither a path nor notifiesSystemd: set one of them, or set health to nil"
+            ),
+        ])
+    func `a wrong health output is refused`(health: HealthOutput, message: String) {
+        var configuration = StallMonitor.Configuration(reports: .none)
+        configuration.health = health
+        let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        #expect(error?.code == .invalidConfiguration)
+        #expect(error?.message == message)
+    }
+
+    @Test func `a termination log needs an escalation`() throws {
+        var configuration = StallMonitor.Configuration(reports: .none)
+        configuration.terminationLog = "log"
+        let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+        #expect(error?.message == "a termination log is only written when a stall escalates: set escalation, too")
+        configuration.escalation = .abort(after: 5)
+        _ = try StallMonitor(configuration)
+        configuration.terminationLog = ""
+        #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
+    }
 }

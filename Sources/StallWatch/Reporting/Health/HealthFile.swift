@@ -1,0 +1,90 @@
+import Glibc
+import LinuxSupport
+import StallReports
+
+/// A file that says whether the loops make progress.
+///
+/// Each record replaces the file atomically. The file's modification time is the time at which all loops last made
+/// progress, so that a probe which can only see the file's age sees a stall, too.
+final class HealthFile: HealthChannel {
+    let answerLimit: UInt64
+    private let path: String
+    private let interval: UInt64
+    /// Receives the error of an attempt that failed, and whether it is the first one in a row.
+    private let failed: @Sendable (StallWatchError, Bool) -> Void
+    private var isFailing = false
+    /// Leads `stallwatch health` from the process to the file.
+    private var pointer: UnnamedFile?
+
+    /// Creates the channel, and checks that the file can be written.
+    ///
+    /// - Parameters:
+    ///   - path: The file's path.
+    ///   - interval: The time between two records, in nanoseconds.
+    ///   - failed: Receives the error of an attempt that failed, and whether it is the first one in a row.
+    /// - Throws: ``StallWatchError/Code/unwritableReports``.
+    init(
+        path: String, interval: UInt64, failed: @escaping @Sendable (StallWatchError, Bool) -> Void
+    ) throws(StallWatchError) {
+        self.path = try Self.absolute(path)
+        self.interval = interval
+        self.failed = failed
+        answerLimit = min(interval, 1_000_000_000)
+        if let status = FileStatus(path: path), !status.isRegular {
+            throw StallWatchError(
+                .unwritableReports, "the health file \(path) is not a regular file: name another path")
+        }
+        let probe = "\(self.path).\(getpid()).tmp"
+        do throws(SystemError) {
+            try AtomicFile.write([], to: probe)
+        } catch {
+            throw StallWatchError(
+                .unwritableReports,
+                "the health file \(path) cannot be written: create its directory, or make it writable",
+                errno: error.errno)
+        }
+        unlink(probe)
+    }
+
+    func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64 {
+        // Without an answer the record stays as it is, and its age shows that the watchdog does not run.
+        if let record { write(record) }
+        return now &+ interval
+    }
+
+    func finish(_ record: HealthRecord) {
+        write(record)
+        pointer = nil
+    }
+
+    private func write(_ record: HealthRecord) {
+        do throws(SystemError) {
+            let progressed = UInt64(clamping: record.progressedAt.microsecondsSince1970) &* 1_000
+            try AtomicFile.replaceUnflushed(path, with: record.jsonData(), changedAt: progressed)
+            isFailing = false
+            // A reader that finds the pointer finds the file.
+            if pointer == nil {
+                pointer = UnnamedFile(Array(path.utf8), named: HealthRecord.pointerName, in: Self.directory(of: path))
+            }
+        } catch {
+            failed(StallWatchError(.unwritableReports, error), !isFailing)
+            isFailing = true
+        }
+    }
+
+    private static func directory(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[..<$0]) }.flatMap { $0.isEmpty ? nil : $0 } ?? "/"
+    }
+
+    /// Returns the absolute form of a path: the program may change its directory.
+    private static func absolute(_ path: String) throws(StallWatchError) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let directory = getcwd(nil, 0) else {
+            throw StallWatchError(
+                .unwritableReports, "the working directory is unknown: give the health file an absolute path",
+                errno: errno)
+        }
+        defer { free(directory) }
+        return "\(String(cString: directory))/\(path)"
+    }
+}

@@ -1,0 +1,120 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// Tells supervisors whether the loops make progress, through a file and through the service manager's socket.
+final class HealthReporter: Sendable {
+    /// The settings of a configuration that the reporter uses.
+    struct Settings: Sendable, Equatable {
+        /// The path of the health file; `nil` for none.
+        var path: String?
+        /// The time between two records, in nanoseconds.
+        var interval: UInt64
+        /// Whether the service manager is told, if the environment names its socket.
+        var notifiesServiceManager: Bool
+    }
+
+    /// Whether a monitor of this process tells supervisors.
+    ///
+    /// Two monitors would contradict each other, and one could hide a stall of the other.
+    private static let isInUse = Atomic<Bool>(false)
+
+    private let settings: Settings
+    private let source: HealthSource
+    private let workers = Mutex<[HealthWorker]>([])
+    /// Whether ``isInUse`` is this reporter's.
+    private let isStarted = Atomic<Bool>(false)
+
+    /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
+    ///
+    /// - Throws: ``StallWatchError/Code/unwritableReports``.
+    init(_ settings: Settings, source: HealthSource) throws(StallWatchError) {
+        self.settings = settings
+        self.source = source
+        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.interval) { _, _ in } }
+    }
+
+    /// Starts a thread for each channel.
+    ///
+    /// - Parameters:
+    ///   - reporter: Counts and logs failures.
+    ///   - environment: Returns a variable of the environment.
+    ///   - reading: Returns the watchdog's answer.
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if another monitor of this process tells supervisors,
+    ///   ``StallWatchError/Code/unwritableReports``, and ``StallWatchError/Code/systemFailure`` if the system refuses a
+    ///   thread.
+    func start(
+        _ reporter: Reporter,
+        environment: (String) -> String? = { getenv($0).map { String(cString: $0) } },
+        reading: @escaping HealthWorker.Reading
+    ) throws(StallWatchError) {
+        guard Self.isInUse.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else {
+            throw StallWatchError(
+                .invalidConfiguration,
+                "another monitor of this process tells supervisors already: set health for one monitor only")
+        }
+        isStarted.store(true, ordering: .relaxed)
+        do throws(StallWatchError) {
+            if let path = settings.path {
+                let file = try HealthFile(path: path, interval: settings.interval) { error, isFirst in
+                    reporter.counts.add { counts in
+                        counts.failedWrites += 1
+                        counts.lastWriteError = error
+                    }
+                    guard isFirst else { return }
+                    reporter.logNotice("the health file could not be written", ["reason": error.description])
+                }
+                try start(HealthWorker(file, source: source, reading: reading), name: "stallwatch-hlt")
+            }
+            if settings.notifiesServiceManager, let channel = serviceChannel(environment, reporter) {
+                try start(HealthWorker(channel, source: source, reading: reading), name: "stallwatch-svc")
+            }
+        } catch {
+            stop()
+            throw error
+        }
+    }
+
+    /// Tells what has changed, soon; never waits.
+    func wake() {
+        for worker in workers.withLock({ $0 }) { worker.wake() }
+    }
+
+    /// Tells that the monitor stops, and ends the threads; waits for a bounded time.
+    ///
+    /// A second call does nothing.
+    func stop() {
+        let ending = workers.withLock { workers in
+            defer { workers = [] }
+            return workers
+        }
+        for worker in ending { worker.stop() }
+        if isStarted.exchange(false, ordering: .relaxed) { Self.isInUse.store(false, ordering: .relaxed) }
+    }
+
+    private func start(_ worker: HealthWorker, name: String) throws(StallWatchError) {
+        try throwing(.systemFailure) { () throws(SystemError) in try worker.start(name: name) }
+        workers.withLock { $0.append(worker) }
+    }
+
+    /// Returns the channel to the service manager; `nil` if there is none.
+    private func serviceChannel(
+        _ environment: (String) -> String?, _ reporter: Reporter
+    ) -> sending ServiceChannel? {
+        guard let socket = environment("NOTIFY_SOCKET"), !socket.isEmpty else { return nil }
+        do throws(SystemError) {
+            let period = ServiceNotifier.watchdogPeriod(
+                microseconds: environment("WATCHDOG_USEC"), process: environment("WATCHDOG_PID"))
+            let feed = ServiceFeed(period: period, interval: settings.interval)
+            return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed) { error, isFirst in
+                guard isFirst else { return }
+                let reason = String(cString: strerror(error))
+                reporter.logNotice("the service manager could not be notified", ["reason": reason])
+            }
+        } catch {
+            reporter.logNotice("the service manager is not notified", ["reason": error.description])
+            return nil
+        }
+    }
+}

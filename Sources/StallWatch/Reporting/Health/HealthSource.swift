@@ -1,0 +1,176 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// Makes health records of the watchdog's readings and of the sentences of the reports.
+///
+/// Any thread may use it; the lock is held for some microseconds.
+final class HealthSource: Sendable {
+    private struct State {
+        /// The newest report of each loop's ongoing stall, without its stacks, by the loop's label.
+        var stalls: [String: StallReport] = [:]
+        /// The last stall that is over.
+        var lastStall: HealthRecord.Stall?
+        /// Whether all loops have made progress at once.
+        var hasProgressed = false
+        /// When all loops last made progress, or when this was created.
+        var progressedAt = wallClockNow()
+        /// The last record.
+        var last: HealthRecord?
+    }
+    private let state = Mutex(State())
+    private let process: HealthRecord.Process
+    /// The time between two records in the health file, in nanoseconds; `nil` if there is no such file.
+    private let interval: UInt64?
+
+    init(process: HealthRecord.Process = .current(), interval: UInt64? = nil) {
+        self.process = process
+        self.interval = interval
+    }
+
+    /// Keeps what a report says about a stall.
+    ///
+    /// A saturation is no stall: the loop makes progress, but never waits.
+    ///
+    /// - Parameter report: The newest state of a stall, as the sinks receive it.
+    func note(_ report: StallReport) {
+        guard report.kind != .saturation else { return }
+        var outline = report
+        // The sentence needs none of these.
+        outline.samples = []
+        outline.otherThreads = nil
+        outline.stacks = []
+        outline.frames = []
+        outline.images = []
+        state.withLock { state in
+            if report.state == .ongoing {
+                state.stalls[report.loop.label] = outline
+            } else {
+                state.lastStall = HealthRecord.Stall(outline)
+                if state.stalls[report.loop.label]?.id == report.id { state.stalls[report.loop.label] = nil }
+            }
+        }
+    }
+
+    /// Returns the record of a reading.
+    ///
+    /// - Parameters:
+    ///   - reading: What the watchdog has found.
+    ///   - now: The clocks, in nanoseconds.
+    /// - Returns: The record.
+    func record(
+        of reading: ProgressReading, now: (monotonic: UInt64, wall: UInt64) = (monotonicNow(), wallClockNow())
+    ) -> HealthRecord {
+        state.withLock { state in
+            let word = Self.state(of: reading.loops, hasProgressed: state.hasProgressed)
+            let wallTime = { (time: UInt64) in now.wall &- (now.monotonic &- min(time, now.monotonic)) }
+            if word == .ok {
+                state.hasProgressed = true
+                state.progressedAt = wallTime(reading.time)
+            }
+            let stalled = reading.loops.filter { $0.state == .stalled }.min { $0.since < $1.since }
+            let loops = Self.ordered(reading.loops)
+            let record = HealthRecord(
+                state: word, checkedAt: Timestamp(wallClockNanoseconds: wallTime(reading.time)),
+                checkedAtMonotonicMilliseconds: reading.time / 1_000_000,
+                progressedAt: Timestamp(wallClockNanoseconds: state.progressedAt),
+                intervalMilliseconds: interval.map(milliseconds), isPaused: reading.isPaused, process: process,
+                loops: loops.prefix(Self.maximumLoops).map { loop in
+                    HealthRecord.Loop(
+                        label: loop.label, state: .init(rawValue: loop.state.rawValue),
+                        since: Timestamp(wallClockNanoseconds: wallTime(loop.since)))
+                },
+                omittedLoops: max(loops.count - Self.maximumLoops, 0),
+                stall: stalled.map { HealthRecord.Stall(ongoing: $0, state.stalls[$0.label], at: reading.time) }
+                    ?? state.lastStall
+            )
+            state.last = record
+            return record
+        }
+    }
+
+    /// Returns the last record; one that says when this was created if there is none.
+    func lastRecord() -> HealthRecord {
+        state.withLock { state in
+            state.last
+                ?? HealthRecord(
+                    state: .starting, checkedAt: Timestamp(wallClockNanoseconds: state.progressedAt),
+                    checkedAtMonotonicMilliseconds: monotonicNow() / 1_000_000,
+                    progressedAt: Timestamp(wallClockNanoseconds: state.progressedAt),
+                    intervalMilliseconds: interval.map(milliseconds), process: process, loops: [])
+        }
+    }
+
+    /// Returns the record of a monitor that does not run, with the loops as they were last.
+    func stoppedRecord() -> HealthRecord {
+        var record = lastRecord()
+        record.state = .stopped
+        record.checkedAt = Timestamp(wallClockNanoseconds: wallClockNow())
+        record.checkedAtMonotonicMilliseconds = monotonicNow() / 1_000_000
+        return record
+    }
+
+    /// The number of loops in a record.
+    static let maximumLoops = 64
+
+    /// Returns the state of a process with these loops.
+    ///
+    /// - Parameters:
+    ///   - loops: The loops.
+    ///   - hasProgressed: Whether the process has been `ok` before. From then on a new loop that has not begun its first
+    ///     turn does not matter: it may be a queue that is never used.
+    /// - Returns: The state.
+    static func state(of loops: [LoopProgress], hasProgressed: Bool) -> HealthRecord.State {
+        let states = Set(loops.map(\.state))
+        if states.contains(.stalled) { return .stalled }
+        if states.contains(.held) { return .held }
+        if states.isEmpty || states.contains(.starting) && !hasProgressed { return .starting }
+        return .ok
+    }
+
+    /// Returns the loops in the order of a record.
+    private static func ordered(_ loops: [LoopProgress]) -> [LoopProgress] {
+        loops.sorted { first, second in
+            let isFirstRunning = first.state == .running
+            return isFirstRunning == (second.state == .running) ? first.label < second.label : !isFirstRunning
+        }
+    }
+}
+
+extension HealthRecord.Stall {
+    /// The stall of a report.
+    init(_ report: StallReport) {
+        self.init(
+            sentence: report.summary, isOngoing: report.state == .ongoing, function: report.culprit?.function,
+            report: report.id)
+    }
+
+    /// The ongoing stall of a loop.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop.
+    ///   - report: The newest report about it, whose duration is that of its last sample; `nil` if there is none yet.
+    ///   - time: The time, in monotonic nanoseconds.
+    fileprivate init(ongoing loop: LoopProgress, _ report: StallReport?, at time: UInt64) {
+        let age = milliseconds(time &- min(loop.since, time))
+        guard var report else {
+            let sentence = "\(loop.label) stalled and has not come back after \(Int(age.rounded())) ms"
+            self.init(sentence: sentence, isOngoing: true)
+            return
+        }
+        report.durationMilliseconds = max(age, report.durationMilliseconds)
+        self.init(report)
+    }
+}
+
+extension HealthRecord.Process {
+    /// The calling process.
+    static func current() -> Self {
+        let identity = ProcessIdentity.current()
+        return Self(
+            pid: getpid(), startTicks: identity?.startTicks, bootID: identity?.bootID,
+            pidNamespace: readLink("/proc/self/ns/pid")
+        )
+    }
+}

@@ -1,0 +1,75 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// The file in which a container's runtime looks for the reason why a process ended.
+///
+/// Kubernetes reads `/dev/termination-log`, at most 4,096 bytes (terminationMessagePath).
+enum TerminationLog {
+    /// The longest message, in bytes.
+    static let maximumBytes = 4_096
+    /// The longest delay that the file may cause to an escalation, in nanoseconds.
+    static let timeLimit: UInt64 = 1_000_000_000
+
+    /// Returns the message about a stall: its sentence, its cause and the name of its report.
+    static func message(_ report: StallReport) -> [UInt8] {
+        let lines = [report.summary, report.cause?.summary, "report: \(report.fileName)"].compactMap(\.self)
+        let text = lines.filter { !$0.isEmpty }.joined(separator: "\n") + "\n"
+        return Array(text.prefix(bytes: maximumBytes).utf8)
+    }
+
+    /// Replaces the file's contents.
+    ///
+    /// The file is written in place, because runtimes mount it: it cannot be renamed.
+    ///
+    /// - Parameters:
+    ///   - bytes: The message.
+    ///   - path: The file's path; it is created if it does not exist.
+    /// - Throws: ``SystemError``.
+    static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
+        // O_NONBLOCK: a FIFO without a reader is an error, not a wait.
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
+        guard descriptor >= 0 else {
+            throw SystemError(
+                "the termination log \(path) cannot be opened: name a file that may be written", errno: errno)
+        }
+        let failure = writeAll(bytes, to: descriptor) ?? 0
+        guard close(descriptor) == 0, failure == 0 else {
+            throw SystemError(
+                "the termination log \(path) cannot be written: free some space or name another file",
+                errno: failure == 0 ? errno : failure)
+        }
+    }
+
+    /// Does the same on a thread of its own, and waits for it for ``timeLimit`` at most.
+    ///
+    /// - Returns: The error; `nil` if the message is written.
+    static func writeInTime(_ bytes: [UInt8], to path: String) -> SystemError? {
+        let done = Semaphore()
+        let failure = Failure()
+        let write = { @Sendable in
+            do throws(SystemError) {
+                try TerminationLog.write(bytes, to: path)
+            } catch {
+                failure.error.withLock { $0 = error }
+            }
+            done.post()
+        }
+        guard let thread = try? WorkerThread(name: "stallwatch-end", body: write) else {
+            write()
+            return failure.error.withLock { $0 }
+        }
+        guard done.wait(until: monotonicNow() &+ timeLimit) else {
+            thread.detach()
+            return SystemError("the termination log \(path) took too long: name a file on another disk")
+        }
+        thread.join()
+        return failure.error.withLock { $0 }
+    }
+
+    /// The error of a write on another thread.
+    private final class Failure: Sendable {
+        let error = Mutex<SystemError?>(nil)
+    }
+}

@@ -1,0 +1,147 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallWatch
+
+@Suite struct HealthSourceTests {
+    private static let second: UInt64 = 1_000_000_000
+    /// The wall clock when the monotonic clock is at 0.
+    private static let epoch: UInt64 = 1_795_248_000 * second
+
+    private let source = HealthSource(
+        process: .init(pid: 4_700, startTicks: 12, bootID: "5c9d"), interval: second)
+
+    private func loop(_ label: String, _ state: LoopProgress.State, since: UInt64 = 1) -> LoopProgress {
+        LoopProgress(label: label, state: state, since: since * Self.second)
+    }
+
+    /// The record of a reading at `time`, in seconds, that is made half a second later.
+    private func record(_ loops: [LoopProgress], at time: UInt64) -> HealthRecord {
+        let time = time * Self.second
+        let now = time + Self.second / 2
+        return source.record(
+            of: ProgressReading(loops: loops, time: time, isPaused: false),
+            now: (monotonic: now, wall: Self.epoch + now))
+    }
+
+    private func time(_ seconds: UInt64) -> Timestamp {
+        Timestamp(wallClockNanoseconds: Self.epoch + seconds * Self.second)
+    }
+
+    private func report(
+        _ id: String, _ state: StallReport.State, of loop: String = "main", milliseconds: Double = 300
+    ) throws -> StallReport {
+        var report = try StallReport.literal()
+        report.id = id
+        report.state = state
+        report.loop.label = loop
+        report.durationMilliseconds = milliseconds
+        return report
+    }
+
+    @Test(
+        arguments: [
+            ([], false, .starting), ([], true, .starting), ([.running], false, .ok), ([.starting], false, .starting),
+            ([.running, .starting], false, .starting), ([.running, .starting], true, .ok), ([.starting], true, .ok),
+            ([.running, .stalled], true, .stalled), ([.stalled, .held, .starting], false, .stalled),
+            ([.running, .held], true, .held), ([.ended, .running], true, .ok), ([.ended], true, .ok),
+        ] as [([LoopProgress.State], Bool, HealthRecord.State)])
+    func `the worst loop decides`(states: [LoopProgress.State], hasProgressed: Bool, state: HealthRecord.State) {
+        #expect(HealthSource.state(of: states.map { loop("a", $0) }, hasProgressed: hasProgressed) == state)
+    }
+
+    @Test func `a record has the time of the watchdog's reading`() {
+        let record = record([loop("main", .running, since: 3)], at: 5)
+        #expect(record.state == .ok)
+        #expect(record.checkedAtMonotonicMilliseconds == 5_000)
+        #expect(record.checkedAt == time(5))
+        #expect(record.intervalMilliseconds == 1_000)
+        #expect(record.loops == [.init(label: "main", state: .running, since: time(3))])
+        #expect(record.process.pid == 4_700)
+        #expect(record.stall == nil)
+    }
+
+    @Test func `progress ends with a stall`() {
+        #expect(record([loop("main", .running)], at: 10).progressedAt == time(10))
+        #expect(record([loop("main", .stalled, since: 11)], at: 12).progressedAt == time(10))
+        #expect(record([loop("main", .stalled, since: 11)], at: 19).progressedAt == time(10))
+        #expect(record([loop("main", .held)], at: 20).progressedAt == time(10))
+        #expect(record([loop("main", .running)], at: 21).progressedAt == time(21))
+    }
+
+    @Test func `before the first progress its time is the creation`() {
+        let before = wallClockNow() / 1_000
+        let source = HealthSource(process: .init(pid: 1))
+        let reading = ProgressReading(loops: [loop("main", .starting)], time: monotonicNow(), isPaused: false)
+        let progressed = source.record(of: reading).progressedAt.microsecondsSince1970
+        #expect(progressed >= before && progressed <= wallClockNow() / 1_000)
+        #expect(source.record(of: reading).progressedAt.microsecondsSince1970 == progressed)
+    }
+
+    @Test func `a stall without a report has a sentence`() {
+        let record = record([loop("main", .stalled, since: 3)], at: 5)
+        #expect(record.stall == .init(sentence: "main stalled and has not come back after 2000 ms", isOngoing: true))
+        #expect(record.summary == "main stalled and has not come back after 2000 ms")
+    }
+
+    @Test func `a stall's sentence has the report's function and today's duration`() throws {
+        source.note(try report("a", .ongoing))
+        let record = record([loop("main", .stalled, since: 3)], at: 63)
+        #expect(
+            record.stall
+                == .init(
+                    sentence: "main stalled and has not come back after 60000 ms in NoteStore.save(_:) (timer)",
+                    isOngoing: true, function: "NoteStore.save(_:)", report: "a"))
+    }
+
+    @Test func `the last stall stays after its end`() throws {
+        source.note(try report("a", .ongoing))
+        source.note(try report("a", .ended, milliseconds: 812))
+        let record = record([loop("main", .running)], at: 5)
+        #expect(record.stall?.sentence == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
+        #expect(record.stall?.isOngoing == false)
+    }
+
+    @Test func `an end does not remove the sentence of the next stall`() throws {
+        source.note(try report("b", .ongoing))
+        source.note(try report("a", .ended))
+        #expect(record([loop("main", .stalled)], at: 5).stall?.report == "b")
+    }
+
+    @Test func `the oldest stall comes first`() throws {
+        source.note(try report("a", .ongoing, of: "worker"))
+        source.note(try report("b", .ongoing))
+        let record = record(
+            [loop("idle", .running), loop("worker", .stalled, since: 4), loop("main", .stalled, since: 3)], at: 5)
+        #expect(record.stall?.report == "b")
+        #expect(record.loops.map(\.label) == ["main", "worker", "idle"])
+    }
+
+    @Test func `a saturation is no stall`() throws {
+        var saturation = try report("a", .ongoing)
+        saturation.kind = .saturation
+        source.note(saturation)
+        #expect(record([loop("main", .stalled, since: 3)], at: 5).stall?.report == nil)
+        saturation.state = .ended
+        source.note(saturation)
+        #expect(record([loop("main", .running)], at: 5).stall == nil)
+    }
+
+    @Test func `a record has 64 loops, the stalled ones first`() {
+        let loops = (0..<100).map { loop("\(100 + $0)", $0 == 99 ? .stalled : .running) }
+        let record = record(loops, at: 5)
+        #expect(record.loops.count == 64)
+        #expect(record.omittedLoops == 36)
+        #expect(record.loops.first?.label == "199")
+    }
+
+    @Test func `a stopped monitor keeps its loops`() {
+        _ = record([loop("main", .stalled)], at: 5)
+        let stopped = source.stoppedRecord()
+        #expect(stopped.state == .stopped)
+        #expect(stopped.loops.map(\.state) == [.stalled])
+    }
+}
