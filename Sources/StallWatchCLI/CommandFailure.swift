@@ -2,8 +2,10 @@ import Glibc
 
 /// An error that ends a command: a sentence that says what to do, and an exit status.
 struct CommandFailure: Error, Equatable {
-    /// Exit statuses with the meanings of sysexits.h.
+    /// Exit statuses; all but the first have the meanings of sysexits.h.
     enum Status: Int32 {
+        /// `health` cannot tell whether the process makes progress.
+        case cannotTell = 2
         /// EX_USAGE: the command line is wrong.
         case usage = 64
         /// EX_DATAERR: a report is faulty.

@@ -21,8 +21,10 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch baseline update reports     known stalls, which tests excuse until a day
               stallwatch test -- swift test          run tests, and say what hangs
               stallwatch doctor                      what works here, and what to set
+              stallwatch health /run/notes/health    whether a process makes progress, for probes
 
-            Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change, and those of sysexits.h: 64 wrong \
+            Exit status: 0 for success, 1 when `diff --fail-on` finds a listed change or `health` a stuck loop, 2 when `health` \
+            cannot tell, and those of sysexits.h: 64 wrong \
             usage, 65 faulty reports, 66 no reports or no such process, 71 refused by the system, 73 a file cannot be created, 74 a file cannot \
             be read or written, 75 the collector of `ship` does not answer, 77 no permission.
 
@@ -32,7 +34,7 @@ struct StallWatchCommand: ParsableCommand {
         subcommands: [
             ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
-            BaselineCommand.self, TestCommand.self, DoctorCommand.self, ShipCommand.self,
+            BaselineCommand.self, TestCommand.self, DoctorCommand.self, ShipCommand.self, HealthCommand.self,
         ]
     )
 }

@@ -23,11 +23,25 @@ struct MonitoredProcess {
     /// The findings of the tool.
     let seenFromOutside: Capabilities
 
-    /// The longest file of capabilities that is read, in bytes.
+    /// The longest file that is read, in bytes.
     private static let maximumBytes = 1 << 20
 
     /// - Throws: When there is no such process, or it is another user's.
     init(pid: Int32) throws(CommandFailure) {
+        let directory = "/proc/\(pid)"
+        let status = try Self.status(of: pid)
+        self.pid = pid
+        executable = readLink("\(directory)/exe")
+        isMonitored = Self.hasWatchdog(pid)
+        hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
+        found = Self.found(in: directory)
+        seenFromOutside = Self.seenFromOutside(pid, status)
+    }
+
+    /// Reads the status of a process whose files the tool may read.
+    ///
+    /// - Throws: When there is no such process, or it is another user's.
+    static func status(of pid: Int32) throws(CommandFailure) -> ProcessStatus {
         let directory = "/proc/\(pid)"
         // Signal 0 only checks: /proc may hide the processes of other users (hidepid, proc(5)).
         let isThere = kill(pid, 0) == 0 || errno == EPERM
@@ -49,14 +63,15 @@ struct MonitoredProcess {
             )
         }
         guard ProcessIdentity.isRunning(pid) else { throw CommandFailure(.noInput, "Process \(pid) has ended.") }
-        self.pid = pid
-        executable = readLink("\(directory)/exe")
-        isMonitored = (directoryEntries("\(directory)/task") ?? []).contains { thread in
-            readSmallFile("\(directory)/task/\(thread.name)/comm").map(firstLine) == Capabilities.watchdogThread
+        return status
+    }
+
+    /// Returns whether a monitor's watchdog runs in the process.
+    static func hasWatchdog(_ pid: Int32) -> Bool {
+        let directory = "/proc/\(pid)/task"
+        return (directoryEntries(directory) ?? []).contains { thread in
+            readSmallFile("\(directory)/\(thread.name)/comm").map(firstLine) == Capabilities.watchdogThread
         }
-        hasStallWatch = isMonitored ? true : Self.hasStallWatch("\(directory)/exe")
-        found = Self.found(in: directory)
-        seenFromOutside = Self.seenFromOutside(pid, status)
     }
 
     /// The failure for a process without a monitor.
@@ -70,16 +85,30 @@ struct MonitoredProcess {
         return CommandFailure(.noInput, "Process \(pid) is not monitored: \(advice).")
     }
 
-    /// Searches the open files for the one that a monitor keeps.
+    /// Searches the open files for the one with the capabilities.
     private static func found(in directory: String) -> Found? {
+        unnamedFile(Capabilities.fileName, of: directory) { bytes, directory in
+            Capabilities(jsonData: bytes).map { Found(capabilities: $0, reportDirectory: directory) }
+        }
+    }
+
+    /// Searches the open files of a process for one that a monitor keeps, which has no name in its directory.
+    ///
+    /// - Parameters:
+    ///   - name: The word by which the file is known.
+    ///   - directory: The process's directory in /proc.
+    ///   - body: Receives the contents of such a file and its directory; returns `nil` if the file is another one.
+    /// - Returns: The first result of `body`; `nil` if there is none.
+    static func unnamedFile<Result>(
+        _ name: String, of directory: String, _ body: ([UInt8], String) -> Result?
+    ) -> Result? {
         for entry in directoryEntries("\(directory)/fd") ?? [] {
             let file = "\(directory)/fd/\(entry.name)"
-            guard let target = readLink(file), target.contains("/.\(Capabilities.fileName)."),
-                let bytes = AtomicFile.read(file, limit: maximumBytes),
-                let capabilities = Capabilities(jsonData: bytes)
+            guard let target = readLink(file), target.contains("/.\(name)."),
+                let bytes = AtomicFile.read(file, limit: maximumBytes)
             else { continue }
             let directory = target.lastIndex(of: "/").map { String(target[..<$0]) } ?? ""
-            return Found(capabilities: capabilities, reportDirectory: directory.isEmpty ? "/" : directory)
+            if let result = body(bytes, directory.isEmpty ? "/" : directory) { return result }
         }
         return nil
     }

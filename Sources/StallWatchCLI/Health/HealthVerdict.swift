@@ -1,0 +1,130 @@
+import LinuxSupport
+import StallReports
+
+/// The answer of `health`.
+struct HealthVerdict: Equatable {
+    /// The answer in one word; the raw values are the exit statuses.
+    enum Status: Int32 {
+        /// All loops make progress.
+        case healthy = 0
+        /// A loop is stuck, or the watchdog does not run.
+        case stuck = 1
+        /// It cannot be known: the process does not run now, or has not come far enough.
+        case cannotTell = 2
+    }
+
+    /// The process of a record, as the tool sees it.
+    enum Process: Equatable {
+        case running
+        /// No thread of it can run.
+        case paused(ProcessPause)
+        /// It has ended, or the machine has been restarted.
+        case ended
+        /// It is in another namespace of process ids.
+        case hidden
+        /// Another one than the process with this id, whose health file it shares.
+        case other(Int32)
+    }
+
+    var status: Status
+    /// A sentence, without its period.
+    var sentence: String
+
+    /// The age of a record in intervals, after which it is out of date.
+    private static let intervals = 3.0
+    /// The age that a record may have besides, in milliseconds: captures of a stall, a disk, a busy machine.
+    private static let patience = 2_000.0
+
+    /// Judges a record.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - now: The time, in milliseconds of CLOCK_MONOTONIC.
+    ///   - process: The record's process.
+    init(_ record: HealthRecord, at now: UInt64, _ process: Process) {
+        let pid = record.process.pid
+        switch process {
+        case .ended:
+            self.init(.cannotTell, "process \(pid), which wrote the record, has ended: start the program again")
+        case .paused(.signal):
+            self.init(.cannotTell, "process \(pid) is stopped by a signal: continue it with kill -CONT \(pid)")
+        case .paused(.debugger): self.init(.cannotTell, "process \(pid) is stopped by a debugger: let it continue")
+        case .paused(.frozen):
+            self.init(
+                .cannotTell, "process \(pid) is frozen with its cgroup: thaw the cgroup, or unpause the container")
+        case .other(let pid):
+            self.init(
+                .cannotTell,
+                "another process has written the health file of process \(pid): give each program a file of its own")
+        case .running, .hidden: self.init(record, at: now)
+        }
+    }
+
+    private init(_ record: HealthRecord, at now: UInt64) {
+        if record.state != .stopped, Self.isStale(record, at: now) {
+            self.init(
+                .stuck,
+                "the monitor of process \(record.process.pid) has not looked for \(Self.age(of: record, at: now).duration): "
+                    + "the process does not run, or its watchdog or its disk is stuck")
+            return
+        }
+        switch record.state {
+        case .ok: self.init(.healthy, record.summary)
+        case .stalled: self.init(.stuck, record.summary)
+        default: self.init(.cannotTell, record.summary)
+        }
+    }
+
+    private init(_ status: Status, _ sentence: String) {
+        self.status = status
+        self.sentence = sentence
+    }
+
+    /// Returns whether a record is out of date, so that its states mean nothing.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - now: The time, in milliseconds of CLOCK_MONOTONIC.
+    /// - Returns: Whether it is.
+    static func isStale(_ record: HealthRecord, at now: UInt64) -> Bool {
+        age(of: record, at: now) > intervals * (record.intervalMilliseconds ?? 0) + patience
+    }
+
+    /// The age of a record, in milliseconds.
+    private static func age(of record: HealthRecord, at now: UInt64) -> Double {
+        Double(now &- min(record.checkedAtMonotonicMilliseconds, now))
+    }
+}
+
+extension HealthVerdict.Process {
+    /// Finds the process of a record.
+    ///
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - target: The place of the record. A process that is given by its id is found also from outside of its container,
+    ///     where the record has another id.
+    init(of record: HealthRecord, at target: HealthTarget) {
+        let process = record.process
+        let own = ProcessIdentity.current()
+        if let bootID = process.bootID, let own, own.bootID != bootID {
+            self = .ended
+            return
+        }
+        var pid = process.pid
+        if case .process(let given) = target {
+            pid = given
+        } else if process.pidNamespace == nil || readLink("/proc/self/ns/pid") != process.pidNamespace {
+            self = .hidden
+            return
+        }
+        guard let running = ProcessIdentity(pid: pid) else {
+            self = .ended
+            return
+        }
+        guard process.startTicks == nil || running.startTicks == process.startTicks else {
+            self = target == .process(pid) ? .other(pid) : .ended
+            return
+        }
+        self = ProcessPause.of(pid).map { .paused($0) } ?? .running
+    }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import Glibc
+import LinuxSupport
+import TestSupport
+import Testing
+
+@testable import StallReports
+@testable import StallWatchCLI
+
+/// `stallwatch health` in a process of its own: the whole output and the exit status.
+@Suite struct HealthCommandTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// A record of this process, which the tool can see.
+    private func record(
+        _ state: HealthRecord.State, agedMilliseconds age: UInt64 = 0, change: (inout HealthRecord) -> Void = { _ in }
+    ) throws -> HealthRecord {
+        let own = try #require(ProcessIdentity.current())
+        let time = Timestamp(wallClockNanoseconds: wallClockNow())
+        var record = HealthRecord(
+            state: state, checkedAt: time, checkedAtMonotonicMilliseconds: monotonicNow() / 1_000_000 - age,
+            progressedAt: time, intervalMilliseconds: 600_000,
+            process: .init(
+                pid: own.pid, startTicks: own.startTicks, bootID: own.bootID,
+                pidNamespace: readLink("/proc/self/ns/pid")),
+            loops: [.init(label: "main", state: state == .stalled ? .stalled : .running, since: time)],
+            stall: state == .stalled
+                ? .init(sentence: "main stalled and has not come back after 812 ms in f()", isOngoing: true) : nil)
+        change(&record)
+        return record
+    }
+
+    private func health(_ record: HealthRecord, _ options: [String] = []) throws -> Tool.Result {
+        let path = try directory.write("health", record.jsonData())
+        return try Tool.run(["health", path] + options)
+    }
+
+    private func expect(
+        _ result: Tool.Result, _ status: Int32, _ output: String = "", errors: String = "",
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(result.output == output, sourceLocation: sourceLocation)
+        #expect(result.errors == errors, sourceLocation: sourceLocation)
+        #expect(result.status == status, sourceLocation: sourceLocation)
+    }
+
+    @Test func `a process that makes progress has status 0`() throws {
+        expect(try health(record(.ok)), 0, "ok: 1 loop makes progress\n")
+    }
+
+    @Test func `a stuck loop has status 1`() throws {
+        expect(try health(record(.stalled)), 1, "stuck: main stalled and has not come back after 812 ms in f()\n")
+    }
+
+    @Test func `a record that is not replaced has status 1`() throws {
+        let old = try record(.ok, agedMilliseconds: 60_000) { $0.intervalMilliseconds = 1_000 }
+        let begun = monotonicNow()
+        let result = try health(old)
+        #expect(monotonicNow() - begun >= 1_000_000_000, "it had the time to be replaced")
+        #expect(result.output.hasPrefix("stuck: the monitor of process \(getpid()) has not looked for 1 min 1 s: "))
+        #expect(result.errors == "")
+        #expect(result.status == 1)
+    }
+
+    @Test func `a process that wakes up has the time to write`() throws {
+        let old = try record(.ok, agedMilliseconds: 60_000) { $0.intervalMilliseconds = 1_000 }
+        let fresh = try record(.ok)
+        let path = try directory.write("health", old.jsonData())
+        Thread.detachNewThread { [directory] in
+            usleep(300_000)
+            _ = try? directory.write("health", fresh.jsonData())
+        }
+        expect(try Tool.run(["health", path]), 0, "ok: 1 loop makes progress\n")
+    }
+
+    @Test(
+        arguments: [
+            (.starting, "cannot tell: a loop has not begun the first turn\n"),
+            (.stopped, "cannot tell: no monitor runs: the program has stopped it, or has not started it\n"),
+        ] as [(HealthRecord.State, String)])
+    func `a process that is not there yet or any more has status 2`(state: HealthRecord.State, text: String) throws {
+        expect(try health(record(state)), 2, text)
+    }
+
+    @Test func `a record of an earlier process has status 2`() throws {
+        let text = "cannot tell: process \(getpid()), which wrote the record, has ended: start the program again\n"
+        expect(try health(record(.ok) { $0.process.startTicks = 1 }), 2, text)
+        expect(try health(record(.ok) { $0.process.bootID = "earlier" }), 2, text)
+    }
+
+    @Test func `a record of another container is judged by its age`() throws {
+        expect(
+            try health(
+                record(.ok) {
+                    $0.process.pidNamespace = "pid:[1]"; $0.process.pid = 1
+                }), 0,
+            "ok: 1 loop makes progress\n")
+    }
+
+    @Test func `a stopped process has status 2`() throws {
+        let process = Command(program: "/bin/sleep", arguments: ["60"]).process()
+        try process.run(atMost: 60)
+        defer { process.kill() }
+        let pid = process.processIdentifier
+        kill(pid, SIGSTOP)
+        #expect(eventually { ProcessPause.of(pid) == .signal })
+        let stopped = try record(.ok) { record in
+            record.process.pid = pid
+            record.process.startTicks = ProcessIdentity(pid: pid)?.startTicks
+        }
+        expect(
+            try health(stopped), 2,
+            "cannot tell: process \(pid) is stopped by a signal: continue it with kill -CONT \(pid)\n")
+    }
+
+    @Test func `a file that is no record has status 2`() throws {
+        let missing = directory.path("missing")
+        expect(
+            try Tool.run(["health", missing]), 2,
+            errors:
+                "Error: \(missing) cannot be read: No such file or directory. Give the path that the program sets in "
+                + "health, and start the program first.\n")
+        let other = try directory.write("other", "{}")
+        expect(
+            try Tool.run(["health", other]), 2,
+            errors:
+                "Error: \(other) is no health record of this version. Give the path that the program sets in health.\n")
+        expect(
+            try Tool.run(["health", directory.path]), 2,
+            errors:
+                "Error: \(directory.path) cannot be read: it is not a regular file. Run the tool as the program's user "
+                + "or as root.\n")
+    }
+
+    @Test func `a process without a monitor has status 2`() throws {
+        let process = Command(program: "/bin/sleep", arguments: ["60"]).process()
+        try process.run(atMost: 60)
+        let pid = process.processIdentifier
+        expect(
+            try Tool.run(["health", "\(pid)"]), 2,
+            errors:
+                "Error: Process \(pid) is not monitored: no watchdog runs in it. Start a StallMonitor in the program.\n"
+        )
+        process.kill()
+        process.waitUntilExit()
+        expect(try Tool.run(["health", "\(pid)"]), 2, errors: "Error: There is no process \(pid).\n")
+    }
+
+    @Test func `JSON has the verdict and the record`() throws {
+        struct Answer: Decodable {
+            let status: Int32
+            let sentence: String
+            let record: HealthRecord
+        }
+        let record = try record(.stalled)
+        let result = try health(record, ["--json"])
+        let answer = try JSONDecoder().decode(Answer.self, from: Data(result.output.utf8))
+        #expect(answer.status == 1)
+        #expect(answer.sentence == record.summary)
+        #expect(answer.record == record)
+        #expect(result.status == 1)
+    }
+
+    @Test(arguments: [
+        (["0"], "Error: 0 is not the id of a process: give a number from 1 on.\n"),
+        ([""], "Error: The path is empty: give a process id or a health file.\n"),
+        ([], "Error: Missing expected argument '<pid-or-file>'\n"),
+    ])
+    func `a wrong command line has status 64`(arguments: [String], message: String) throws {
+        let result = try Tool.run(["health"] + arguments)
+        #expect(result.errors.hasPrefix(message))
+        #expect(result.status == 64)
+    }
+
+    @Test func `control characters in a label are not printed`() throws {
+        let hostile = try record(.stalled) { $0.stall?.sentence = "\u{1b}]0;x\nmain stalled" }
+        let result = try health(hostile)
+        #expect(!result.output.contains("\u{1b}"))
+        #expect(result.output.split(separator: "\n").count == 1)
+    }
+}
