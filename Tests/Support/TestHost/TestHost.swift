@@ -14,6 +14,7 @@ import StallWatch
 ///     stallwatch-test-host crash bare|monitored|sink
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
+///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
 @main struct TestHost {
     static func main() throws {
@@ -29,6 +30,7 @@ import StallWatch
         case "crash": try Crash.run(arguments[2])
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
+        case "health": try HealthHost(arguments.dropFirst(2)).run()
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
         default: exit(64)
         }

@@ -1,0 +1,93 @@
+import CoreFoundation
+import Foundation
+import Glibc
+import StallWatch
+
+/// A service whose main run loop turns every 20 ms, until it hangs on request.
+///
+/// The threshold is 100 ms. It writes the health file `DIRECTORY/health` every 200 ms, and reports to `DIRECTORY/stalls`. With a second word it
+/// escalates after 5 thresholds, and writes `DIRECTORY/termination`. Each line of standard input is a command: `hang`
+/// makes the main thread hang in the given way; `stop` stops the monitor and ends the program. The program prints what
+/// it does.
+struct HealthHost {
+    private enum Hang: String {
+        case none, lock, spin, sleep
+        /// Sleeps for 1.5 s and goes on.
+        case recover
+        /// Sleeps for 2.5 s, at a threshold of 2 s: time for a debugger.
+        case debug
+    }
+
+    private let directory: String
+    private let hang: Hang
+    private let escalation: Escalation?
+
+    init(_ arguments: ArraySlice<String>) {
+        let words = Array(arguments)
+        guard words.count >= 2, let hang = Hang(rawValue: words[1]) else { exit(64) }
+        directory = words[0]
+        self.hang = hang
+        switch words.dropFirst(2).first {
+        case "abort": escalation = .abort(after: 5)
+        case "call": escalation = .call(after: 5) { _ in tell("escalated") }
+        default: escalation = nil
+        }
+    }
+
+    func run() throws {
+        forbidCoreDumps()
+        var configuration = StallMonitor.Configuration(
+            threshold: .milliseconds(hang == .debug ? 2_000 : 100), reports: .directory(directory + "/stalls"))
+        configuration.health = HealthOutput(path: directory + "/health", interval: .milliseconds(200))
+        configuration.escalation = escalation
+        if escalation != nil { configuration.terminationLog = directory + "/termination" }
+        let monitor = try StallMonitor(configuration)
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        let timer = Timer(timeInterval: 0.02, repeats: true) { _ in }
+        RunLoop.main.add(timer, forMode: .default)
+        Deadlock.startThread("commands") { [hang] in
+            while let line = readLine() {
+                if line == "stop" {
+                    monitor.stop()
+                    tell("stopped \(monitor.health.state.rawValue) \(monitor.statistics.stalls)")
+                    exit(0)
+                }
+                RunLoop.main.perform {
+                    tell("hangs")
+                    Self.hang(hang)
+                    tell("goes on")
+                }
+                // Another thread wakes the loop.
+                CFRunLoopWakeUp(CFRunLoopGetMain())
+            }
+        }
+        tell("runs")
+        RunLoop.main.run()
+    }
+
+    private static func hang(_ hang: Hang) {
+        switch hang {
+        case .none: break
+        case .lock: waitForAnAbandonedLock()
+        case .spin: while true { errno = 0 }
+        case .sleep: while true { sleep(60) }
+        case .recover: usleep(1_500_000)
+        case .debug: usleep(2_500_000)
+        }
+    }
+
+    /// Waits for a lock whose owner waits for another lock, which this thread holds.
+    private static func waitForAnAbandonedLock() {
+        let (first, second) = (NSLock(), NSLock())
+        let isHeld = DispatchSemaphore(value: 0)
+        first.lock()
+        Deadlock.startThread("other-side") {
+            second.lock()
+            isHeld.signal()
+            first.lock()
+        }
+        isHeld.wait()
+        second.lock()
+    }
+}
