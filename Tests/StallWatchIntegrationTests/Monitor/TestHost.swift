@@ -2,6 +2,8 @@ import Foundation
 import Glibc
 import TestSupport
 
+@testable import LinuxSupport
+
 /// A process of the test host.
 ///
 /// It ends with this object at the latest.
@@ -47,7 +49,5 @@ final class TestHost {
 
 /// Nanoseconds of the monotonic clock.
 func monotonicNanoseconds() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    monotonicNow()
 }
