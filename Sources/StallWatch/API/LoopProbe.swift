@@ -21,6 +21,8 @@ import Synchronization
 public final class LoopProbe: Sendable {
     /// The loop's name in reports.
     public let label: String
+    /// Returns whether the turn that has not ended is one: see ``init(label:isInTurn:)``.
+    let isInTurn: @Sendable (_ addresses: [UInt64]?) -> Bool
     /// The recorder that the calls go to, as an address; 0 while no monitor watches the probe.
     private let recorder = Atomic<UInt>(0)
     /// Keeps alive every recorder that a call of the loop's thread may still use.
@@ -31,8 +33,20 @@ public final class LoopProbe: Sendable {
     /// Its calls do nothing until a monitor watches it.
     ///
     /// - Parameter label: The loop's name in reports.
-    public init(label: String) {
+    public convenience init(label: String) {
+        self.init(label: label, isInTurn: { _ in true })
+    }
+
+    /// Creates a probe of a loop that reports its waits and not its end.
+    ///
+    /// - Parameters:
+    ///   - label: The loop's name in reports.
+    ///   - isInTurn: Returns whether the turn that has not ended is one, and not something that the thread does after the
+    ///     loop has ended. It gets the addresses of the thread's whole stack, or `nil` if they are not known. It runs on
+    ///     the watchdog, once for each turn over the threshold.
+    package init(label: String, isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool) {
         self.label = label
+        self.isInTurn = isInTurn
     }
 
     /// Begins a turn when the loop has left its wait.

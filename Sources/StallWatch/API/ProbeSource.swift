@@ -14,6 +14,8 @@ final class ProbeSource: LoopSource {
         try probe.attach(recorder)
     }
 
+    func isInTurn(_ addresses: [UInt64]?) -> Bool { probe.isInTurn(addresses) }
+
     func remove() {
         probe.detach(recorder)
     }

@@ -78,6 +78,12 @@ extension WatchedLoop {
         return [runLoop, try factory.monitor { .mainQueue($0, unless: isRunLoopUsed) }]
     }
 
+    /// The main dispatch queue, whichever thread serves it.
+    package static let mainQueue = WatchedLoop(label: "main", threshold: nil, identity: nil) {
+        factory throws(StallWatchError) in
+        [try factory.monitor { .mainQueue($0, unless: { false }) }]
+    }
+
     /// The main thread's run loop, `RunLoop.main`, in its common modes.
     ///
     /// Watching begins when the loop is next entered or next leaves its wait. The time between two runs (`while !done {

@@ -160,6 +160,12 @@ extension LoopSupervisor {
         follow(stall.turnBegan, from: stall.start)
         resolvePending()
         let first = sampled.inspect(target, context, &diagnostician)
+        if overSince == nil, !loop.source.isInTurn(wholeStack(of: first.sample)) {
+            // The loop has ended or is not followed any more, so nothing is delayed.
+            loop.recorder.clearStalled()
+            detector.abandon()
+            return forgetSamples()
+        }
         let isOverNow = overSince != nil || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
         if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, poll, first.sample, waits: waits) {
             loop.recorder.clearStalled()
@@ -177,6 +183,12 @@ extension LoopSupervisor {
 
     private func history(since start: UInt64) -> StallHistory {
         StallHistory(of: loop, among: context.loops, start: start, now: context.now())
+    }
+
+    /// Returns the addresses of a sample's stack; `nil` if it is not whole.
+    private func wholeStack(of sample: StallRecord.Sample) -> [UInt64]? {
+        guard let stack = try? sample.stack.get(), stack.isComplete else { return nil }
+        return stack.frames.map(\.address)
     }
 
     /// Returns whether the loop may have waited for its own events since the turn's age counts.

@@ -109,7 +109,7 @@ struct StallDetector {
         self.stall = nil
     }
 
-    /// Drops the stall because its thread has ended: its turn will never end, and is not inspected any more.
+    /// Drops the stall because its thread or its loop has ended: its turn is not inspected any more.
     mutating func abandon() {
         abandoned = stall?.turnBegan
         stall = nil

@@ -13,6 +13,15 @@ protocol LoopSource: AnyObject, Sendable {
     /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
     var runFunction: Range<UInt64> { get }
 
+    /// Returns whether the turn that has not ended is one.
+    ///
+    /// A loop that does not report its end is in no turn when its thread goes on with something else. The watchdog asks
+    /// once per turn, when it is over the threshold.
+    ///
+    /// - Parameter addresses: The addresses of the thread's whole stack; `nil` if they are not known.
+    /// - Returns: `false` if nothing is delayed.
+    func isInTurn(_ addresses: [UInt64]?) -> Bool
+
     /// Returns the threads whose stacks explain a stall that is in progress now.
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
@@ -44,6 +53,8 @@ extension LoopSource {
     var reportsWaits: Bool { false }
 
     var runFunction: Range<UInt64> { 0..<0 }
+
+    func isInTurn(_ addresses: [UInt64]?) -> Bool { true }
 
     func target(of recorder: TurnRecorder) -> CaptureTarget {
         recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
