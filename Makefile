@@ -146,6 +146,13 @@ stalls-in-tests: install ## Run a sample package with tests that stall, and chec
 	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 
+.PHONY: run-programs
+run-programs: install ## Make a GTK program of Debian and a Python program stall under `stallwatch run`, and measure its delay
+	@scripts/install-dependencies.sh run-programs
+	for product in stallwatch StallWatchAgent StallWatchPreload; do \
+		$(BUILD) -c release --product $$product || exit; done
+	$(BOUNDED) scripts/check-run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
+
 # In make test with fewer reports.
 REPORTS := 10000
 COLLECTOR_KILLS := 10

@@ -49,7 +49,7 @@ complete() {
 }
 
 put 755 "$tool" bin/stallwatch
-# What `stallwatch test` loads into test processes.
+# What `stallwatch test` and `stallwatch run` load into other programs.
 for library in libStallWatchAgent.so libStallWatchPreload.so; do
     put 644 "$products/$library" "lib/$library"
 done

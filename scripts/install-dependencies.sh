@@ -6,6 +6,7 @@
 #   scripts/install-dependencies.sh packages  for `make packages`
 #   scripts/install-dependencies.sh aarch64   for `make test-aarch64`
 #   scripts/install-dependencies.sh slim      for `make slim`
+#   scripts/install-dependencies.sh run-programs  for `make run-programs`
 #   scripts/install-dependencies.sh lint      for `make lint` and `make format`
 #
 # Exit status (sysexits.h): 0 if everything is installed, or the system has no Debian packages; 64 for a wrong argument;
@@ -34,6 +35,9 @@ declare -rA purpose=(
     [qemu-system-arm]='qemu-system-aarch64: emulates a machine that runs these tests'
     [cpio]='cpio: packs the files of that machine'
     [debootstrap]='debootstrap: creates a slim root file system'
+    [xvfb]='Xvfb: a display for the GTK program'
+    [yad]='yad: a GTK program with a main loop'
+    [python3-gi]='GObject for Python 3: a GLib main loop in Python'
     [clang-format]='clang-format 14: checks and formats the C files'
 )
 case "${1-}" in
@@ -47,9 +51,10 @@ test)
 packages) packages=(libdw-dev zlib1g-dev libcurl4-openssl-dev) ;;
 aarch64) packages=(libdw-dev g++-aarch64-linux-gnu qemu-system-arm cpio) ;;
 slim) packages=(libdw-dev libcurl4-openssl-dev debootstrap) ;;
+run-programs) packages=(libdw-dev libglib2.0-dev xvfb yad python3-gi) ;;
 lint) packages=(clang-format) ;;
 *)
-    echo "usage: $0 build|test|packages|aarch64|slim|lint" >&2
+    echo "usage: $0 build|test|packages|aarch64|slim|run-programs|lint" >&2
     exit 64
     ;;
 esac

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -113,6 +114,8 @@ size_t clinux_function_size(const void *address) {
   if (!dladdr1(address, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || info.dli_saddr != address) return 0;
   return symbol->st_size;
 }
+
+bool clinux_has_file_capabilities(const char *path) { return getxattr(path, "security.capability", NULL, 0) > 0; }
 
 struct executable_base {
   uint64_t code;  // Given.

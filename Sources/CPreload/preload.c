@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +14,12 @@
 #include <unistd.h>
 
 #include "CPreload.h"
+#include "process.h"
 
 typedef int dump_function(uint64_t milliseconds, const char *directory, char *answer, long size);
 
-/// Copies, because the tests may change the environment.
+/// The values of the variables.
 static char library[PATH_MAX], requests[PATH_MAX];
-
-/// Copies a variable of the environment; returns whether it is set and fits.
-static int copy_variable(const char *name, char *to) {
-  const char *value = getenv(name);
-  if (!value || !*value || strlen(value) >= PATH_MAX - 32) return 0;
-  strcpy(to, value);
-  return 1;
-}
 
 /// Whether this is a process that runs tests: the bundle that the package manager builds, or its helper.
 static int runs_tests(void) {
@@ -87,25 +79,13 @@ static void *serve(void *context) {
 }
 
 __attribute__((constructor)) static void offer_dumps(void) {
+  if (!getenv(CPRELOAD_LIBRARY)) return;
   // The run's output goes through a pipe, for which libc keeps 4 KiB back: the names of the tests that have begun.
   setvbuf(stdout, NULL, _IOLBF, 0);
-  if (!copy_variable(CPRELOAD_LIBRARY, library) || !copy_variable(CPRELOAD_REQUESTS, requests) || !runs_tests()) return;
-  // The programs that the tests start are not the tests. This library is the first one in the variable.
-  const char *preloaded = getenv("LD_PRELOAD");
-  const char *others = preloaded ? strchr(preloaded, ':') : NULL;
-  if (others) {
-    setenv("LD_PRELOAD", others + 1, 1);
-  } else {
-    unsetenv("LD_PRELOAD");
-  }
-  // The thread runs none of the tests' signal handlers, except those of crashes and of Swift's crash handler, which
-  // stops threads by SIGPROF.
-  static const int kept[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF};
-  sigset_t all, before;
-  sigfillset(&all);
-  for (size_t index = 0; index < sizeof kept / sizeof *kept; index++) sigdelset(&all, kept[index]);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, serve, NULL) == 0) pthread_detach(thread);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!cpreload_copy_variable(CPRELOAD_LIBRARY, library) || !cpreload_copy_variable(CPRELOAD_REQUESTS, requests))
+    return;
+  if (!runs_tests()) return;
+  // The programs that the tests start are not the tests.
+  cpreload_leave_environment();
+  cpreload_start_thread(serve);
 }

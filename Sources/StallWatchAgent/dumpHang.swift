@@ -29,8 +29,6 @@ public func dumpHang(
     } catch {
         text = error.description
     }
-    let bytes = text.utf8CString.prefix(max(size - 1, 0))
-    for (index, byte) in bytes.enumerated() { answer[index] = byte }
-    if size > 0 { answer[min(bytes.count, size - 1)] = 0 }
+    store(text, in: answer, size: size)
     return status
 }

@@ -3,7 +3,11 @@ import Glibc
 
 @main
 enum Program {
+    /// How the tool was told to treat signals.
+    static let signals = InheritedSignals()
+
     static func main() {
+        _ = signals
         // A reader that goes away (`| head`) is an error of write(2), which is handled, and not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         Interruption.prepare()

@@ -19,6 +19,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch tail stalls                 stalls as they happen
               stallwatch ship stalls --otlp http://127.0.0.1:4318
               stallwatch baseline update reports     known stalls, which tests excuse until a day
+              stallwatch run -- gedit notes.txt      report the stalls of a program that you do not build
               stallwatch test -- swift test          run tests, and say what hangs
               stallwatch doctor                      what works here, and what to set
               stallwatch health /run/notes/health    whether a process makes progress, for probes
@@ -34,7 +35,8 @@ struct StallWatchCommand: ParsableCommand {
         subcommands: [
             ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
-            BaselineCommand.self, TestCommand.self, DoctorCommand.self, ShipCommand.self, HealthCommand.self,
+            BaselineCommand.self, TestCommand.self, RunCommand.self, DoctorCommand.self, ShipCommand.self,
+            HealthCommand.self,
         ]
     )
 }

@@ -92,6 +92,10 @@ bool clinux_last_fault(struct clinux_fault_watch *_Nonnull watch, uint64_t *_Non
 /// Ends what `clinux_watch_faults` began. Async-signal-safe: yes.
 void clinux_unwatch_faults(struct clinux_fault_watch *_Nonnull watch);
 
+/// Whether the file at `path` has capabilities (setcap(8)). `path` must not be NULL. A system call.
+/// Async-signal-safe: yes.
+bool clinux_has_file_capabilities(const char *_Nonnull path);
+
 /// Whether this process is dumpable (PR_GET_DUMPABLE): others of the same user may read its memory and trace it.
 /// Async-signal-safe: yes.
 bool clinux_is_dumpable(void);

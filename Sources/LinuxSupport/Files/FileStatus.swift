@@ -17,6 +17,8 @@ package struct FileStatus {
     package let changedAt: Int
     /// The user id of the file's owner.
     package let owner: UInt32
+    /// The id of the file's group.
+    package let group: UInt32
     /// The device and inode numbers, which identify the file whatever its name.
     package let identity: [UInt64]
 
@@ -45,6 +47,7 @@ package struct FileStatus {
         permissions = UInt32(status.st_mode & 0o7777)
         changedAt = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
         owner = status.st_uid
+        group = status.st_gid
         identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
     }
 }

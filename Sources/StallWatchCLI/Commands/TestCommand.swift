@@ -59,9 +59,8 @@ struct TestCommand: ParsableCommand {
             run = try TestRun(
                 command, environment: try PreloadedLibraries.environment(requests: requests.path),
                 limit: UInt64(after.milliseconds * 1_000_000))
-        } catch let failure as TestRun.StartFailure {
-            StandardError.write("Error: \(failure.sentence)\n")
-            throw ExitCode(failure.status)
+        } catch let failure as StartFailure {
+            throw failure.exit
         }
         var hangs = 0
         let reporter = HangReporter(requests: requests.path)
@@ -70,7 +69,7 @@ struct TestCommand: ParsableCommand {
                 guard status == 0 else { throw ExitCode(status) }
                 return
             }
-            let directory = try Self.absolute(output) + "/hang-\(hangs + 1)-\(getpid())"
+            let directory = try ReportOutput(output).path + "/hang-\(hangs + 1)-\(getpid())"
             guard let text = reporter.text(of: run.id, run.current, into: directory, at: monotonicNow()) else {
                 continue
             }
@@ -81,15 +80,5 @@ struct TestCommand: ParsableCommand {
             StandardError.write("stallwatch: the tests were ended: --fail\n")
             throw ExitCode(Self.hung)
         }
-    }
-
-    /// The tests may run in another directory.
-    private static func absolute(_ path: String) throws -> String {
-        if path.hasPrefix("/") { return path }
-        guard let directory = getcwd(nil, 0) else {
-            throw CommandFailure(.noInput, "the current directory does not exist: name one by a full path in --output")
-        }
-        defer { free(directory) }
-        return String(cString: directory) + "/" + path
     }
 }

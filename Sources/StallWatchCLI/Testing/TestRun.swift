@@ -49,13 +49,6 @@ final class TestRun: Sendable {
         }
     }
 
-    /// A program that cannot be started.
-    struct StartFailure: Error {
-        var sentence: String
-        /// The exit status of shells: 127 if there is no such program, 126 if it cannot be executed.
-        var status: Int32
-    }
-
     /// What the output has told so far.
     var current: Progress { progress.withLock { $0 } }
 
@@ -174,7 +167,8 @@ extension TestRun {
         guard status == 0 else {
             let reason = String(cString: strerror(status))
             throw StartFailure(
-                sentence: "\(command[0]) cannot be started: \(reason)", status: status == ENOENT ? 127 : 126)
+                sentence: "\(command[0]) cannot be started: \(reason)",
+                status: status == ENOENT ? StartFailure.notFound : StartFailure.notExecutable)
         }
         return id
     }

@@ -1,0 +1,255 @@
+// Watches the loops of a program that `stallwatch run` has started, with the monitor of the agent.
+//
+// The program's main thread runs only the constructor, which copies a few variables and starts a thread. That thread loads
+// the monitor when the program has a loop, so a program without one never loads it.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "CPreload.h"
+#include "glib.h"
+#include "process.h"
+
+/// How long fork(2) waits for the thread that loads the monitor, in seconds. Loading takes some 10 ms.
+#define LONGEST_FORK_DELAY 1
+/// How long the end of the program waits for that thread, in seconds.
+#define LONGEST_END_DELAY 2
+/// How often the thread looks for new libraries, in nanoseconds: at first, after SOON and after LATE looks. As often as
+/// after LATE looks it checks that GLib is still watched.
+#define FIRST_INTERVAL 20000000
+#define SOON 50
+#define SOON_INTERVAL 100000000
+#define LATE 150
+#define LATE_INTERVAL 999999999
+/// The size of the buffers for sentences, in bytes.
+#define TEXT_BYTES 1024
+
+/// The functions of the agent: see startRun.swift.
+struct agent {
+  int (*start)(uint64_t threshold, int loops, const char *output, char *reason, long size);
+  void *(*watch_glib)(const struct cpreload_range *functions, long count, int (*is_followed)(void), char *reason,
+                      long size);
+  long (*finish)(char *text, long size);
+  void (*begin_turn)(void *), (*end_turn)(void *);
+};
+
+/// The settings, copied before the thread starts.
+static char library[PATH_MAX], output[PATH_MAX];
+static uint64_t threshold;
+static int loops;
+static bool is_quiet;
+/// The process that is watched: a child of fork(2) has another id.
+static pid_t watched_process;
+/// Standard error at the start. The program may close it, and open something else with its number.
+static struct stat standard_error;
+static bool has_standard_error;
+
+/// Held while the thread loads or starts the monitor, so that neither fork(2) nor the end of the program comes between.
+static pthread_mutex_t work = PTHREAD_MUTEX_INITIALIZER;
+/// Whether the thread that calls fork(2) holds `work`.
+static _Thread_local bool holds_work;
+/// What the thread has done, protected by `work`.
+static struct agent agent;
+static bool is_started, is_ending, is_glib_watched;
+/// A reason for having no reports, for the end of the program; empty if there is none.
+static char notice[TEXT_BYTES];
+
+static bool is_loaded(const char *name) {
+  void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle) dlclose(handle);
+  return handle != NULL;
+}
+
+/// Counts the libraries that have been loaded since the program started.
+static int count_loads(struct dl_phdr_info *info, size_t size, void *count) {
+  (void)size;
+  *(unsigned long long *)count = info->dlpi_adds;
+  return 1;
+}
+
+/// Whether the program's malloc is another one than the C library's.
+static bool has_own_malloc(void) {
+  void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  bool is_other = !libc || dlsym(libc, "malloc") != dlsym(RTLD_DEFAULT, "malloc");
+  if (libc) dlclose(libc);
+  return is_other;
+}
+
+/// The signals that the Swift runtime handles, to print stacks of crashes (Backtrace.cpp and CrashHandlerLinux.cpp).
+static const int crash_signals[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+#define CRASH_SIGNALS (sizeof crash_signals / sizeof *crash_signals)
+
+/// Takes the crash handlers back that the Swift runtime has installed in a program that has had none of it: without the
+/// monitor the program would crash in its own way.
+static void restore_crash_handlers(const struct sigaction *before) {
+  for (size_t index = 0; index < CRASH_SIGNALS; index++) {
+    struct sigaction now;
+    Dl_info info;
+    if (sigaction(crash_signals[index], NULL, &now) != 0 || now.sa_handler == before[index].sa_handler) continue;
+    // The program may have installed one of its own meanwhile.
+    if (!dladdr((void *)now.sa_handler, &info) || !strstr(info.dli_fname, "/libswiftCore.so")) continue;
+    sigaction(crash_signals[index], &before[index], NULL);
+  }
+}
+
+/// Loads the agent. Returns whether it has all functions; else `notice` says why not.
+static bool load_agent(void) {
+  bool has_swift = is_loaded("libswiftCore.so");
+  int flags = RTLD_NOW | RTLD_LOCAL;
+  // In a Swift program, modules of the agent may be in the program's libraries, too, in other versions: each copy keeps to
+  // its own functions. But what one allocator has allocated must not be freed by another one, and the sanitizers, which
+  // have allocators of their own, do not permit it.
+  if (has_swift && !has_own_malloc()) flags |= RTLD_DEEPBIND;
+  struct sigaction before[CRASH_SIGNALS];
+  for (size_t index = 0; index < CRASH_SIGNALS; index++) sigaction(crash_signals[index], NULL, &before[index]);
+  void *handle = dlopen(library, flags);
+  if (!has_swift) restore_crash_handlers(before);
+  if (!handle) {
+    const char *error = dlerror();
+    snprintf(notice, sizeof notice, "the monitor could not be loaded: %s",
+             error ? error : "the linker gives no reason");
+    return false;
+  }
+  *(void **)&agent.start = dlsym(handle, "stallwatch_run_start");
+  *(void **)&agent.watch_glib = dlsym(handle, "stallwatch_run_watch_glib");
+  *(void **)&agent.finish = dlsym(handle, "stallwatch_run_finish");
+  *(void **)&agent.begin_turn = dlsym(handle, "stallwatch_begin_turn");
+  *(void **)&agent.end_turn = dlsym(handle, "stallwatch_end_turn");
+  if (agent.start && agent.watch_glib && agent.finish && agent.begin_turn && agent.end_turn) return true;
+  snprintf(notice, sizeof notice, "the monitor could not be used: its library is of another version than the tool");
+  return false;
+}
+
+/// Loads and starts the monitor, unless it runs. Returns whether it runs.
+static bool start_monitor(int watched) {
+  if (is_started) return true;
+  if (!load_agent()) return false;
+  is_started = agent.start(threshold, watched, output, notice, sizeof notice) == 0;
+  return is_started;
+}
+
+static bool start_watching_glib(void) {
+  if (!start_monitor(0)) return false;
+  struct cpreload_range functions[CPRELOAD_GLIB_FUNCTIONS];
+  cpreload_glib_functions(functions);
+  void *handle = agent.watch_glib(functions, CPRELOAD_GLIB_FUNCTIONS, cpreload_glib_is_watched, notice, sizeof notice);
+  if (!handle) return false;
+  cpreload_watch_glib(handle, agent.begin_turn, agent.end_turn);
+  return is_glib_watched = true;
+}
+
+/// Looks for loops that are not watched yet. Returns whether to look again later.
+static bool look(void) {
+  int main_loops = loops & (CPRELOAD_LOOP_RUN_LOOP | CPRELOAD_LOOP_MAIN_QUEUE);
+  // Once the agent is loaded, its own libraries are no sign of a main queue.
+  if (main_loops && !is_started && is_loaded("libdispatch.so") && !start_monitor(main_loops)) return false;
+  if (!(loops & CPRELOAD_LOOP_GLIB)) return !is_started;
+  if (is_glib_watched) {
+    if (cpreload_glib_is_watched()) return true;
+    snprintf(notice, sizeof notice,
+             "the program has set a poll function of its own, so its GLib loop was not watched any more");
+    cpreload_unwatch_glib();
+    return false;
+  }
+  return !cpreload_find_glib() || start_watching_glib();
+}
+
+static void *watch(void *context) {
+  (void)context;
+  pthread_setname_np(pthread_self(), "stallwatch-run");
+  unsigned long long seen = 0;
+  for (int count = 0;; count++) {
+    unsigned long long loads = 0;
+    dl_iterate_phdr(count_loads, &loads);
+    if (loads != seen || is_glib_watched) {
+      pthread_mutex_lock(&work);
+      bool goes_on = !is_ending && look();
+      pthread_mutex_unlock(&work);
+      if (!goes_on) return NULL;
+      // Those that the monitor has loaded itself count, too: one look more.
+      seen = loads;
+    }
+    long interval = is_glib_watched || count >= LATE ? LATE_INTERVAL : count >= SOON ? SOON_INTERVAL : FIRST_INTERVAL;
+    nanosleep(&(struct timespec){.tv_nsec = interval}, NULL);
+  }
+}
+
+/// Waits for `work` for some seconds. Returns whether it is held now.
+static bool take_work(int seconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += seconds;
+  return pthread_mutex_clocklock(&work, CLOCK_MONOTONIC, &until) == 0;
+}
+
+static void before_fork(void) { holds_work = take_work(LONGEST_FORK_DELAY); }
+
+static void after_fork(void) {
+  if (holds_work) pthread_mutex_unlock(&work);
+  holds_work = false;
+}
+
+/// No thread of the monitor exists in the child.
+static void after_fork_in_child(void) {
+  cpreload_forget_glib();
+  after_fork();
+}
+
+/// Writes a line to standard error, if that is still the file that it was at the start.
+static void say(const char *text) {
+  struct stat now;
+  if (is_quiet || !*text || !has_standard_error || fstat(STDERR_FILENO, &now) != 0) return;
+  if (now.st_dev != standard_error.st_dev || now.st_ino != standard_error.st_ino) return;
+  char line[2 * TEXT_BYTES];
+  int length = snprintf(line, sizeof line, "stallwatch: %.100s: %s\n", program_invocation_short_name, text);
+  if (length < 0 || (size_t)length >= sizeof line) return;
+  // Nothing is left to do if this fails.
+  ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+  (void)written;
+}
+
+/// The linker runs destructors of the executable first and those of libraries that were loaded later, such as the
+/// monitor's, last.
+__attribute__((destructor)) static void end(void) {
+  if (getpid() != watched_process || !take_work(LONGEST_END_DELAY)) return;
+  is_ending = true;
+  char text[TEXT_BYTES] = "";
+  if (is_glib_watched) cpreload_unwatch_glib();
+  if (is_started && agent.finish(text, sizeof text) == 0) *text = 0;
+  pthread_mutex_unlock(&work);
+  say(notice);
+  say(text);
+}
+
+__attribute__((constructor)) static void begin(void) {
+  int includes_children, quiet;
+  const char *settings = getenv(CPRELOAD_RUN_SETTINGS);
+  if (!settings || !cpreload_copy_variable(CPRELOAD_RUN_LIBRARY, library)) return;
+  if (!cpreload_copy_variable(CPRELOAD_RUN_OUTPUT, output)) return;
+  if (sscanf(settings, "%" SCNu64 " %d %d %d", &threshold, &loops, &includes_children, &quiet) != 4) return;
+  // env(1) only becomes another program: the one that a script's first line names.
+  if (strcmp(program_invocation_short_name, "env") == 0) return;
+  is_quiet = quiet != 0;
+  if (!includes_children) {
+    cpreload_leave_environment();
+    unsetenv(CPRELOAD_RUN_LIBRARY);
+    unsetenv(CPRELOAD_RUN_OUTPUT);
+    unsetenv(CPRELOAD_RUN_SETTINGS);
+  }
+  has_standard_error = fstat(STDERR_FILENO, &standard_error) == 0;
+  if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0) return;
+  if (cpreload_start_thread(watch) == 0) watched_process = getpid();
+}

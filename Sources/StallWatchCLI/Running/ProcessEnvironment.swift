@@ -1,0 +1,33 @@
+import Glibc
+
+/// The variables of an environment as bytes, in their order, because a program receives them as they are.
+struct ProcessEnvironment: Equatable {
+    /// The entries, `NAME=value`, without the zero bytes.
+    private(set) var entries: [[UInt8]]
+
+    init(_ entries: [[UInt8]]) { self.entries = entries }
+
+    /// This process's environment.
+    static func current() -> ProcessEnvironment {
+        var entries: [[UInt8]] = []
+        var at = environ
+        while let entry = at.pointee {
+            entries.append(Array(UnsafeRawBufferPointer(start: entry, count: strlen(entry))))
+            at += 1
+        }
+        return ProcessEnvironment(entries)
+    }
+
+    /// Removes a variable.
+    mutating func remove(_ name: String) { entries.removeAll { $0.starts(with: "\(name)=".utf8) } }
+
+    /// Sets a variable in the place that it has, or at the end.
+    mutating func set(_ name: String, _ value: String) {
+        let entry = Array("\(name)=\(value)".utf8)
+        if let index = entries.firstIndex(where: { $0.starts(with: "\(name)=".utf8) }) {
+            entries[index] = entry
+        } else {
+            entries.append(entry)
+        }
+    }
+}
