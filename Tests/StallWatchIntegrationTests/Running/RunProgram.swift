@@ -43,7 +43,8 @@ enum RunProgram: String, CaseIterable, Sendable {
             let library = self == .asyncMain ? ["-parse-as-library"] : []
             try Command(
                 program: try #require(Command.find("swiftc")),
-                arguments: ["-g", "-Onone", "-swift-version", "6", "-module-name", "Program", source, "-o", path] + library
+                arguments: ["-g", "-Onone", "-swift-version", "6", "-module-name", "Program", source, "-o", path]
+                    + library
             ).succeed()
         }
         return path
