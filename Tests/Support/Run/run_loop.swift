@@ -3,8 +3,8 @@ import Foundation
 
 @inline(never) func waitInATimer() { usleep(400_000) }
 
-Timer.scheduledTimer(withTimeInterval: 0.3, repeats: false) { _ in waitInATimer() }
-Timer.scheduledTimer(withTimeInterval: 1, repeats: false) { _ in
+_ = Timer.scheduledTimer(withTimeInterval: 0.3, repeats: false) { _ in waitInATimer() }
+_ = Timer.scheduledTimer(withTimeInterval: 1, repeats: false) { _ in
     print("done")
     exit(7)
 }
