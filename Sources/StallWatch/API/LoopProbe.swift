@@ -33,8 +33,9 @@ public final class LoopProbe: Sendable {
     /// Its calls do nothing until a monitor watches it.
     ///
     /// - Parameter label: The loop's name in reports.
-    public convenience init(label: String) {
-        self.init(label: label, isInTurn: { _ in true })
+    public init(label: String) {
+        self.label = label
+        isInTurn = { _ in true }
     }
 
     /// Creates a probe of a loop that reports its waits and not its end.
