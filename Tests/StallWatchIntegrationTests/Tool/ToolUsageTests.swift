@@ -28,14 +28,14 @@ import Testing
         (
             "export x",
             "Error: Missing expected argument '--format <format>'\n"
-                + "Help:  --format <format>  collapsed, speedscope, pprof, firefox, perf or otlp-profiles.\n"
+                + "Help:  --format <format>  collapsed, speedscope, pprof, firefox, perf, perfetto or otlp-profiles.\n"
                 + usage("export", "[<options>] <path> ... --format <format>"), 64
         ),
         (
             "export x --format svg",
             "Error: The value 'svg' is invalid for '--format <format>'. Please provide one of the following:\n"
-                + "  - collapsed\n  - speedscope\n  - pprof\n  - firefox\n  - perf\n  - otlp-profiles\n"
-                + "Help:  --format <format>  collapsed, speedscope, pprof, firefox, perf or otlp-profiles.\n"
+                + "  - collapsed\n  - speedscope\n  - pprof\n  - firefox\n  - perf\n  - perfetto\n  - otlp-profiles\n"
+                + "Help:  --format <format>  collapsed, speedscope, pprof, firefox, perf, perfetto or otlp-profiles.\n"
                 + usage("export", "[<options>] <path> ... --format <format>"), 64
         ),
         (
