@@ -210,11 +210,13 @@ if isInert {
         .target(
             name: "StallWatch", dependencies: ["StallReports"] + integrations,
             exclude: [
-                "API/Configuration+Watchdog.swift", "API/Exports.swift", "API/HangDump.swift", "API/LoopProbe.swift",
+                "API/Configuration+Watchdog.swift", "API/ControlService.swift", "API/Exports.swift",
+                "API/HangDump.swift", "API/LoopProbe.swift",
                 "API/ProbeSource.swift", "API/ReportSink.swift", "API/StallMonitor.swift",
-                "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Health.swift", "API/StallMonitor+Pauses.swift",
-                "API/Statistics+Counts.swift", "API/WatchedLoop.swift", "Detection", "Diagnosis", "Documentation.docc",
-                "Integrations", "Loops", "Reporting", "Sinks",
+                "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Control.swift",
+                "API/StallMonitor+Health.swift",
+                "API/StallMonitor+Pauses.swift", "API/Statistics+Counts.swift", "API/WatchedLoop.swift", "Detection",
+                "Diagnosis", "Documentation.docc", "Integrations", "Loops", "Reporting", "Sinks",
             ],
             swiftSettings: inert
         ),

@@ -18,6 +18,7 @@ func configure(logger: Logger) throws -> StallMonitor {
     configuration.escalation = .abort(after: 120)
     configuration.health = HealthOutput(path: "/run/notes/health")
     configuration.terminationLog = "/dev/termination-log"
+    configuration.control = .socket(directory: "/run/notes")
     return try StallMonitor(configuration)
 }
 

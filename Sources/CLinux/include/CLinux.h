@@ -100,6 +100,18 @@ bool clinux_has_file_capabilities(const char *_Nonnull path);
 /// Async-signal-safe: yes.
 bool clinux_is_dumpable(void);
 
+/// Creates a pipe that does not block and that no other program inherits (pipe2(2)). `ends` receives the end to read and the
+/// end to write. Returns 0 or an error number. Async-signal-safe: yes.
+int clinux_pipe(int ends[_Nonnull 2]);
+
+/// Accepts a connection that does not block and that no other program inherits (accept4(2)). Returns its descriptor or -1,
+/// with the reason in errno. Async-signal-safe: yes.
+int clinux_accept(int listener);
+
+/// Stores the process and the user at the other end of the connection `socket` (SO_PEERCRED). Returns whether the kernel
+/// told them. Async-signal-safe: yes.
+bool clinux_peer(int socket, pid_t *_Nonnull process, uid_t *_Nonnull user);
+
 /// A system call that may be forbidden.
 enum clinux_trial {
   CLINUX_TRY_READ_MEMORY,  ///< process_vm_readv(2) of the caller's own memory.

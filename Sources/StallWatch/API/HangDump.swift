@@ -17,10 +17,11 @@ package enum HangDump {
     ///   - label: What hangs: the loop's label in the report.
     ///   - since: The time of the last progress, in monotonic nanoseconds.
     ///   - directory: The directory that receives the report; `nil` for none.
+    ///   - settings: The monitor whose names, metadata, paths and redaction the report has; `nil` for the defaults.
     /// - Returns: The report; `nil` if the threads could not be captured in time.
     /// - Throws: ``StallWatchError`` if the monitor cannot start.
     package static func take(
-        _ label: String, since: UInt64, directory: String?
+        _ label: String, since: UInt64, directory: String?, like settings: StallMonitor.Configuration? = nil
     ) throws(StallWatchError) -> StallReport? {
         let found = FoundReport()
         var configuration = StallMonitor.Configuration(
@@ -29,6 +30,13 @@ package enum HangDump {
             sinks: [.closure { found.end($0) }], captureAllThreads: true, saturationThreshold: nil,
             whenDebugged: .report
         )
+        if let settings {
+            configuration.metadata = settings.metadata
+            configuration.symbolication = settings.symbolication
+            configuration.inApp = settings.inApp
+            configuration.pathStyle = settings.pathStyle
+            configuration.redact = settings.redact
+        }
         configuration.onStallBegan = { _ in found.begin() }
         let monitor = try StallMonitor(configuration)
         let probe = LoopProbe(label: label)

@@ -1,3 +1,4 @@
+import Glibc
 import StackCapture
 import StallReports
 import LinuxSupport
@@ -54,6 +55,8 @@ public final class StallMonitor: Sendable {
     let healthSource: HealthSource
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
+    /// The control socket, while the monitor runs.
+    private let control = Mutex<ControlService?>(nil)
 
     /// Creates a monitor that does not watch any loop yet.
     ///
@@ -198,6 +201,14 @@ public final class StallMonitor: Sendable {
                 throw StallWatchError(.stopped, "the monitor has been stopped: create a new one to start again")
             case .made: break
             }
+            // Weak, because a socket keeps no monitor; a running one keeps itself.
+            let service = try configuration.control.map { access throws(StallWatchError) in
+                try ControlService(directory: access.directory) { [weak self] request in
+                    self?.answer(request) ?? ControlAnswer(pid: getpid(), error: "the monitor has ended")
+                }
+            }
+            var isStarted = false
+            defer { if isStarted { control.withLock { $0 = service } } else { service?.stop() } }
             // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
             let capture = try throwing(.systemFailure) { () throws(SystemError) in
                 ThreadCapture(engine: try CUnwindEngine())
@@ -246,6 +257,7 @@ public final class StallMonitor: Sendable {
                 throw error
             }
             state.started = monotonicNow()
+            isStarted = true
         }
     }
 
@@ -271,6 +283,10 @@ public final class StallMonitor: Sendable {
     /// the monitor's own threads, as in a sink, it does not wait for that thread. A stall that still lasts is reported
     /// as `abandoned`. Further calls do nothing.
     public func stop() {
+        control.withLock { service in
+            defer { service = nil }
+            return service
+        }?.stop()
         let phase = state.withLock { state in
             defer { state.phase = .stopped }
             if case .running = state.phase { state.stopped = monotonicNow() }
@@ -324,6 +340,30 @@ public final class StallMonitor: Sendable {
         }
         .sorted { $0.label < $1.label }
         return statistics
+    }
+
+    /// Returns the state of every loop, sorted by label.
+    ///
+    /// - Parameter now: The time, in monotonic nanoseconds.
+    /// - Returns: The states. Reading them costs the monitored threads nothing.
+    func loopStates(at now: UInt64) -> [ControlAnswer.LoopState] {
+        let state = state.withLock { $0 }
+        let counts = reporter.counts.current
+        return state.loops.map { label, monitors in
+            let turn = monitors.compactMap { $0.turnDuration(at: now) }.max()
+            let since = max(state.started ?? now, state.watchedSince[label] ?? now)
+            let busy = TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() }).busyNanoseconds
+            let watched = Double(max(now &- min(since, now), 1))
+            return ControlAnswer.LoopState(
+                label: label, turnMilliseconds: turn.map { Double($0) / 1_000_000 },
+                // Every label has at least one monitor, and all have the same threshold.
+                thresholdMilliseconds: Double(monitors.first?.threshold ?? 0) / 1_000_000,
+                utilization: min((Double(busy) + Double(turn ?? 0)) / watched, 1),
+                stalls: counts.stallsByLoop[label]?.count ?? 0,
+                lastStall: counts.lastStallByLoop[label].map { Timestamp(wallClockNanoseconds: $0) }
+            )
+        }
+        .sorted { $0.label < $1.label }
     }
 
     /// Waits until every stall that the given loops have had so far is with the sinks.

@@ -1,3 +1,4 @@
+import LinuxSupport
 import StallReports
 import Synchronization
 
@@ -25,10 +26,13 @@ final class ReportCounts: Sendable {
         var lastWriteError: StallWatchError?
         /// Finished stalls by loop label.
         var stallsByLoop: [String: StallTotals] = [:]
+        /// When the last finished stall of each loop was counted, in nanoseconds since 1970.
+        var lastStallByLoop: [String: UInt64] = [:]
 
         /// Counts a finished stall of that duration.
         mutating func add(stallOf nanoseconds: UInt64, on loop: String) {
             stalls += 1
+            lastStallByLoop[loop] = wallClockNow()
             stallsByLoop[loop, default: StallTotals()].count += 1
             stallsByLoop[loop, default: StallTotals()].nanoseconds &+= nanoseconds
         }

@@ -66,7 +66,7 @@ struct MonitoredProcess {
         return status
     }
 
-    /// Returns whether a monitor's watchdog runs in the process.
+    /// Returns whether a monitor's watchdog runs in the process; `false` if its threads are hidden.
     static func hasWatchdog(_ pid: Int32) -> Bool {
         let directory = "/proc/\(pid)/task"
         return (directoryEntries(directory) ?? []).contains { thread in

@@ -25,6 +25,11 @@ struct ReportView {
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
     }
 
+    /// All threads: the locks, the stack of the watched one and those of the others.
+    var threads: String {
+        [lockChain, stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
+    }
+
     // MARK: - Sentence and cause
 
     private var headline: String {

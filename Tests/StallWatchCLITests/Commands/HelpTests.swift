@@ -5,16 +5,16 @@ import Testing
 
 @testable import StallWatchCLI
 
-/// The complete help texts: `Texts/help-NAME.txt`.
+/// The complete help texts: `Texts/Help/NAME.txt`.
 @Suite struct HelpTests {
     private static let commands = [
         "show", "top", "tree", "diff", "stats", "validate", "tail", "symbolicate", "export", "html", "doctor", "ship",
-        "health", "run",
+        "health", "run", "ps", "state", "stacks",
     ]
 
     private func expected(_ name: String) throws -> String {
         try String(
-            contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/help-\(name).txt"),
+            contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/Help/\(name).txt"),
             encoding: .utf8
         )
     }

@@ -15,6 +15,7 @@ import StallWatch
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 ///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
+///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
 @main struct TestHost {
     static func main() throws {
@@ -31,6 +32,7 @@ import StallWatch
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
         case "health": try HealthHost(arguments.dropFirst(2)).run()
+        case "control": try ControlledApp.run(directory: arguments[2], kind: arguments.count > 3 ? arguments[3] : "")
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
         default: exit(64)
         }

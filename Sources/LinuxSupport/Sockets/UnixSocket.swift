@@ -1,0 +1,182 @@
+internal import CLinux
+import Glibc
+
+/// Functions for stream sockets of the local machine (unix(7)).
+package enum UnixSocket {
+    /// The longest path of a socket, in bytes: `sun_path` without its zero byte.
+    package static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+    /// Creates a socket at `path` that only this process's user may open, and listens.
+    ///
+    /// Replaces a socket there that no process listens on, as after `kill -9`.
+    ///
+    /// - Parameters:
+    ///   - path: The socket's path.
+    ///   - backlog: The number of connections that may wait for `accept`.
+    /// - Returns: The descriptor, which does not block.
+    /// - Throws: ``SystemError`` if the path is too long, in use, or cannot be created.
+    package static func listen(at path: String, backlog: Int32) throws(SystemError) -> Int32 {
+        let advice = "choose another directory for the control socket"
+        guard path.utf8.count <= maximumPathBytes else {
+            throw SystemError("the path \(path) has more than \(maximumPathBytes) bytes: choose a shorter directory")
+        }
+        let descriptor = socket(
+            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        guard descriptor >= 0 else { throw SystemError("no socket can be created", errno: errno) }
+        var failure = call(bind, descriptor, path)
+        if failure == EADDRINUSE {
+            let other = connect(to: path)
+            if case .failed(ECONNREFUSED) = other {
+                unlink(path)
+                failure = call(bind, descriptor, path)
+            } else if case .connected(let other) = other {
+                close(other)
+            }
+        }
+        guard failure == 0 else {
+            close(descriptor)
+            throw SystemError("the socket \(path) cannot be created: \(advice)", errno: failure)
+        }
+        // Before listen(2) every connection is refused, so no other user connects meanwhile.
+        guard chmod(path, 0o600) == 0, Glibc.listen(descriptor, backlog) == 0 else {
+            let reason = errno
+            unlink(path)
+            close(descriptor)
+            throw SystemError("the socket \(path) cannot be opened: \(advice)", errno: reason)
+        }
+        return descriptor
+    }
+
+    /// The result of a connection attempt.
+    package enum Connection {
+        /// The descriptor, which does not block.
+        case connected(Int32)
+        /// The error number.
+        case failed(Int32)
+    }
+
+    /// Connects to the socket at `path`, which may be of any length.
+    ///
+    /// A full backlog gives EAGAIN: the call never blocks.
+    package static func connect(to path: String) -> Connection {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+        let folder = parts.dropLast().joined(separator: "/")
+        // A long path is reached through its folder's descriptor.
+        var directory: Int32 = -1
+        var shortPath = path
+        if path.utf8.count > maximumPathBytes {
+            directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard directory >= 0 else { return .failed(errno) }
+            shortPath = "/proc/self/fd/\(directory)/\(parts.last ?? "")"
+        }
+        defer { if directory >= 0 { close(directory) } }
+        let descriptor = socket(
+            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        guard descriptor >= 0 else { return .failed(errno) }
+        let failure = call(Glibc.connect, descriptor, shortPath)
+        guard failure == 0 else {
+            close(descriptor)
+            return .failed(failure)
+        }
+        return .connected(descriptor)
+    }
+
+    /// Returns the user id of the process at the other end of a connection; `nil` if the kernel does not tell.
+    package static func peerUser(of descriptor: Int32) -> UInt32? { peer(of: descriptor)?.user }
+
+    /// Returns the id of the process at the other end of a connection; `nil` if the kernel does not tell.
+    ///
+    /// For a client it is the process that called listen(2).
+    package static func peerProcess(of descriptor: Int32) -> Int32? { peer(of: descriptor)?.process }
+
+    private static func peer(of descriptor: Int32) -> (process: Int32, user: UInt32)? {
+        var (process, user): (Int32, UInt32) = (0, 0)
+        return clinux_peer(descriptor, &process, &user) ? (process, user) : nil
+    }
+
+    /// Waits until a descriptor is ready.
+    ///
+    /// - Parameters:
+    ///   - descriptor: The descriptor.
+    ///   - events: POLLIN or POLLOUT.
+    ///   - deadline: The end of the wait, in monotonic nanoseconds.
+    /// - Returns: Whether it is. A signal does not end the wait.
+    package static func wait(for descriptor: Int32, _ events: Int32, until deadline: UInt64) -> Bool {
+        while true {
+            var polled = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
+            let count = poll(&polled, 1, milliseconds(until: deadline))
+            if count > 0 { return true }
+            if count == 0 || errno != EINTR { return false }
+        }
+    }
+
+    /// Returns the time until `deadline` for poll(2), rounded up: 0 if it has passed, at most a minute.
+    package static func milliseconds(until deadline: UInt64) -> Int32 {
+        let now = monotonicNow()
+        guard deadline > now else { return 0 }
+        return Int32((deadline - now) / 1_000_000 >= 60_000 ? 60_000 : (deadline - now) / 1_000_000 + 1)
+    }
+
+    /// Writes all bytes to a connection.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes.
+    ///   - descriptor: The connection, which does not block.
+    ///   - deadline: The end of the attempt, in monotonic nanoseconds.
+    /// - Returns: Whether they were written.
+    @discardableResult
+    package static func send(_ bytes: [UInt8], to descriptor: Int32, until deadline: UInt64) -> Bool {
+        bytes.withUnsafeBytes { buffer in
+            var left = buffer[...]
+            while !left.isEmpty {
+                let part = UnsafeRawBufferPointer(rebasing: left)
+                // A peer that is gone is an error here, and no SIGPIPE.
+                let count = Glibc.send(descriptor, part.baseAddress, part.count, Int32(MSG_NOSIGNAL))
+                if count > 0 {
+                    left = left.dropFirst(count)
+                } else if errno == EAGAIN {
+                    guard wait(for: descriptor, POLLOUT, until: deadline) else { return false }
+                } else if errno != EINTR {
+                    return false
+                }
+                guard monotonicNow() < deadline else { return false }
+            }
+            return true
+        }
+    }
+
+    /// Reads a connection to its end.
+    ///
+    /// - Parameters:
+    ///   - descriptor: The connection, which does not block.
+    ///   - limit: The most bytes.
+    ///   - deadline: The end of the attempt, in monotonic nanoseconds.
+    /// - Returns: The bytes; `nil` if there are more, the end does not come in time, or the connection fails.
+    package static func receive(from descriptor: Int32, limit: Int, until deadline: UInt64) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count <= limit {
+            guard wait(for: descriptor, POLLIN, until: deadline) else { return nil }
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            if count == 0 { return bytes }
+            if count > 0 { bytes += buffer.prefix(count) } else if errno != EINTR, errno != EAGAIN { return nil }
+        }
+        return nil
+    }
+
+    /// Calls bind(2) or connect(2), and returns 0 or an error number.
+    private static func call(
+        _ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, _ descriptor: Int32, _ path: String
+    ) -> Int32 {
+        guard path.utf8.count <= maximumPathBytes else { return ENAMETOOLONG }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        return withUnsafePointer(to: &address) { address in
+            // The C interface: every kind of address begins like a sockaddr.
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                function(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 ? 0 : errno
+            }
+        }
+    }
+}

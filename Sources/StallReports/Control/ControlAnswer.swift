@@ -1,0 +1,77 @@
+internal import Foundation
+
+/// The answer of a monitor's control socket: one line of JSON.
+package struct ControlAnswer: Codable, Sendable {
+    /// The longest answer in bytes.
+    package static let maximumBytes = 16 << 20
+
+    /// The version of the protocol.
+    package var version = ControlRequest.version
+    /// The process's id, in its own pid namespace.
+    package var pid: Int32
+    /// The loops, sorted by label; `nil` unless the request was ``ControlRequest/state``.
+    package var loops: [LoopState]?
+    /// All threads; `nil` unless the request was ``ControlRequest/stacks``.
+    package var report: StallReport?
+    /// The reason for a refused or failed request: a sentence without its period.
+    package var error: String?
+
+    package init(pid: Int32, loops: [LoopState]? = nil, report: StallReport? = nil, error: String? = nil) {
+        self.pid = pid
+        self.loops = loops
+        self.report = report
+        self.error = error
+    }
+
+    /// Decodes an answer; `nil` for any other document.
+    package init?(jsonData: [UInt8]) {
+        guard let decoded = try? JSONDecoder().decode(Self.self, from: Data(jsonData)) else { return nil }
+        self = decoded
+    }
+
+    /// Encodes the answer.
+    ///
+    /// - Parameter limit: The longest answer in bytes.
+    /// - Returns: One line of JSON with a line feed; an error in place of a longer answer.
+    package func jsonLine(limit: Int = maximumBytes) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan"
+        )
+        // Cannot fail: all values are strings, numbers and Booleans, and the strategy above covers infinities and NaN.
+        guard let data = try? encoder.encode(self) else { return [] }
+        guard data.count < limit || error != nil else {
+            return Self(pid: pid, error: "the answer has more than \(limit) bytes").jsonLine()
+        }
+        return [UInt8](data) + [UInt8(ascii: "\n")]
+    }
+
+    /// A loop at one moment.
+    package struct LoopState: Codable, Sendable, Equatable {
+        /// The loop's label.
+        package var label: String
+        /// The duration of the current turn so far, in milliseconds; `nil` while the loop waits.
+        package var turnMilliseconds: Double?
+        /// The duration from which a turn is a stall, in milliseconds.
+        package var thresholdMilliseconds: Double
+        /// The share of its time since the start that the loop has spent in turns: 0 to 1.
+        package var utilization: Double
+        /// The number of finished stalls.
+        package var stalls: Int
+        /// When the last finished stall was counted; `nil` if there was none.
+        package var lastStall: Timestamp?
+
+        package init(
+            label: String, turnMilliseconds: Double?, thresholdMilliseconds: Double, utilization: Double, stalls: Int,
+            lastStall: Timestamp?
+        ) {
+            self.label = label
+            self.turnMilliseconds = turnMilliseconds
+            self.thresholdMilliseconds = thresholdMilliseconds
+            self.utilization = utilization
+            self.stalls = stalls
+            self.lastStall = lastStall
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import Glibc
+import LinuxSupport
+import StallReports
+
+/// The control socket of a monitor, with its thread.
+final class ControlService: Sendable {
+    private let server: LineServer
+    private let thread: WorkerThread
+
+    /// Creates the socket and its thread.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory of the socket, which is created if it does not exist.
+    ///   - answer: Answers a request on the socket's thread.
+    /// - Throws: ``StallWatchError/Code/systemFailure`` if the directory, the socket or the thread cannot be created.
+    init(
+        directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer
+    ) throws(StallWatchError) {
+        let directory = try Self.created(directory)
+        let pid = getpid()
+        let path = "\(directory)/\(ControlRequest.socketName(ofProcess: pid))"
+        (server, thread) = try throwing(.systemFailure) { () throws(SystemError) in
+            let server = try LineServer(path: path) { line in
+                do throws(ControlRequest.Fault) {
+                    return answer(try ControlRequest(line)).jsonLine()
+                } catch {
+                    return ControlAnswer(pid: pid, error: error.message).jsonLine()
+                }
+            }
+            do throws(SystemError) {
+                return (server, try WorkerThread(name: "stallwatch-ctl") { server.run() })
+            } catch {
+                server.stop()
+                throw error
+            }
+        }
+    }
+
+    /// Removes the socket, and waits until the request in progress is answered.
+    func stop() {
+        server.stop()
+        if thread.isCurrent { thread.detach() } else { thread.join() }
+    }
+
+    /// Creates a directory unless it exists, and returns its absolute path.
+    private static func created(_ directory: String) throws(StallWatchError) -> String {
+        guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
+            throw StallWatchError(
+                .systemFailure,
+                "the directory \(directory) cannot be created: choose another one for the control socket",
+                errno: errno
+            )
+        }
+        if directory.hasPrefix("/") { return directory }
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard getcwd(&buffer, buffer.count) != nil else {
+            throw StallWatchError(
+                .systemFailure, "the current directory is unknown: give the control socket an absolute path",
+                errno: errno
+            )
+        }
+        let current = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return "\(current)/\(directory)"
+    }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// Asks the monitor of a live process.
+struct ControlClient {
+    /// The longest time until an answer, in nanoseconds: a capture of all threads has 10 s.
+    private static let answerTime: UInt64 = 15_000_000_000
+
+    let pid: Int32
+
+    /// Returns the path of a process's control socket, as the tool reaches it; `nil` if it has none.
+    var socketPath: String? {
+        let sockets = (directoryEntries("/proc/\(pid)/fd") ?? []).compactMap { entry in
+            readLink("/proc/\(pid)/fd/\(entry.name)").flatMap(Self.socketNumber)
+        }
+        // A machine with many sockets has a long table.
+        let table = readSmallFile("/proc/\(pid)/net/unix", limit: 16 << 20) ?? ""
+        let path = Self.controlPath(in: table, ofSockets: Set(sockets))
+        // The process may have another root directory.
+        return path.map { "/proc/\(pid)/root\($0)" }
+    }
+
+    /// Returns the number in `socket:[4711]`; `nil` for the link of another file.
+    static func socketNumber(_ link: String) -> Substring? {
+        link.hasPrefix("socket:[") && link.hasSuffix("]") ? link.dropFirst(8).dropLast() : nil
+    }
+
+    /// Returns the path of the control socket among a process's sockets.
+    ///
+    /// - Parameters:
+    ///   - table: The contents of /proc/net/unix.
+    ///   - sockets: The numbers of the process's sockets.
+    /// - Returns: The path; `nil` if no socket is a control socket.
+    static func controlPath(in table: String, ofSockets sockets: Set<Substring>) -> String? {
+        for line in table.split(separator: "\n") {
+            // Num RefCount Protocol Flags Type St Inode Path
+            let words = line.split(separator: " ", maxSplits: 7)
+            guard words.count == 8, sockets.contains(words[6]), words[7].hasPrefix("/"),
+                let name = words[7].split(separator: "/").last, name.hasPrefix(ControlRequest.socketPrefix),
+                name.hasSuffix(ControlRequest.socketSuffix)
+            else { continue }
+            return String(words[7])
+        }
+        return nil
+    }
+
+    /// Sends a request and waits for the answer.
+    ///
+    /// - Parameter request: The request.
+    /// - Returns: The answer.
+    /// - Throws: ``CommandFailure`` if the process is gone, another user's or not monitored, its socket is off or does
+    ///   not answer, or the monitor refuses the request.
+    func ask(_ request: ControlRequest) throws(CommandFailure) -> ControlAnswer {
+        guard let path = socketPath else {
+            let process = try MonitoredProcess(pid: pid)
+            guard process.isMonitored else { throw process.notMonitored }
+            throw CommandFailure(
+                .noInput,
+                "The monitor in process \(pid) has no control socket: set control = .socket(directory:) in its configuration."
+            )
+        }
+        let descriptor: Int32
+        switch UnixSocket.connect(to: path) {
+        case .connected(let connected): descriptor = connected
+        case .failed(EAGAIN):
+            throw CommandFailure(.tryAgain, "The monitor in process \(pid) has too many clients: try again.")
+        case .failed(let error):
+            let status: CommandFailure.Status = error == EACCES || error == EPERM ? .noPermission : .inputOutput
+            throw CommandFailure(
+                status, "The control socket of process \(pid) cannot be opened: \(String(cString: strerror(error)))."
+            )
+        }
+        defer { close(descriptor) }
+        guard UnixSocket.peerProcess(of: descriptor) == pid else {
+            throw CommandFailure(.noPermission, "Another process has replaced the control socket of process \(pid).")
+        }
+        let deadline = monotonicNow() &+ Self.answerTime
+        UnixSocket.send(Array(request.line.utf8), to: descriptor, until: deadline)
+        guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),
+            let answer = ControlAnswer(jsonData: bytes)
+        else {
+            throw CommandFailure(.tryAgain, "The monitor in process \(pid) gave no answer: try again.")
+        }
+        if let error = answer.error {
+            throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
+        }
+        return answer
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import Glibc
+import LinuxSupport
+import StallReports
+import TestSupport
+import Testing
+
+/// The tool asks processes that are stuck.
+@Suite(.serialized) struct ControlTests {
+    /// Starts the host and waits until it is stuck.
+    private func start(_ kind: String, _ directory: TemporaryDirectory) throws -> TestHost {
+        let host = try TestHost(["control", directory.path, kind])
+        _ = host.firstLine()
+        return host
+    }
+
+    private func loops(of host: TestHost) throws -> [String: ControlAnswer.LoopState] {
+        let text = try Tool.run(["state", "\(host.pid)", "--json"])
+        let loops = try #require(ControlAnswer(jsonData: Array(text.utf8))?.loops)
+        return Dictionary(uniqueKeysWithValues: loops.map { ($0.label, $0) })
+    }
+
+    private func stacks(of host: TestHost) throws -> StallReport {
+        try StallReport(jsonData: Array(Tool.run(["stacks", "\(host.pid)", "--json"]).utf8))
+    }
+
+    /// Waits until a loop's turn has reached its threshold.
+    private func waitForStall(of loop: String, in host: TestHost) -> Bool {
+        eventually {
+            guard let state = try? loops(of: host)[loop] else { return false }
+            return (state.turnMilliseconds ?? 0) >= state.thresholdMilliseconds
+        }
+    }
+
+    @Test func `a deadlocked main loop is shown with its cycle`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("deadlock", directory)
+        #expect(waitForStall(of: "main", in: host))
+        let report = try stacks(of: host)
+        let lock = try #require(report.cause?.lock)
+        #expect(lock.isDeadlock)
+        #expect(lock.owners.map(\.thread.name) == ["other-side", "stallwatch-test"])
+        let text = try Tool.run(["stacks", "\(host.pid)"])
+        #expect(text.contains("Deadlock\n") && text.contains("\"other-side\""), "\(text)")
+        #expect(try Tool.run(["state", "\(host.pid)"]).contains("stalled for"))
+        #expect(try Tool.run(["ps"]).contains("\(host.pid)  "))
+    }
+
+    @Test func `a starved pool does not delay the answer`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("pool", directory)
+        #expect(waitForStall(of: "tasks", in: host))
+        #expect(try loops(of: host)["main"]?.turnMilliseconds == nil)
+        let report = try stacks(of: host)
+        let functions = (report.otherThreads ?? []).compactMap(\.stack).flatMap { report.stacks[$0] }
+            .compactMap { report.frames[$0].function }
+        #expect(functions.contains { $0.contains("sleepOnThePool") }, "\(functions)")
+    }
+
+    @Test func `a spinning main loop is shown with its function`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("spin", directory)
+        #expect(waitForStall(of: "main", in: host))
+        let report = try stacks(of: host)
+        let functions = report.samples.compactMap(\.stack).flatMap { report.stacks[$0] }
+            .compactMap { report.frames[$0].function }
+        #expect(functions.contains { $0.contains("spinForTheControlSocket") }, "\(functions)")
+    }
+
+    @Test func `a process that cannot be asked is one sentence`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try TestHost(["stalls", directory.path("reports"), "90000", "1", "60000", "60000"])
+        _ = host.firstLine()
+        let off = try Tool.shell("$TOOL state \(host.pid)")
+        #expect(off.status == 66)
+        #expect(off.text.contains("has no control socket: set control = .socket(directory:)"), "\(off.text)")
+        let unmonitored = try Tool.shell("$TOOL stacks \(getpid())")
+        #expect(unmonitored.status == 66)
+        #expect(unmonitored.text.contains("is not monitored"), "\(unmonitored.text)")
+        let gone = try Tool.shell("$TOOL state 2147483647")
+        #expect(gone.status == 66)
+        #expect(gone.text.contains("There is no process 2147483647."), "\(gone.text)")
+    }
+
+    /// Half messages, floods and silence, from 1,000 connections.
+    @Test func `hostile connections cost neither memory nor time`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("wait", directory)
+        let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
+        let request = Array(ControlRequest.state.line.utf8)
+        // The first answers load what answers need.
+        for _ in 0..<20 { #expect(Self.exchange(request, path) != nil) }
+        let (memory, sockets, before) = (Self.memory(host.pid), Self.sockets(host.pid), Self.time(request, path))
+        var held: [Int32] = []
+        for index in 0..<1_000 {
+            let descriptor = try #require(Self.connect(path))
+            let bytes: [UInt8] =
+                switch index % 4 {
+                case 0: Array("stallwatch 1 st".utf8)
+                case 1: [UInt8](repeating: 0, count: 100_000)
+                case 2: Array("\n".utf8)
+                default: []
+                }
+            UnixSocket.send(bytes, to: descriptor, until: monotonicNow() &+ 1_000_000)
+            held.append(descriptor)
+            if held.count > 100 { close(held.removeFirst()) }
+        }
+        #expect(eventually { Self.exchange(request, path) != nil })
+        #expect(Self.sockets(host.pid) > sockets, "no connection is open, so the count at the end shows nothing")
+        let during = Self.time(request, path)
+        for descriptor in held { close(descriptor) }
+        // Other files are not counted: Dispatch and the watchdog open theirs when they first need them.
+        #expect(eventually { Self.sockets(host.pid) == sockets }, "\(sockets) before, \(Self.sockets(host.pid)) after")
+        let after = Self.memory(host.pid)
+        // A page cache of malloc may grow by some pages, once.
+        #expect(after - memory < 1_024, "\(memory) KiB before, \(after) after")
+        #expect(during < before + 50_000_000, "\(before) ns before, \(during) beside silent connections")
+        print("hostile: sockets \(sockets), memory \(memory) -> \(after) KiB, answer \(before) -> \(during) ns")
+    }
+
+    @Test func `only its user may open the socket`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("wait", directory)
+        let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o600)
+    }
+
+    /// Connects, also when the backlog is full at first.
+    private static func connect(_ path: String) -> Int32? {
+        var descriptor: Int32?
+        _ = eventually {
+            if case .connected(let connected) = UnixSocket.connect(to: path) { descriptor = connected }
+            return descriptor != nil
+        }
+        return descriptor
+    }
+
+    private static func exchange(_ request: [UInt8], _ path: String) -> [UInt8]? {
+        guard case .connected(let descriptor) = UnixSocket.connect(to: path) else { return nil }
+        defer { close(descriptor) }
+        let deadline = monotonicNow() &+ 5_000_000_000
+        guard UnixSocket.send(request, to: descriptor, until: deadline) else { return nil }
+        let answer = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline)
+        return answer.flatMap { ControlAnswer(jsonData: $0)?.loops == nil ? nil : $0 }
+    }
+
+    /// The median time of an answer, in nanoseconds.
+    private static func time(_ request: [UInt8], _ path: String) -> UInt64 {
+        let times = (0..<21).map { _ in
+            let began = monotonicNow()
+            _ = exchange(request, path)
+            return monotonicNow() - began
+        }
+        return times.sorted()[10]
+    }
+
+    /// The resident memory of a process that no file backs, in KiB.
+    private static func memory(_ pid: Int32) -> Int {
+        let status = readSmallFile("/proc/\(pid)/status") ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
+        return line.flatMap { Int($0.split(separator: " ")[safe: 1] ?? "") } ?? 0
+    }
+
+    /// The number of a process's open sockets.
+    private static func sockets(_ pid: Int32) -> Int {
+        (directoryEntries("/proc/\(pid)/fd") ?? []).count {
+            readLink("/proc/\(pid)/fd/\($0.name)")?.hasPrefix("socket:") ?? false
+        }
+    }
+}
+
+extension Array {
+    /// The element; `nil` if there is none.
+    fileprivate subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
+}

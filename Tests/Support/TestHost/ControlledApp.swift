@@ -1,0 +1,82 @@
+import CoreFoundation
+import Dispatch
+import Foundation
+import Glibc
+import StallWatch
+
+/// An app with a control socket that is stuck in one way until it is killed.
+enum ControlledApp {
+    private enum Kind: String {
+        /// The main thread and another thread wait for each other.
+        case deadlock
+        /// Every thread of Swift's task pool sleeps.
+        case pool
+        /// The main thread computes.
+        case spin
+        /// The main run loop waits.
+        case wait
+    }
+
+    static func run(directory: String, kind: String) throws {
+        guard let kind = Kind(rawValue: kind) else { exit(64) }
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), reports: .none)
+        configuration.control = .socket(directory: directory)
+        let monitor = try StallMonitor(configuration)
+        try monitor.watch(.mainRunLoop)
+        try monitor.watch(.cooperativePool())
+        try monitor.start()
+        switch kind {
+        case .deadlock: deadlock()
+        case .pool: starveThePool()
+        case .spin: stallOnce { spinForTheControlSocket() }
+        case .wait: runIdleLoop()
+        }
+        withExtendedLifetime(monitor) {}
+    }
+
+    private static func deadlock() {
+        let (first, second) = (NSLock(), NSLock())
+        let (hasSecond, mayGoOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Deadlock.startThread("other-side") {
+            second.lock()
+            hasSecond.signal()
+            mayGoOn.wait()
+            first.lock()
+        }
+        hasSecond.wait()
+        stallOnce {
+            first.lock()
+            mayGoOn.signal()
+            second.lock()
+        }
+    }
+
+    private static func starveThePool() {
+        // The pool counts as served once it has run an item.
+        usleep(300_000)
+        for _ in 0..<64 { Task.detached { sleepOnThePool() } }
+        runIdleLoop()
+    }
+
+    /// Runs the main run loop, which has nothing to do but to print a line in its first turn.
+    private static func runIdleLoop() {
+        // From this line on the loop runs.
+        let first = Timer(timeInterval: 0.05, repeats: false) { _ in tell("B \(now())") }
+        RunLoop.main.add(first, forMode: .default)
+        let timer = Timer(timeInterval: 3_600, repeats: true) { _ in }
+        RunLoop.main.add(timer, forMode: .default)
+        CFRunLoopRun()
+    }
+}
+
+@inline(never)
+private func sleepOnThePool() {
+    let left = sleep(600)
+    withExtendedLifetime(left) {}
+}
+
+@inline(never)
+private func spinForTheControlSocket() {
+    let end = now() + 600_000_000_000
+    while now() < end {}
+}
