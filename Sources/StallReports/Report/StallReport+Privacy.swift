@@ -48,12 +48,18 @@ extension StallReport {
         )
         culprit = nil
         missingCulpritReason = nil
+        removeObservations()
+        return fault
+    }
+
+    /// Removes the stacks and what the loops and the other threads did, which is most of a report.
+    package mutating func removeObservations() {
         samples = []
         otherThreads = nil
+        history = nil
         stacks = []
         frames = []
         images = []
-        return fault
     }
 }
 

@@ -102,4 +102,12 @@ import Testing
         #expect(report.process.hostname == "")
         #expect(report.metadata == [:])
     }
+
+    @Test func anInvalidRedactedReportSaysNothingOfOtherLoops() throws {
+        var report = try StallReport.literal()
+        report.history = .init(
+            windowMilliseconds: 5_000, loops: [.init(label: "secret", kind: report.loop.kind, turns: [])])
+        #expect(report.redact { $0.durationMilliseconds = -1 } != nil)
+        #expect(report.history == nil)
+    }
 }

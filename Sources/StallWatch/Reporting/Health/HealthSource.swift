@@ -37,12 +37,8 @@ final class HealthSource: Sendable {
     func note(_ report: StallReport) {
         guard report.kind != .saturation else { return }
         var outline = report
-        // The sentence needs none of these.
-        outline.samples = []
-        outline.otherThreads = nil
-        outline.stacks = []
-        outline.frames = []
-        outline.images = []
+        // The sentence needs none of them.
+        outline.removeObservations()
         state.withLock { state in
             if report.state == .ongoing {
                 state.stalls[report.loop.label] = outline
