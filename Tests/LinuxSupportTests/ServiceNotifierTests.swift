@@ -35,7 +35,7 @@ import Testing
 
     @Test func `a manager that is gone is an error and no signal`() throws {
         let directory = try TemporaryDirectory()
-        let notifier = try ServiceNotifier(socket: directory.path("nobody"))
+        let notifier = try ServiceNotifier(socket: directory.path("missing"))
         #expect(notifier.send("READY=1") == ENOENT)
     }
 

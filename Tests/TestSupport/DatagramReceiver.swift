@@ -36,7 +36,7 @@ package final class DatagramReceiver: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Returns the next datagram; `nil` if none has come by the deadline, in monotonic nanoseconds.
+    /// Returns the next datagram; `nil` if none arrives before the deadline, in monotonic nanoseconds.
     package func next(until deadline: UInt64 = 0) -> String? {
         var buffer = [UInt8](repeating: 0, count: 8_192)
         while true {

@@ -137,7 +137,7 @@ package final class LineServer: Sendable {
         client.request += buffer.prefix(count)
         let line = client.request.prefix { $0 != UInt8(ascii: "\n") }
         if line.count == client.request.count, client.request.count < Self.maximumRequestBytes { return false }
-        // A request without an end is passed on as it is, so that the client is told that it is none.
+        // A request without an end is passed on as it is. The answer then says that it is no request.
         let bytes = answer(Array(line))
         UnixSocket.send(bytes, to: client.descriptor, until: monotonicNow() &+ Self.answerTime)
         return true

@@ -102,10 +102,6 @@ extension StallBaseline {
 
     /// The file's contents: UTF-8, indented, with sorted keys and a line feed at the end.
     package func jsonData() -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        // Cannot fail: all values are strings and one is an integer.
-        guard let data = try? encoder.encode(Document(version: Self.currentVersion, stalls: entries)) else { return [] }
-        return [UInt8](data) + [UInt8(ascii: "\n")]
+        encodeJSON(Document(version: Self.currentVersion, stalls: entries), isIndented: true)
     }
 }

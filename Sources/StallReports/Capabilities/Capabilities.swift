@@ -35,13 +35,7 @@ public struct Capabilities: Codable, Sendable, Equatable {
     /// The capabilities as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
     ///
     /// Never empty: encoding cannot fail.
-    public func jsonData() -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        // Cannot fail: all values are strings, integers and Booleans.
-        guard let data = try? encoder.encode(self) else { return [] }
-        return [UInt8](data) + [UInt8(ascii: "\n")]
-    }
+    public func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
 
     /// Decodes capabilities; `nil` for any other document.
     package init?(jsonData: [UInt8]) {

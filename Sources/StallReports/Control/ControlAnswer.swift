@@ -34,17 +34,11 @@ package struct ControlAnswer: Codable, Sendable {
     /// - Parameter limit: The longest answer in bytes.
     /// - Returns: One line of JSON with a line feed; an error in place of a longer answer.
     package func jsonLine(limit: Int = maximumBytes) -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        encoder.nonConformingFloatEncodingStrategy = .convertToString(
-            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan"
-        )
-        // Cannot fail: all values are strings, numbers and Booleans, and the strategy above covers infinities and NaN.
-        guard let data = try? encoder.encode(self) else { return [] }
-        guard data.count < limit || error != nil else {
+        let line = encodeJSON(self, isIndented: false)
+        guard line.count <= limit || error != nil else {
             return Self(pid: pid, error: "the answer has more than \(limit) bytes").jsonLine()
         }
-        return [UInt8](data) + [UInt8(ascii: "\n")]
+        return line
     }
 
     /// A loop at one moment.

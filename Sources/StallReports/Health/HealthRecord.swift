@@ -61,13 +61,7 @@ public struct HealthRecord: Codable, Sendable, Equatable {
     /// The record as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
     ///
     /// Never empty: encoding cannot fail.
-    public func jsonData() -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        // Cannot fail: all values are strings, integers, Booleans and finite numbers.
-        guard let data = try? encoder.encode(self) else { return [] }
-        return [UInt8](data) + [UInt8(ascii: "\n")]
-    }
+    public func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
 
     /// Decodes a record; `nil` for any other document, and for a record of a newer version.
     package init?(jsonData: [UInt8]) {

@@ -4,27 +4,10 @@ extension StallReport {
     /// Returns the report as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
     ///
     /// The result is never empty: encoding cannot fail.
-    public func jsonData() -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return Self.encode(self, encoder)
-    }
+    public func jsonData() -> [UInt8] { encodeJSON(self, isIndented: true) }
 
     /// Returns the report as one line of JSON, with a line feed at the end.
-    package func jsonLine() -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Self.encode(self, encoder)
-    }
-
-    private static func encode(_ report: StallReport, _ encoder: JSONEncoder) -> [UInt8] {
-        encoder.nonConformingFloatEncodingStrategy = .convertToString(
-            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan"
-        )
-        // Cannot fail: all values are strings, numbers and Booleans, and the strategy above covers infinities and NaN.
-        guard let data = try? encoder.encode(report) else { return [] }
-        return [UInt8](data) + [UInt8(ascii: "\n")]
-    }
+    package func jsonLine() -> [UInt8] { encodeJSON(self, isIndented: false) }
 
     /// Decodes and validates a report.
     ///

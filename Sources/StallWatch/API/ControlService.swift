@@ -51,15 +51,12 @@ final class ControlService: Sendable {
                 errno: errno
             )
         }
-        if directory.hasPrefix("/") { return directory }
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        guard getcwd(&buffer, buffer.count) != nil else {
+        guard let absolute = absolutePath(directory) else {
             throw StallWatchError(
                 .systemFailure, "the current directory is unknown: give the control socket an absolute path",
                 errno: errno
             )
         }
-        let current = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return "\(current)/\(directory)"
+        return absolute
     }
 }

@@ -9,16 +9,11 @@ struct ReportOutput: Equatable {
     /// - Parameter path: The path; a relative one is one of this process's current directory.
     /// - Throws: ``CommandFailure`` if it is relative and the current directory does not exist.
     init(_ path: String) throws(CommandFailure) {
-        if path.hasPrefix("/") {
-            self.path = path
-            return
-        }
-        guard let directory = getcwd(nil, 0) else {
+        guard let absolute = absolutePath(path) else {
             throw CommandFailure(
                 .noInput, "the current directory does not exist: name one by a full path in --output")
         }
-        defer { free(directory) }
-        self.path = String(cString: directory) + "/" + path
+        self.path = absolute
     }
 
     /// Throws unless the directory can be written, or can be created in a directory that exists.

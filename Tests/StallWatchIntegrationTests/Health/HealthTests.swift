@@ -106,7 +106,7 @@ import Testing
             let after = host.messages(milliseconds: 2_000)
             print("round \(round): \(HealthHostProcess.feeds(after)) WATCHDOG=1 in the 2 s after SIGCONT")
             #expect(HealthHostProcess.feeds(after) >= 7)
-            #expect(after.compactMap(host.status) == [], "no stall is told")
+            #expect(after.compactMap(host.status) == [], "no message names a stall")
             #expect(host.record?.state == .ok)
         }
         host.command("stop")

@@ -26,7 +26,12 @@ final class HealthFile: HealthChannel {
     init(
         path: String, interval: UInt64, failed: @escaping @Sendable (StallWatchError, Bool) -> Void
     ) throws(StallWatchError) {
-        self.path = try Self.absolute(path)
+        guard let absolute = absolutePath(path) else {
+            throw StallWatchError(
+                .unwritableReports, "the working directory is unknown: give the health file an absolute path",
+                errno: errno)
+        }
+        self.path = absolute
         self.interval = interval
         self.failed = failed
         answerLimit = min(interval, 1_000_000_000)
@@ -74,17 +79,5 @@ final class HealthFile: HealthChannel {
 
     private static func directory(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[..<$0]) }.flatMap { $0.isEmpty ? nil : $0 } ?? "/"
-    }
-
-    /// Returns the absolute form of a path: the program may change its directory.
-    private static func absolute(_ path: String) throws(StallWatchError) -> String {
-        if path.hasPrefix("/") { return path }
-        guard let directory = getcwd(nil, 0) else {
-            throw StallWatchError(
-                .unwritableReports, "the working directory is unknown: give the health file an absolute path",
-                errno: errno)
-        }
-        defer { free(directory) }
-        return "\(String(cString: directory))/\(path)"
     }
 }

@@ -11,7 +11,7 @@ final class HealthReporter: Sendable {
         var path: String?
         /// The time between two records, in nanoseconds.
         var interval: UInt64
-        /// Whether the service manager is told, if the environment names its socket.
+        /// Whether messages are sent to the service manager, if the environment names its socket.
         var notifiesServiceManager: Bool
     }
 

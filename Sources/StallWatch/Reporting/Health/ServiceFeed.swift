@@ -1,7 +1,7 @@
 import LinuxSupport
 import StallReports
 
-/// Decides what a service manager is told, and when.
+/// Decides which messages are sent to a service manager, and when.
 ///
 /// A pure value: records and times in, messages out. `READY=1` is sent once, when all loops make progress for the first
 /// time; from then on `WATCHDOG=1`, while all loops make progress; `STATUS=` when a stall begins, when its function is

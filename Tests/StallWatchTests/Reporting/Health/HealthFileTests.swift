@@ -70,7 +70,7 @@ import Testing
         #expect(FileStatus(path: directory.path("health"))?.changedAt == 2_250_000_000)
     }
 
-    @Test func `a failure is told, and the next attempt may succeed`() throws {
+    @Test func `a failure is reported, and the next attempt may succeed`() throws {
         let file = try file("folder")
         try FileManager.default.createDirectory(atPath: directory.path("folder"), withIntermediateDirectories: false)
         for _ in 0..<2 { _ = file.publish(record(progressedAt: 1), at: 0) }

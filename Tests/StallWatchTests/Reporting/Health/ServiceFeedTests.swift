@@ -3,7 +3,7 @@ import Testing
 @testable import StallReports
 @testable import StallWatch
 
-/// What a service manager is told, and when; times in milliseconds.
+/// The messages to a service manager, and when they are sent; times in milliseconds.
 @Suite struct ServiceFeedTests {
     private static let millisecond: UInt64 = 1_000_000
 
