@@ -24,6 +24,7 @@ declare -rA purpose=(
     [python3-jsonschema]='jsonschema for Python 3: checks reports against the published schema'
     [python3-protobuf]='protobuf for Python 3: reads exported pprof profiles'
     [python3-pip]='pip for Python 3: installs the Python packages that Debian does not have'
+    [jq]='jq: runs the recipes of docs/jq.md'
     [libcurl4]='libcurl: sends reports to a collector'
     [openssl]='openssl: makes the certificate of a collector in the tests'
     [chromium]='Chromium: opens the page that the tool writes'
@@ -45,7 +46,7 @@ build) packages=(libdw-dev) ;;
 test)
     packages=(
         libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema python3-protobuf python3-pip libcurl4 openssl
-        chromium chromium-driver python3-selenium
+        chromium chromium-driver python3-selenium jq
     )
     ;;
 packages) packages=(libdw-dev zlib1g-dev libcurl4-openssl-dev) ;;

@@ -1,9 +1,9 @@
 import StallReports
 
-/// A profile for the Firefox Profiler (profiler.firefox.com): its processed profile format, version 60.
+/// A profile for the Firefox Profiler (profiler.firefox.com): its processed profile format, version 70.
 ///
-/// Newer versions of the page upgrade older files, so one version serves all later ones. Version 60 is the first in which
-/// all threads share the tables. The fields are those of `src/types/profile.ts` at that version.
+/// Newer versions of the page upgrade older files, so one version serves all later ones. The fields are those of
+/// `src/types/profile.ts` at that version (firefox-devtools/profiler, df31314e1).
 ///
 /// Each loop becomes a thread. Each part of a stall becomes a sample at the time at which the part began; its weight
 /// (`tracing-ms`) is the part's duration. Each stall also becomes a marker.
@@ -64,7 +64,7 @@ struct FirefoxProfile {
             ("product", .string(product)),
             ("stackwalk", .int(1)),
             ("version", .int(30)),
-            ("preprocessedProfileVersion", .int(60)),
+            ("preprocessedProfileVersion", .int(70)),
             ("categories", .array(categories)),
             ("markerSchema", .array([marker])),
             ("symbolicated", .bool(true)),
@@ -152,13 +152,16 @@ struct FirefoxProfile {
         let functions = self.functions()
         let resources = table.images.map { string($0.name) }
         let frames = table.frames
+        // Only code with a source map has an original location.
+        let noOriginal = JSONText.Value.indices(frames.map { _ in nil })
         return .object([
             (
                 "stackTable",
                 .object([
                     ("length", .int(table.nodes.count)),
                     ("frame", .ints(table.nodes.map(\.frame))),
-                    ("prefix", .indices(table.nodes.map(\.caller))),
+                    // How far before a stack its callers are; 0: it has none.
+                    ("prefixOffset", .ints(table.nodes.enumerated().map { $0 - ($1.caller ?? $0) })),
                 ])
             ),
             (
@@ -167,6 +170,7 @@ struct FirefoxProfile {
                     ("length", .int(frames.count)),
                     // -1: no address, because there is no image or the address does not fit.
                     ("address", .ints(frames.map { $0.image == nil ? -1 : Int(exactly: $0.address) ?? -1 })),
+                    ("lib", .ints(frames.map { $0.image ?? -1 })),
                     ("inlineDepth", .ints(frames.map(\.inlineDepth))),
                     ("category", .ints(frames.map { table.functions[$0.function].isInApp ? Self.app : Self.other })),
                     ("subcategory", .ints(frames.map { _ in 0 })),
@@ -175,6 +179,7 @@ struct FirefoxProfile {
                     ("innerWindowID", .ints(frames.map { _ in 0 })),
                     ("line", .indices(frames.map(\.line))),
                     ("column", .indices(frames.map(\.column))),
+                    ("originalLocation", noOriginal),
                 ])
             ),
             ("funcTable", functions.table),
@@ -182,7 +187,6 @@ struct FirefoxProfile {
                 "resourceTable",
                 .object([
                     ("length", .int(resources.count)),
-                    ("lib", .ints(Array(resources.indices))),
                     ("name", .ints(resources)),
                     ("host", .indices(resources.map { _ in nil })),
                     // 1: a library.
@@ -197,6 +201,10 @@ struct FirefoxProfile {
                 ])
             ),
             ("sources", functions.sources),
+            (
+                "sourceLocationTable",
+                .object([("length", .int(0)), ("source", .ints([])), ("line", .ints([])), ("column", .ints([]))])
+            ),
             ("stringArray", .strings(strings)),
         ])
     }
@@ -221,11 +229,14 @@ struct FirefoxProfile {
         let functions = JSONText.Value.object([
             ("length", .int(names.count)), ("name", .ints(names)), ("isJS", no), ("relevantForJS", no),
             ("resource", .ints(resources)), ("source", .indices(sources)), ("lineNumber", missing),
-            ("columnNumber", missing),
+            ("columnNumber", missing), ("originalLocation", missing),
         ])
+        let none = JSONText.Value.indices(fileNames.map { _ in nil })
+        // A source is a whole file: it begins at line 1, column 1.
+        let first = JSONText.Value.ints(fileNames.map { _ in 1 })
         let sourceTable = JSONText.Value.object([
-            ("length", .int(fileNames.count)), ("uuid", .indices(fileNames.map { _ in nil })),
-            ("filename", .ints(fileNames)),
+            ("length", .int(fileNames.count)), ("id", none), ("filename", .ints(fileNames)), ("startLine", first),
+            ("startColumn", first), ("sourceMapURL", none), ("content", none),
         ])
         return (functions, sourceTable)
     }

@@ -241,7 +241,7 @@ def optional(check):
 def check_firefox(path, total, function, function_total):
     file = json.loads(path.read_bytes())
     meta = file["meta"]
-    equal(meta["preprocessedProfileVersion"], 60, "the version")
+    equal(meta["preprocessedProfileVersion"], 70, "the version")
     for name, kind in {
         "interval": (int, float), "startTime": (int, float), "processType": int, "product": str, "version": int,
         "symbolicated": bool, "symbolicationNotSupported": bool,
@@ -266,36 +266,43 @@ def check_firefox(path, total, function, function_total):
     expect(all(isinstance(string, str) for string in strings), "a string is none")
     text = below(len(strings))
     resources, functions, frames = shared["resourceTable"], shared["funcTable"], shared["frameTable"]
-    stacks, sources = shared["stackTable"], shared["sources"]
+    stacks, sources, locations = shared["stackTable"], shared["sources"], shared["sourceLocationTable"]
     line = optional(lambda value: isinstance(value, int) and value > 0)
     for table, name, columns in [
         (resources, "resourceTable", {
-            "lib": optional(below(len(file["libs"]))), "name": text, "host": optional(text), "type": below(6),
+            "name": text, "host": optional(text), "type": below(6),
         }),
-        (sources, "sources", {"uuid": optional(lambda value: isinstance(value, str)), "filename": text}),
+        (sources, "sources", {
+            "id": optional(lambda value: isinstance(value, str)), "filename": text, "startLine": line, "startColumn": line,
+            "sourceMapURL": optional(text), "content": optional(lambda value: isinstance(value, str)),
+        }),
+        (locations, "sourceLocationTable", {"source": below(sources["length"]), "line": line, "column": line}),
         (functions, "funcTable", {
             "name": text, "isJS": lambda value: value is False, "relevantForJS": lambda value: value is False,
             "resource": lambda value: value == -1 or below(resources["length"])(value),
             "source": optional(below(sources["length"])), "lineNumber": line, "columnNumber": line,
+            "originalLocation": optional(below(locations["length"])),
         }),
         (frames, "frameTable", {
             "address": lambda value: isinstance(value, int) and value >= -1, "inlineDepth": below(1 << 16),
+            "lib": lambda value: value == -1 or below(len(file["libs"]))(value),
             "category": optional(below(len(meta["categories"]))), "subcategory": optional(below(1)),
             "func": below(functions["length"]), "nativeSymbol": lambda value: value is None,
             "innerWindowID": optional(below(1)), "line": line, "column": line,
+            "originalLocation": optional(below(locations["length"])),
         }),
-        (stacks, "stackTable", {"frame": below(frames["length"]), "prefix": optional(below(stacks["length"]))}),
+        (stacks, "stackTable", {"frame": below(frames["length"]), "prefixOffset": below(stacks["length"])}),
         (shared["nativeSymbols"], "nativeSymbols", {"libIndex": text, "address": text, "name": text, "functionSize": text}),
     ]:
         for label, check in columns.items():
             column(table, label, check, name)
-    for stack, prefix in enumerate(stacks["prefix"]):
-        expect(prefix is None or prefix < stack, "a stack comes before its caller's")
+    for stack, offset in enumerate(stacks["prefixOffset"]):
+        expect(offset <= stack, "the callers of a stack are before the first stack")
     # The stacks that have the function on them.
     has = []
-    for frame, prefix in zip(stacks["frame"], stacks["prefix"]):
+    for stack, (frame, offset) in enumerate(zip(stacks["frame"], stacks["prefixOffset"])):
         own = strings[functions["name"][frames["func"][frame]]] == function
-        has.append(own or (prefix is not None and has[prefix]))
+        has.append(own or (offset > 0 and has[stack - offset]))
     sum_of_all = found = 0
     for number, thread in enumerate(file["threads"]):
         where = f"threads[{number}]"
