@@ -60,6 +60,12 @@ package final class CUnwindEngine: CaptureEngine {
         _ = cunwind_request_short_slice()
     }
 
+    /// Returns whether a debugger traces a thread of this process, and not the helper of a capture.
+    package static func isDebugged(thread: Int32) -> Bool {
+        let tracer = cunwind_tracer(thread)
+        return tracer != 0 && !cunwind_is_stop_helper(tracer)
+    }
+
     /// The way in which memory is read, found when the engine was created.
     var memoryAccess: MemoryAccess {
         switch cunwind_engine_memory_access(engine) {

@@ -8,11 +8,16 @@ package struct CapturePolicy: Equatable, Sendable {
     ///
     /// The sysctl kernel.perf_event_paranoid forbids it without CAP_PERFMON, and so do the filters of containers.
     var mayUsePerf: Bool?
+    /// Whether a thread may get a signal where ptrace is refused.
+    var maySignal = true
 
     /// The methods that the policy may choose.
     var permitted: [CapturedStack.Method] {
-        [.read, mayUsePtrace ? .ptrace : .signal] + (mayUsePerf == true ? [.perf] : [])
+        [.read] + stops + (mayUsePerf == true ? [.perf] : [])
     }
+
+    /// The method that keeps a running thread from running, if there is one.
+    private var stops: [CapturedStack.Method] { mayUsePtrace ? [.ptrace] : maySignal ? [.signal] : [] }
 
     /// Returns the methods to try for a thread, in order, until one returns a complete stack.
     ///
@@ -29,7 +34,7 @@ package struct CapturePolicy: Equatable, Sendable {
             // shows that the thread is in a call, and captures it there.
             let sampled: [CapturedStack.Method] = mayBeInKernel && mayUsePerf != false ? [.perf] : []
             // Signals are for running threads only: any handler, whatever its flags, ends a timed wait (signal(7)).
-            return sampled + (mayUsePtrace ? [.ptrace] : [.signal])
+            return sampled + stops
         case .blocked where status.isOpaque:
             return mayUsePtrace && !status.isInterruptedByStop ? [.ptrace] : []
         case .uninterruptible where status.isOpaque:

@@ -35,9 +35,11 @@ package final class ThreadCapture: StackCapturing {
     /// - Parameters:
     ///   - engine: The capture engine.
     ///   - policy: The policy; `nil` to determine it once by probing ptrace.
-    package init(engine: any CaptureEngine, policy: CapturePolicy? = nil) {
+    ///   - maySignal: Whether a thread may get a signal where ptrace is refused.
+    package init(engine: any CaptureEngine, policy: CapturePolicy? = nil, maySignal: Bool = true) {
         self.engine = engine
         self.policy = policy ?? CapturePolicy(mayUsePtrace: engine.probeStop())
+        self.policy.maySignal = maySignal
     }
 
     package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
@@ -102,7 +104,9 @@ package final class ThreadCapture: StackCapturing {
                 let methods = policy.methods(for: status, mayBeInKernel: mayBeInKernel)
                     .filter { mayStop || $0 == .read }
                 if methods.isEmpty, !mayStop { throw CaptureFailure.notStopped }
-                if methods.isEmpty { failure = .unknownSystemCall }
+                if methods.isEmpty {
+                    failure = status.state == .running ? .refused(errno: EPERM) : .unknownSystemCall
+                }
                 for method in methods {
                     guard var stack = try stack(of: thread, by: method, mayWait: mayWait) else { continue }
                     stack.threadState = status.state

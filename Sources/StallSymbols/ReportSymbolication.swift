@@ -44,6 +44,16 @@ package struct ReportSymbolication {
         return symbolicate(report, deadline: start &+ max(timeout, timeLimit)).report
     }
 
+    /// Returns the report with the names and lines that are found in time.
+    ///
+    /// - Parameters:
+    ///   - report: The report.
+    ///   - deadline: The end of the work, in monotonic nanoseconds.
+    /// - Returns: The report.
+    package func symbolicate(_ report: StallReport, until deadline: UInt64) -> StallReport {
+        symbolicate(report, deadline: deadline).report
+    }
+
     private func symbolicate(
         _ report: StallReport, deadline: UInt64
     ) -> (report: StallReport, isFinished: Bool) {

@@ -22,6 +22,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch run -- gedit notes.txt      report the stalls of a program that you do not build
               stallwatch test -- swift test          run tests, and say what hangs
               stallwatch stacks 4700                 all threads of a live process
+              stallwatch profile 4700                where its loops spend their time
               stallwatch doctor                      what works here, and what to set
               stallwatch health /run/notes/health    whether a process makes progress, for probes
 
@@ -37,7 +38,7 @@ struct StallWatchCommand: ParsableCommand {
             ShowCommand.self, TopCommand.self, TreeCommand.self, DiffCommand.self, StatsCommand.self,
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
             BaselineCommand.self, TestCommand.self, RunCommand.self, DoctorCommand.self, ShipCommand.self,
-            HealthCommand.self, PsCommand.self, StateCommand.self, StacksCommand.self,
+            HealthCommand.self, PsCommand.self, StateCommand.self, StacksCommand.self, ProfileCommand.self,
         ]
     )
 }

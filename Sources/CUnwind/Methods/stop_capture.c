@@ -17,6 +17,10 @@
 
 #define HELPER_STACK_BYTES 32768u
 #define KERNEL_SIGSET_BYTES 8
+/// The time between two attempts to stop a thread that another engine's helper traces, in nanoseconds.
+#define BUSY_PAUSE_NANOSECONDS 50000ull
+/// The refusals in a row for a thread without a tracer that are taken as the system's.
+#define UNTRACED_REFUSALS 3
 
 // Exit signal 0: the app gets no SIGCHLD, and its wait(2) or waitpid(-1) does not return the helper, because they wait
 // for children with SIGCHLD only (wait(2): such a "clone" child needs __WALL or __WCLONE). CLONE_UNTRACED: a debugger
@@ -197,6 +201,24 @@ static bool has_ended(pid_t tid) {
   return state == 0 || state == 'Z' || state == 'X';
 }
 
+// A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, the
+// refusal is not permanent, so this waits for its end. A tracer that is gone by the time of the check was such a helper,
+// too, unless the kernel refuses again.
+static cunwind_status run_unless_held(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
+  uint64_t deadline = cunwind_now() + CUNWIND_BUSY_TIMEOUT_NANOSECONDS;
+  for (int refusals = 0;;) {
+    cunwind_status status = run_once(engine, tid, bounds, may_stay);
+    if (status != CUNWIND_REFUSED || engine->helper.request->error != EPERM || has_ended(tid)) return status;
+    pid_t tracer = cunwind_tracer(tid);
+    if (tracer == 0 ? ++refusals == UNTRACED_REFUSALS : !cunwind_is_stop_helper(tracer)) return status;
+    if (cunwind_now() >= deadline) {
+      engine->helper.request->error = EBUSY;
+      return CUNWIND_FAILED;
+    }
+    cunwind_pause(BUSY_PAUSE_NANOSECONDS);
+  }
+}
+
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
   cunwind_helper_memory *helper = &engine->helper;
   cunwind_tidy_pending(engine, 0);
@@ -216,13 +238,13 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
     helper->request->error = EPERM;
     return CUNWIND_REFUSED;
   }
-  cunwind_status status = run_once(engine, tid, bounds, may_stay);
+  cunwind_status status = run_unless_held(engine, tid, bounds, may_stay);
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
   // Name a tracer only after a refusal, so that the app keeps the tracer that it may have named.
   if (helper->name_as_tracer || !yama_may_require_name()) return status;
   helper->name_as_tracer = true;
-  status = run_once(engine, tid, bounds, may_stay);
+  status = run_unless_held(engine, tid, bounds, may_stay);
   // Yama was not the reason: do not name the helper from now on, so that the app's own tracer stays named.
   if (status == CUNWIND_REFUSED) helper->name_as_tracer = false;
   return status;

@@ -54,6 +54,9 @@ extern "C" {
 /// How much longer the helper waits alone for a thread that was asked to stop, in nanoseconds (2 s), so that the
 /// request makes no call of the thread return EINTR. Until then the same thread cannot be stopped again.
 #define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
+/// How long a stop waits for another engine's stop of the same thread, in nanoseconds (2 ms). A stop takes 0.1 ms, unless
+/// the thread stays in the kernel.
+#define CUNWIND_BUSY_TIMEOUT_NANOSECONDS 2000000ull
 /// How long a capture stays pending, in nanoseconds (10 minutes): as long as a stall's samples last.
 #define CUNWIND_PENDING_TIMEOUT_NANOSECONDS 600000000000ull
 /// The most threads that have been asked to stop and have not stopped yet. Beyond that, a stop fails with EBUSY.
@@ -289,6 +292,14 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 /// names. Async-signal-safe: yes.
 bool cunwind_wait_restarts_after_stop(const char *_Nonnull name);
 
+/// Returns the process that traces thread `tid` of this process; 0 if there is none or /proc does not show it.
+/// Async-signal-safe: no.
+pid_t cunwind_tracer(pid_t tid);
+
+/// Returns whether process `pid` is the helper of a capture, of any engine: a child of this process that sends no signal
+/// at its end. A debugger is not. Async-signal-safe: no.
+bool cunwind_is_stop_helper(pid_t pid);
+
 // ---- Captures -------------------------------------------------------------------------------------------------------
 // Each copies registers and stack into the engine, and unwinds the copy after the thread has been released. `stack` has
 // 0 frames if the status is not CUNWIND_OK. `info` is always filled.
@@ -303,7 +314,8 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
 /// Whatever happens to the helper, the thread continues. Returns CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (the
 /// thread sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY:
-/// the thread has not stopped since the last request, or too many threads have not). Async-signal-safe: no.
+/// the thread has not stopped since the last request, or since one of another engine, or too many threads have not).
+/// Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 

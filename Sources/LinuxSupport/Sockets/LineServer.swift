@@ -4,7 +4,8 @@ import Glibc
 /// A server for a Unix socket: reads one line of each client, answers and closes the connection.
 ///
 /// It has one thread of its own and uses neither Dispatch nor Swift concurrency, so it answers while both are stuck. Its
-/// buffers have a fixed size. It serves only root and the user of this process.
+/// buffers have a fixed size. It serves only root and the user of this process. An answer that takes long is given by
+/// another thread, so that other clients need not wait for it.
 ///
 /// Safe to share: the properties are constants. Only the server's thread uses its connections.
 package final class LineServer: Sendable {
@@ -27,9 +28,17 @@ package final class LineServer: Sendable {
     /// The two ends of the pipe that ends the thread.
     private let stopReader: Int32
     private let stopWriter: Int32
-    private let answer: @Sendable ([UInt8]) -> [UInt8]
+    private let answer: @Sendable ([UInt8]) -> Response
     /// The user whose connections are accepted, beside root.
     private let user: UInt32
+
+    /// What becomes of a request.
+    package enum Response: Sendable {
+        /// The answer.
+        case bytes([UInt8])
+        /// The closure takes over the connection and answers later; it must not wait.
+        case later(@Sendable (LineConnection) -> Void)
+    }
 
     /// Creates the socket.
     ///
@@ -41,7 +50,7 @@ package final class LineServer: Sendable {
     ///   - answer: Answers a request, without its line feed, on the server's thread.
     /// - Throws: ``SystemError`` if the socket cannot be created.
     package init(
-        path: String, user: UInt32 = geteuid(), answer: @escaping @Sendable ([UInt8]) -> [UInt8]
+        path: String, user: UInt32 = geteuid(), answer: @escaping @Sendable ([UInt8]) -> Response
     ) throws(SystemError) {
         var ends: [Int32] = [-1, -1]
         let failure = clinux_pipe(&ends)
@@ -98,10 +107,10 @@ package final class LineServer: Sendable {
             var waiting: [Client] = []
             for (index, var client) in clients.enumerated() {
                 let isReady = polled[index + 2].revents != 0
-                if isReady ? !serve(&client) : now < client.deadline {
-                    waiting.append(client)
-                } else {
-                    close(client.descriptor)
+                switch isReady ? serve(&client) : now < client.deadline ? .waits : .isDone {
+                case .waits: waiting.append(client)
+                case .isDone: close(client.descriptor)
+                case .isTakenOver: break
                 }
             }
             clients = waiting
@@ -127,19 +136,32 @@ package final class LineServer: Sendable {
         return Client(descriptor: descriptor, deadline: now &+ Self.requestTime)
     }
 
+    /// The state of a connection.
+    private enum Progress {
+        /// The client has not sent its whole request.
+        case waits
+        /// The connection can be closed.
+        case isDone
+        /// The connection has another owner.
+        case isTakenOver
+    }
+
     /// Reads what a client has sent, and answers a whole request.
-    ///
-    /// - Returns: Whether the connection is done.
-    private func serve(_ client: inout Client) -> Bool {
+    private func serve(_ client: inout Client) -> Progress {
         var buffer = [UInt8](repeating: 0, count: Self.maximumRequestBytes - client.request.count)
         let count = recv(client.descriptor, &buffer, buffer.count, 0)
-        guard count > 0 else { return !(count < 0 && (errno == EAGAIN || errno == EINTR)) }
+        guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) ? .waits : .isDone }
         client.request += buffer.prefix(count)
         let line = client.request.prefix { $0 != UInt8(ascii: "\n") }
-        if line.count == client.request.count, client.request.count < Self.maximumRequestBytes { return false }
+        if line.count == client.request.count, client.request.count < Self.maximumRequestBytes { return .waits }
         // A request without an end is passed on as it is. The answer then says that it is no request.
-        let bytes = answer(Array(line))
-        UnixSocket.send(bytes, to: client.descriptor, until: monotonicNow() &+ Self.answerTime)
-        return true
+        switch answer(Array(line)) {
+        case .bytes(let bytes):
+            UnixSocket.send(bytes, to: client.descriptor, until: monotonicNow() &+ Self.answerTime)
+            return .isDone
+        case .later(let take):
+            take(LineConnection(client.descriptor))
+            return .isTakenOver
+        }
     }
 }

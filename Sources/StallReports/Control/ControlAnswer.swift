@@ -9,17 +9,26 @@ package struct ControlAnswer: Codable, Sendable {
     package var version = ControlRequest.version
     /// The process's id, in its own pid namespace.
     package var pid: Int32
-    /// The loops, sorted by label; `nil` unless the request was ``ControlRequest/state``.
+    /// The loops, sorted by label; `nil` unless the request was ``ControlRequest/state`` or ``ControlRequest/watch``.
     package var loops: [LoopState]?
+    /// The latest stalls, the newest first; `nil` unless the request was ``ControlRequest/watch``.
+    package var stalls: [StallSummary]?
     /// All threads; `nil` unless the request was ``ControlRequest/stacks``.
     package var report: StallReport?
+    /// The samples of the loops' threads; `nil` unless the request was ``ControlRequest/profile(_:)``.
+    package var profile: ProfileAnswer?
     /// The reason for a refused or failed request: a sentence without its period.
     package var error: String?
 
-    package init(pid: Int32, loops: [LoopState]? = nil, report: StallReport? = nil, error: String? = nil) {
+    package init(
+        pid: Int32, loops: [LoopState]? = nil, stalls: [StallSummary]? = nil, report: StallReport? = nil,
+        profile: ProfileAnswer? = nil, error: String? = nil
+    ) {
         self.pid = pid
         self.loops = loops
+        self.stalls = stalls
         self.report = report
+        self.profile = profile
         self.error = error
     }
 
@@ -51,21 +60,61 @@ package struct ControlAnswer: Codable, Sendable {
         package var thresholdMilliseconds: Double
         /// The share of its time since the start that the loop has spent in turns: 0 to 1.
         package var utilization: Double
+        /// The time since the start that the loop has spent in turns, the current one included, in milliseconds.
+        package var busyMilliseconds: Double
+        /// The time for which the loop has been watched, in milliseconds.
+        package var watchedMilliseconds: Double
         /// The number of finished stalls.
         package var stalls: Int
         /// When the last finished stall was counted; `nil` if there was none.
         package var lastStall: Timestamp?
 
         package init(
-            label: String, turnMilliseconds: Double?, thresholdMilliseconds: Double, utilization: Double, stalls: Int,
-            lastStall: Timestamp?
+            label: String, turnMilliseconds: Double?, thresholdMilliseconds: Double, utilization: Double,
+            busyMilliseconds: Double, watchedMilliseconds: Double, stalls: Int, lastStall: Timestamp?
         ) {
             self.label = label
             self.turnMilliseconds = turnMilliseconds
             self.thresholdMilliseconds = thresholdMilliseconds
             self.utilization = utilization
+            self.busyMilliseconds = busyMilliseconds
+            self.watchedMilliseconds = watchedMilliseconds
             self.stalls = stalls
             self.lastStall = lastStall
+        }
+    }
+    /// A stall in a few words.
+    package struct StallSummary: Codable, Sendable, Equatable {
+        /// The report's id.
+        package var id: String
+        /// The loop's label.
+        package var loop: String
+        /// The time at which the stalled turn began.
+        package var startedAt: Timestamp
+        /// The duration in milliseconds; for an ongoing stall, until the monitor last wrote its report.
+        package var durationMilliseconds: Double
+        /// Whether it had not ended then.
+        package var isOngoing: Bool
+        /// The kind of delay.
+        package var kind: StallReport.Kind
+        /// The function to inspect first; `nil` if it is not known, or not known yet.
+        package var function: String?
+        /// The cause; `nil` if it is not known.
+        package var cause: StallReport.CauseKind?
+        /// The cause as a sentence; `nil` if it is not known.
+        package var sentence: String?
+
+        /// Summarizes a report.
+        package init(_ report: StallReport) {
+            id = report.id
+            loop = report.loop.label
+            startedAt = report.startedAt
+            durationMilliseconds = report.durationMilliseconds
+            isOngoing = report.state == .ongoing
+            kind = report.kind
+            function = report.culprit?.function
+            cause = report.cause?.kind
+            sentence = report.cause?.summary
         }
     }
 }

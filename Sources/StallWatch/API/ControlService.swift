@@ -2,29 +2,38 @@ import Glibc
 import LinuxSupport
 import StallReports
 
-/// The control socket of a monitor, with its thread.
+/// The control socket of a monitor, with its threads.
+///
+/// One thread serves all clients. What takes long is answered by a thread of its own.
 final class ControlService: Sendable {
     private let server: LineServer
     private let thread: WorkerThread
+    private let jobs: ControlJobs
 
     /// Creates the socket and its thread.
     ///
     /// - Parameters:
     ///   - directory: The directory of the socket, which is created if it does not exist.
     ///   - answer: Answers a request on the socket's thread.
+    ///   - slowAnswer: Answers a slow request on its own thread.
     /// - Throws: ``StallWatchError/Code/systemFailure`` if the directory, the socket or the thread cannot be created.
     init(
-        directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer
+        directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
+        slowAnswer: @escaping ControlJobs.Answer
     ) throws(StallWatchError) {
+        let jobs = ControlJobs(answer: slowAnswer)
+        self.jobs = jobs
         let directory = try Self.created(directory)
         let pid = getpid()
         let path = "\(directory)/\(ControlRequest.socketName(ofProcess: pid))"
         (server, thread) = try throwing(.systemFailure) { () throws(SystemError) in
             let server = try LineServer(path: path) { line in
                 do throws(ControlRequest.Fault) {
-                    return answer(try ControlRequest(line)).jsonLine()
+                    let request = try ControlRequest(line)
+                    return request.isSlow
+                        ? .later { jobs.start(request, for: $0) } : .bytes(answer(request).jsonLine())
                 } catch {
-                    return ControlAnswer(pid: pid, error: error.message).jsonLine()
+                    return .bytes(ControlAnswer(pid: pid, error: error.message).jsonLine())
                 }
             }
             do throws(SystemError) {
@@ -36,9 +45,10 @@ final class ControlService: Sendable {
         }
     }
 
-    /// Removes the socket, and waits until the request in progress is answered.
+    /// Removes the socket, ends the profile in progress, and waits until other requests in progress are answered.
     func stop() {
         server.stop()
+        jobs.stop()
         if thread.isCurrent { thread.detach() } else { thread.join() }
     }
 

@@ -57,6 +57,8 @@ public final class StallMonitor: Sendable {
     private let healthReporter: HealthReporter?
     /// The control socket, while the monitor runs.
     private let control = Mutex<ControlService?>(nil)
+    /// The stalls that the control socket shows.
+    let latestStalls = LatestStalls()
 
     /// Creates a monitor that does not watch any loop yet.
     ///
@@ -88,8 +90,10 @@ public final class StallMonitor: Sendable {
             try HealthReporter(output.settings, source: health)
         }
         self.healthReporter = healthReporter
+        let latest = configuration.control == nil ? nil : latestStalls
         settings.noted = { report in
             health.note(report)
+            latest?.note(report)
             healthReporter?.wake()
         }
         let rules = try configuration.rules()
@@ -203,8 +207,11 @@ public final class StallMonitor: Sendable {
             }
             // Weak, because a socket keeps no monitor; a running one keeps itself.
             let service = try configuration.control.map { access throws(StallWatchError) in
-                try ControlService(directory: access.directory) { [weak self] request in
-                    self?.answer(request) ?? ControlAnswer(pid: getpid(), error: "the monitor has ended")
+                let ended = ControlAnswer(pid: getpid(), error: "the monitor has ended")
+                return try ControlService(directory: access.directory) { [weak self] request in
+                    self?.answer(request) ?? ended
+                } slowAnswer: { [weak self] request, job in
+                    self?.answer(request, job) ?? ended
                 }
             }
             var isStarted = false
@@ -342,6 +349,11 @@ public final class StallMonitor: Sendable {
         return statistics
     }
 
+    /// The monitors of every loop, sorted by label.
+    var watchedLoops: [[LoopMonitor]] {
+        state.withLock { state in state.loops.sorted { $0.key < $1.key }.map(\.value) }
+    }
+
     /// Returns the state of every loop, sorted by label.
     ///
     /// - Parameter now: The time, in monotonic nanoseconds.
@@ -359,6 +371,8 @@ public final class StallMonitor: Sendable {
                 // Every label has at least one monitor, and all have the same threshold.
                 thresholdMilliseconds: Double(monitors.first?.threshold ?? 0) / 1_000_000,
                 utilization: min((Double(busy) + Double(turn ?? 0)) / watched, 1),
+                busyMilliseconds: (Double(busy) + Double(turn ?? 0)) / 1_000_000,
+                watchedMilliseconds: watched / 1_000_000,
                 stalls: counts.stallsByLoop[label]?.count ?? 0,
                 lastStall: counts.lastStallByLoop[label].map { Timestamp(wallClockNanoseconds: $0) }
             )

@@ -122,9 +122,9 @@ final class WatchdogContext {
 }
 
 /// Returns whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
-func isTraced(_ thread: Int32) -> Bool {
-    (statusNumber(of: thread, "TracerPid:") ?? 0) != 0
-}
+///
+/// The helper of a capture, as of a profile, is none: it lets go of the thread at once.
+func isTraced(_ thread: Int32) -> Bool { CUnwindEngine.isDebugged(thread: thread) }
 
 /// Returns the thread's number of waits (`voluntary_ctxt_switches` in /proc/…/status, proc(5)); `nil` if it is unknown.
 func voluntarySwitches(of thread: Int32) -> UInt64? {

@@ -50,4 +50,13 @@ final class LoopMonitor: Sendable {
 
     /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget { source.target(of: recorder) }
+
+    /// Returns the duration of the current turn at `now`, in nanoseconds; `nil` while the loop waits.
+    ///
+    /// Reads atomics only, so any thread may call it.
+    func turnDuration(at now: UInt64) -> UInt64? {
+        let turn = recorder.snapshot()
+        guard let began = turn.began, !turn.isGap, !source.isWaitingUnobserved() else { return nil }
+        return now &- min(began, now)
+    }
 }

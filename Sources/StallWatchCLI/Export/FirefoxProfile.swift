@@ -6,7 +6,8 @@ import StallReports
 /// `src/types/profile.ts` at that version (firefox-devtools/profiler, df31314e1).
 ///
 /// Each loop becomes a thread. Each part of a stall becomes a sample at the time at which the part began; its weight
-/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker.
+/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker. The samples of a live process have no markers,
+/// and equal ones are as many samples as were taken.
 struct FirefoxProfile {
     private let profile: StallProfile
     private let product: String
@@ -90,12 +91,18 @@ struct FirefoxProfile {
         for (stall, start) in zip(stalls, starts) {
             var time = start
             for share in stall.shares {
-                samples.append((time, share.node, share.microseconds))
+                for piece in 0..<stall.count {
+                    // From the running sum, so that rounding errors do not add up.
+                    let begin = share.microseconds * piece / stall.count
+                    let duration = share.microseconds * (piece + 1) / stall.count - begin
+                    samples.append((time + begin, share.node, duration))
+                }
                 time += share.microseconds
             }
         }
         // Stalls of one loop may overlap: two monitors of a process can watch the same one.
         samples.sort { $0.time < $1.time }
+        let marked = profile.content == .stalls ? stalls : []
         let name = string("Stall")
         return .object([
             ("processType", .string("default")),
@@ -123,17 +130,17 @@ struct FirefoxProfile {
             (
                 "markers",
                 .object([
-                    ("length", .int(stalls.count)),
-                    ("name", .ints(stalls.map { _ in name })),
-                    ("startTime", .milliseconds(starts)),
-                    ("endTime", .milliseconds(zip(starts, stalls).map { $0 + $1.microseconds })),
+                    ("length", .int(marked.count)),
+                    ("name", .ints(marked.map { _ in name })),
+                    ("startTime", .milliseconds(Array(starts.prefix(marked.count)))),
+                    ("endTime", .milliseconds(zip(starts, marked).map { $0 + $1.microseconds })),
                     // 1: an interval with a start and an end.
-                    ("phase", .ints(stalls.map { _ in 1 })),
-                    ("category", .ints(stalls.map { _ in Self.stall })),
+                    ("phase", .ints(marked.map { _ in 1 })),
+                    ("category", .ints(marked.map { _ in Self.stall })),
                     (
                         "data",
                         .array(
-                            stalls.map {
+                            marked.map {
                                 .object([
                                     ("type", .string("Stall")), ("cause", .string($0.cause)),
                                     ("kind", .string($0.kind)),

@@ -61,7 +61,8 @@ struct PerfScript {
         let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
         let fraction = String(rest + 1_000_000).dropFirst()
         // A loop without a thread is a pool, so the process's id replaces the thread's.
-        return "\(command(loop)) \(loop.pid)/\(loop.thread ?? loop.pid) \(seconds).\(fraction): \(period) stall:\n"
+        let event = profile.content == .stalls ? "stall" : "sample"
+        return "\(command(loop)) \(loop.pid)/\(loop.thread ?? loop.pid) \(seconds).\(fraction): \(period) \(event):\n"
     }
 
     /// Returns the loop's label as perf prints a thread's name, without blanks, which would begin the next column.

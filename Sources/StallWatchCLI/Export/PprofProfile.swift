@@ -4,8 +4,9 @@ import LinuxSupport
 /// A profile for pprof: the message `Profile` of its profile.proto, in a gzip file.
 ///
 /// Each sample has two values, as declared in `sample_type`: the number of stalls, and the stalled time in microseconds,
-/// which pprof shows by default. Its labels name the process, the loop, the kind and the cause (`pprof -tagfocus`). Field
-/// numbers are those of google/pprof's `proto/profile.proto`.
+/// which pprof shows by default. For a live process they are the number of samples and their time. Its labels name the
+/// process, the loop, the kind and the cause or the thread's state (`pprof -tagfocus`). Field numbers are those of
+/// google/pprof's `proto/profile.proto`.
 struct PprofProfile {
     private let profile: StallProfile
     /// The string table, in which index 0 has to be the empty string (profile.proto).
@@ -27,7 +28,8 @@ struct PprofProfile {
 
     private mutating func data(exporter: String) -> [UInt8] {
         var writer = ProtobufWriter()
-        let valueTypes = [("stalls", "count"), ("stalled", "microseconds")].map { (index(of: $0), index(of: $1)) }
+        let (counted, timed) = profile.content == .stalls ? ("stalls", "stalled") : ("samples", "time")
+        let valueTypes = [(counted, "count"), (timed, "microseconds")].map { (index(of: $0), index(of: $1)) }
         for (type, unit) in valueTypes {
             writer.message(1) {
                 $0.number(1, type)
@@ -38,7 +40,7 @@ struct PprofProfile {
         writeMappings(to: &writer)
         writeLocations(to: &writer)
         writeFunctions(to: &writer)
-        let stalled = index(of: "stalled")
+        let stalled = index(of: timed)
         let comment = index(of: exporter)
         for string in strings { writer.string(6, string) }
         let times = profile.stalls.map(\.startedAt.microsecondsSince1970)
@@ -61,14 +63,14 @@ struct PprofProfile {
         let loop = profile.loops[stall.loop]
         let labels = [
             ("process", "\(loop.process) (\(loop.pid))"), ("loop", loop.label), ("kind", stall.kind),
-            ("cause", stall.cause),
+            (profile.content == .stalls ? "cause" : "state", stall.cause),
         ].map { (index(of: $0), index(of: $1)) }
         for (place, share) in stall.shares.enumerated() {
             let stack = locations(of: share.node)
             writer.message(2) { sample in
                 sample.numbers(1, stack)
                 // Only the first sample of a stall counts the stall.
-                sample.numbers(2, [place == 0 ? 1 : 0, share.microseconds])
+                sample.numbers(2, [place == 0 ? stall.count : 0, share.microseconds])
                 for (key, value) in labels {
                     sample.message(3) {
                         $0.number(1, key)

@@ -33,7 +33,7 @@ enum SpeedscopeProfile {
         let file = JSONText.Value.object([
             ("$schema", .string("https://www.speedscope.app/file-format-schema.json")),
             ("exporter", .string(exporter)),
-            ("name", .string("Stalled time")),
+            ("name", .string(profile.content == .stalls ? "Stalled time" : "Sampled time")),
             ("activeProfileIndex", .int(0)),
             ("shared", .object([("frames", .array(frames))])),
             ("profiles", .array(profiles)),

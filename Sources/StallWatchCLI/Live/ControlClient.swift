@@ -5,7 +5,7 @@ import TextOutput
 
 /// Asks the monitor of a live process.
 struct ControlClient {
-    /// The longest time until an answer, in nanoseconds: a capture of all threads has 10 s.
+    /// The longest time until an answer, in nanoseconds: a capture of all threads has 10 s, and so have a profile's names.
     private static let answerTime: UInt64 = 15_000_000_000
 
     let pid: Int32
@@ -76,7 +76,8 @@ struct ControlClient {
         guard UnixSocket.peerProcess(of: descriptor) == pid else {
             throw CommandFailure(.noPermission, "Another process has replaced the control socket of process \(pid).")
         }
-        let deadline = monotonicNow() &+ Self.answerTime
+        var deadline = monotonicNow() &+ Self.answerTime
+        if case .profile(let plan) = request { deadline &+= UInt64(plan.seconds) * 1_000_000_000 }
         UnixSocket.send(Array(request.line.utf8), to: descriptor, until: deadline)
         guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),
             let answer = ControlAnswer(jsonData: bytes)
@@ -85,6 +86,11 @@ struct ControlClient {
         }
         if let error = answer.error {
             throw CommandFailure(.tryAgain, "The monitor in process \(pid) refused the request: \(error.printable).")
+        }
+        // The process may be another user's, and its indices are used as they are.
+        let reports = [answer.report].compactMap { $0 } + (answer.profile?.threads.map(\.report) ?? [])
+        if let fault = reports.lazy.compactMap(\.fault).first {
+            throw CommandFailure(.faultyData, "The answer of process \(pid) is faulty: \(fault.printable).")
         }
         return answer
     }

@@ -10,7 +10,10 @@ struct LiveArguments: ParsableArguments {
     @Flag(help: "Print JSON.")
     var json = false
 
-    func validate() throws {
+    func validate() throws { try Self.check(pid) }
+
+    /// Throws a ValidationError for a number that is no process's.
+    static func check(_ pid: Int32) throws {
         if pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
     }
 }

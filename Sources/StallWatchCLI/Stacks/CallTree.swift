@@ -61,6 +61,18 @@ struct CallTree {
         }
     }
 
+    /// Adds a thread's samples, each with the time that it stands for.
+    ///
+    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
+    mutating func add(profile report: StallReport) {
+        stalls += 1
+        for (sample, node) in zip(report.samples, table.add(profile: report)) {
+            let share = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
+            microseconds += share
+            add(calls(of: node), share)
+        }
+    }
+
     /// The tree with every node's children in order.
     func finished() -> CallTree {
         var tree = self

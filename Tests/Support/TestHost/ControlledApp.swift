@@ -15,6 +15,8 @@ enum ControlledApp {
         case spin
         /// The main run loop waits.
         case wait
+        /// The main thread shares its time among three functions.
+        case mix
     }
 
     static func run(directory: String, kind: String) throws {
@@ -30,6 +32,7 @@ enum ControlledApp {
         case .pool: starveThePool()
         case .spin: stallOnce { spinForTheControlSocket() }
         case .wait: runIdleLoop()
+        case .mix: stallOnce { KnownMix.run() }
         }
         withExtendedLifetime(monitor) {}
     }

@@ -1,0 +1,92 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+
+/// Makes the answer of a profile: looks up the names, and applies the app's rules about what may leave the process.
+struct ProfileReports {
+    let process: StallReport.ProcessDescription
+    let metadata: [String: String]
+    let symbolication: ReportSymbolication
+    let pathStyle: PathStyle
+    let redact: (@Sendable (inout StallReport) -> Void)?
+    /// The time for all names, in nanoseconds (10 s): what is not found by then has none.
+    static let timeForNames: UInt64 = 10_000_000_000
+
+    /// Returns the answer of a finished profile.
+    func answer(of profiler: LoopProfiler) -> ProfileAnswer {
+        let deadline = monotonicNow() &+ Self.timeForNames
+        var threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)] = []
+        for track in profiler.tracks {
+            let report = symbolication.symbolicate(report(of: track, in: profiler), until: deadline)
+            threads.append((thread(report, of: track), track.isOfPool ? Self.isWorker(report) : nil))
+        }
+        return ProfileAnswer(
+            durationMilliseconds: milliseconds(profiler.duration), hertz: profiler.plan.hertz, passes: profiler.passes,
+            missedPasses: profiler.missedPasses, omittedThreads: profiler.omittedThreads,
+            unkeptStacks: profiler.limits.unkept, threads: Self.withoutOthers(threads)
+        )
+    }
+
+    /// Leaves out the threads that were sampled for a pool and are none of its workers.
+    ///
+    /// If no thread is known to be a worker, as in a stripped executable, all stay.
+    private static func withoutOthers(
+        _ threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)]
+    ) -> [ProfileAnswer.Thread] {
+        let labels = Set(threads.filter { $0.isWorker == true }.map(\.answer.report.loop.label))
+        return threads.filter { $0.isWorker != false || !labels.contains($0.answer.report.loop.label) }.map(\.answer)
+    }
+
+    private static func isWorker(_ report: StallReport) -> Bool {
+        report.frames.contains { $0.symbol.map(StallReport.workerFunctions.contains) ?? false }
+    }
+
+    private func thread(_ named: StallReport, of track: ProfileTrack) -> ProfileAnswer.Thread {
+        var report = named
+        // These describe a stall, and a profile is none.
+        (report.culprit, report.missingCulpritReason, report.callout) = (nil, nil, nil)
+        report.shortenPaths(pathStyle)
+        if let redact { _ = report.redact(with: redact) }
+        return ProfileAnswer.Thread(
+            report: report, onCPUMilliseconds: track.thread?.onCPU.map(milliseconds),
+            runQueueMilliseconds: track.thread?.runQueue.map(milliseconds),
+            heldMilliseconds: milliseconds(track.thread?.allowance.held ?? 0)
+        )
+    }
+
+    /// Returns the samples of a thread without names.
+    private func report(of track: ProfileTrack, in profiler: LoopProfiler) -> StallReport {
+        // Every sample stands for as much time, also if the profiler was late.
+        let unit = Double(profiler.duration) / 1_000_000 / Double(max(profiler.passes, 1))
+        let samples = track.runs.map { run in
+            StallReport.Sample(
+                atMilliseconds: milliseconds(run.at), weightMilliseconds: Double(run.count) * unit,
+                timesSeen: run.count == 1 ? nil : run.count, stack: run.stack, reason: run.reason,
+                threadState: StallReport.ThreadState(rawValue: run.state.rawValue),
+                method: run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }, isValid: true,
+                isComplete: run.isComplete, heldMicroseconds: 0, captureMicroseconds: 0
+            )
+        }
+        return StallReport(
+            schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: profiler.startedAt),
+            kind: .profile, state: .ended, startedAt: profiler.startedAt,
+            durationMilliseconds: Double(track.samples) * unit, thresholdMilliseconds: milliseconds(track.threshold),
+            process: process, metadata: metadata,
+            loop: .init(
+                label: track.label, kind: StallReport.LoopKind(rawValue: track.kind.rawValue), turn: 0, nesting: 0,
+                thread: track.thread.map { StallReport.ThreadDescription($0.identity) }),
+            repeats: 0, samples: samples, stacks: track.tables.stacks, frames: track.tables.frames,
+            images: track.tables.images,
+            monitor: .init(
+                version: StallWatchVersion.current, watchdogLateMilliseconds: 0,
+                captureMethods: profiler.methods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
+                suppressed: SuppressionCounts())
+        )
+    }
+}
+
+extension ProfileTrack {
+    /// Whether the thread was sampled because it may be a pool's.
+    fileprivate var isOfPool: Bool { kind == .globalQueue || kind == .cooperativePool }
+}

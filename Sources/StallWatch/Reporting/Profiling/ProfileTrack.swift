@@ -1,0 +1,120 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+
+/// The samples of one thread of a loop.
+struct ProfileTrack {
+    /// What a thread was doing.
+    ///
+    /// The raw values are the words of `threadState` in the answer.
+    enum State: String, Hashable {
+        case running, blocked, idle
+    }
+
+    /// Equal samples, one after another.
+    struct Run {
+        /// When the first of them was taken, in nanoseconds since the begin of the profile.
+        let at: UInt64
+        /// Index into the tables' stacks; `nil` if there is no stack.
+        let stack: Int?
+        let state: State
+        /// Why the stack is missing or incomplete; `nil` if it is complete.
+        let reason: String?
+        let isComplete: Bool
+        let method: CapturedStack.Method?
+        /// The number of samples.
+        var count = 1
+    }
+
+    /// A sample of the thread.
+    struct Sample {
+        /// When it was taken, in nanoseconds since the begin of the profile.
+        var at: UInt64
+        var state: State
+        var stack: Result<CapturedStack, CaptureError>
+    }
+
+    let label: String
+    let kind: LoopKind
+    /// The loop's threshold, in nanoseconds.
+    let threshold: UInt64
+    /// The thread that was sampled last; `nil` if there was none.
+    var thread: ProfiledThread?
+    private(set) var runs: [Run] = []
+    private(set) var samples = 0
+    private(set) var tables: ReportTables
+    private var images = ImageList()
+    /// The index of each stack, by its addresses.
+    private var stacks: [[UInt64]: Int] = [:]
+    private var runIndices: [RunKey: Int] = [:]
+
+    private struct RunKey: Hashable {
+        let stack: Int?
+        let state: State
+        let reason: String?
+    }
+
+    init(of loop: LoopMonitor, inApp: InAppSettings) {
+        label = loop.label
+        kind = loop.source.kind
+        threshold = loop.threshold
+        tables = ReportTables(inApp: inApp)
+    }
+
+    /// Adds a sample.
+    ///
+    /// - Parameters:
+    ///   - sample: The sample.
+    ///   - list: The images that were mapped when its stack was captured.
+    ///   - limits: What the profile may still keep.
+    mutating func add(_ sample: Sample, in list: ImageList, _ limits: inout ProfileLimits) {
+        samples += 1
+        let captured = try? sample.stack.get()
+        var stack: Int?
+        var reason: String?
+        switch sample.stack {
+        case .success(let captured):
+            stack = index(of: captured, in: list, &limits)
+            reason = captured.incompleteReason ?? captured.missingAsyncCallersReason
+            if stack == nil { reason = ProfileLimits.unkeptStack }
+        case .failure(let error): reason = error.description
+        }
+        let key = RunKey(stack: stack, state: sample.state, reason: reason)
+        if let last = runs.indices.last, runIndices[key] == last { return runs[last].count += 1 }
+        // Beyond the limit, the order is lost, and not the sample.
+        if !limits.takeRun(), let known = runIndices[key] { return runs[known].count += 1 }
+        runIndices[key] = runs.count
+        runs.append(
+            Run(
+                at: sample.at, stack: stack, state: sample.state, reason: reason,
+                isComplete: captured?.isComplete ?? false, method: captured?.method)
+        )
+    }
+
+    /// Returns the index of a stack; `nil` if the profile has too many stacks already.
+    private mutating func index(
+        of stack: CapturedStack, in list: ImageList, _ limits: inout ProfileLimits
+    ) -> Int? {
+        if list != images {
+            // The same addresses may be other functions now.
+            stacks = [:]
+            images = list
+        }
+        // User addresses have fewer than 60 bits.
+        let key = stack.frames.map { frame in
+            let kind: UInt64 =
+                switch frame.kind {
+                case .code: 0
+                case .asyncCaller: 1
+                case .taskStart: 2
+                }
+            return frame.lookupAddress << 2 | kind
+        }
+        if let known = stacks[key] { return known }
+        guard limits.takeStack(ofFrames: stack.frames.count) else { return nil }
+        let index = tables.stack(stack, in: list)
+        stacks[key] = index
+        return index
+    }
+}

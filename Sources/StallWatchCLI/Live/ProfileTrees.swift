@@ -1,0 +1,104 @@
+import StallReports
+import TextOutput
+
+/// A profile of a live process, as a call tree for each thread.
+struct ProfileTrees {
+    let profile: ProfileAnswer
+    let minimumPercent: Double
+    /// A tree for each of the profile's threads.
+    let trees: [CallTree]
+
+    init(
+        _ profile: ProfileAnswer, _ direction: CallTree.Direction, leavesOutRuntimeFrames: Bool, minimumPercent: Double
+    ) {
+        self.profile = profile
+        self.minimumPercent = minimumPercent
+        trees = profile.threads.map { thread in
+            var tree = CallTree(direction, leavesOutRuntimeFrames: leavesOutRuntimeFrames)
+            tree.add(profile: thread.report)
+            return tree.finished()
+        }
+    }
+
+    /// The text for a terminal.
+    func text(for terminal: Terminal) -> String {
+        let process = profile.threads.first?.report.process
+        var text = terminal.style("\((process?.name ?? "").printable) (\(process?.pid ?? 0))", .bold)
+        text += ": \(profile.durationMilliseconds.duration), \(counted(profile.passes, "sample", "samples")) of each loop\n"
+        for (thread, tree) in zip(profile.threads, trees) {
+            let shown = CallTreeText(tree, minimumPercent: minimumPercent)
+            text += "\n" + terminal.style(Self.title(thread.report), .bold) + "\n"
+            text += Self.times(thread).wrapped(to: terminal.width) + "\n\n"
+            text += shown.lines.map { $0.text(of: tree.microseconds, for: terminal) }.joined()
+            if shown.omittedMicroseconds > 0 {
+                let omitted = (Double(shown.omittedMicroseconds) / 1_000).duration
+                text += "Stacks of \(omitted) are below the minimum of \(minimumPercent.fixed(1)) %.\n"
+            }
+            for note in Self.reasons(thread.report) { text += note.wrapped(to: terminal.width) + "\n" }
+        }
+        let notes = notes.map { $0.wrapped(to: terminal.width) + "\n" }
+        return notes.isEmpty ? text : text + "\n" + notes.joined()
+    }
+
+    /// "main (thread 4700)".
+    static func title(_ report: StallReport) -> String {
+        guard let thread = report.loop.thread else { return report.loop.label.printable }
+        let name = thread.name.map { " \"\($0.printable)\"" } ?? ""
+        return "\(report.loop.label.printable) (thread \(thread.id)\(name))"
+    }
+
+    /// The time of each state, and the kernel's own times.
+    static func times(_ thread: ProfileAnswer.Thread) -> String {
+        let times = states(thread.report)
+        let all = max(times.reduce(0) { $0 + $1.milliseconds }, .leastNonzeroMagnitude)
+        var text = times.map { state, milliseconds in "\(state) \((milliseconds / all * 100).fixed(1)) %" }
+            .joined(separator: ", ")
+        if let onCPU = thread.onCPUMilliseconds {
+            text += "; by the kernel's clock \(onCPU.duration) on a CPU"
+            if let waited = thread.runQueueMilliseconds { text += ", \(waited.duration) ready without one" }
+        }
+        return text
+    }
+
+    /// The time of each state, those that did not occur left out.
+    static func states(_ report: StallReport) -> [(state: String, milliseconds: Double)] {
+        let states: [StallReport.ThreadState] = [.running, .blocked, .idle]
+        return states.map { state in
+            (
+                state.rawValue,
+                report.samples.filter { $0.threadState == state }.reduce(0) { $0 + ($1.weightMilliseconds ?? 0) }
+            )
+        }
+        .filter { $0.1 > 0 }
+    }
+
+    /// Why samples have no stack or an incomplete one, with the number of samples.
+    static func reasons(_ report: StallReport) -> [String] {
+        var counts: [String: Int] = [:]
+        for sample in report.samples {
+            guard let reason = sample.reason, sample.stack == nil || !sample.isComplete else { continue }
+            counts[reason, default: 0] &+= sample.timesSeen ?? 1
+        }
+        return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { reason, count in
+            "\(counted(count, "sample has", "samples have")) no whole stack: \(reason.printable)."
+        }
+    }
+
+    /// What the profile lacks.
+    var notes: [String] {
+        var notes: [String] = []
+        if profile.missedPasses > 0 {
+            notes.append(
+                "\(counted(profile.missedPasses, "sample was", "samples were")) not taken, because the monitor was late.")
+        }
+        if profile.omittedThreads > 0 {
+            notes.append(
+                "\(counted(profile.omittedThreads, "thread was", "threads were")) not sampled, because the process has too many.")
+        }
+        if profile.unkeptStacks > 0 {
+            notes.append(
+                "\(counted(profile.unkeptStacks, "stack was", "stacks were")) not kept, because there were too many different ones.")
+        }
+        return notes
+    }
+}
