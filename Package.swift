@@ -212,7 +212,8 @@ if isInert {
             exclude: [
                 "API/Configuration+Watchdog.swift", "API/ControlService.swift", "API/Exports.swift",
                 "API/HangDump.swift", "API/LoopProbe.swift",
-                "API/ProbeSource.swift", "API/ReportSink.swift", "API/StallMonitor.swift",
+                "API/ProbeSource.swift", "API/ReportSink.swift", "API/StallContext+CString.swift",
+                "API/StallContext+Calibration.swift", "API/StallContext+Scope.swift", "API/StallMonitor.swift",
                 "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Control.swift",
                 "API/StallMonitor+Health.swift",
                 "API/StallMonitor+Pauses.swift", "API/Statistics+Counts.swift", "API/WatchedLoop.swift", "Detection",

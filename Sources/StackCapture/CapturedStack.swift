@@ -96,6 +96,10 @@ package struct CapturedStack: Sendable, Equatable {
     package var capturedAt: UInt64?
     /// The system call that the thread ran in; `nil` if it was in none or blocked in it.
     package var call: Call?
+    /// What the thread was working on, copied in the same stop or wait as the stack; `nil` if nothing was found.
+    package var context: CapturedContext?
+    /// Why ``context`` is not known; `nil` if it is, or there is none.
+    package var missingContextReason: String?
 
     package init(
         method: Method, threadState: ThreadState, frames: [Frame], isComplete: Bool, incompleteReason: String? = nil,

@@ -112,6 +112,29 @@ int clinux_accept(int listener);
 /// told them. Async-signal-safe: yes.
 bool clinux_peer(int socket, pid_t *_Nonnull process, uid_t *_Nonnull user);
 
+/// A synchronous scope of a context. The first three fields are those of `cunwind_context_scope`, which says what they
+/// are.
+struct clinux_scope {
+  uint64_t magic;
+  uint64_t payload;
+  uint64_t bound;
+  struct clinux_scope *_Nullable outer;
+  void *_Nullable owner;  ///< The object that keeps the payload, of a scope that C code has pushed; else NULL.
+};
+
+/// Enters a scope on the calling thread: `scope` becomes the innermost one. It must stay where it is until it is left.
+/// `bound` is the address of the payload that is bound as a task-local value; or 0. Async-signal-safe: yes.
+void clinux_enter_scope(struct clinux_scope *_Nonnull scope, uint64_t payload, uint64_t bound, void *_Nullable owner);
+
+/// Leaves `scope`, which must be the innermost one of the calling thread. Async-signal-safe: yes.
+void clinux_leave_scope(const struct clinux_scope *_Nonnull scope);
+
+/// The innermost scope of the calling thread; NULL if there is none. Async-signal-safe: yes.
+struct clinux_scope *_Nullable clinux_innermost_scope(void);
+
+/// The address of the calling thread's variable with the address of the innermost scope. Async-signal-safe: yes.
+const void *_Nonnull clinux_scope_variable(void);
+
 /// A system call that may be forbidden.
 enum clinux_trial {
   CLINUX_TRY_READ_MEMORY,  ///< process_vm_readv(2) of the caller's own memory.

@@ -38,6 +38,22 @@ void stallwatch_begin_turn(void *STALLWATCH_NULLABLE handle);
 /// The rules for `handle` and the thread are those of stallwatch_begin_turn. Not async-signal-safe.
 void stallwatch_end_turn(void *STALLWATCH_NULLABLE handle);
 
+/// Begins a scope of the calling thread: a stall until the matching stallwatch_pop_context has the context `label`, as in
+///
+///     stallwatch_push_context("import", NULL, NULL);
+///     import_everything();
+///     stallwatch_pop_context();
+///
+/// Scopes may be nested; the innermost one counts. `label` is in UTF-8 and is copied; if it is longer than 128 bytes or
+/// not UTF-8, it is cut there. NULL is an empty one. `trace_id` is 32 hexadecimal digits and `span_id` 16, or NULL; other
+/// texts are ignored. Costs two allocations. Not async-signal-safe.
+void stallwatch_push_context(const char *STALLWATCH_NULLABLE label, const char *STALLWATCH_NULLABLE trace_id,
+                             const char *STALLWATCH_NULLABLE span_id);
+
+/// Ends the calling thread's innermost scope of stallwatch_push_context. Does nothing if there is none, or if a scope of
+/// Swift code is further inside. A thread that ends before it leaks its scopes. Not async-signal-safe.
+void stallwatch_pop_context(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,12 +58,29 @@ void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwin
   finish(engine, thread, copy, registers, stack, false);
 }
 
+const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cunwind_thread *thread) {
+  const cunwind_context_layout *layout = cunwind_context_layout_now();
+  cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_NOT_READ);
+  if (!layout) return NULL;
+  // A thread keeps its thread pointer. If it has ended, another one may have its id by now.
+  if (thread->thread_pointer == 0) {
+    uint64_t pointer = cunwind_thread_pointer_of(layout, thread->tid);
+    if (cunwind_thread_is_there(thread)) thread->thread_pointer = pointer;
+  }
+  if (thread->thread_pointer != 0) return layout;
+  cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_NO_THREAD_POINTER);
+  return NULL;
+}
+
+const cunwind_context *cunwind_engine_context(const cunwind_engine *engine) { return &engine->context; }
+
 cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *engine, cunwind_thread *thread,
                                   cunwind_stack *stack, cunwind_capture_info *info) {
   uint64_t begin = cunwind_now();
   cunwind_status status;
   memset(info, 0, sizeof *info);
   cunwind_clear(stack);
+  cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_NOT_READ);
   for (bool may_retake = true;; may_retake = false) {
     const cunwind_stack_copy *copy = NULL;
     cunwind_registers registers;

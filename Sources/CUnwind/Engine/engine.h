@@ -14,6 +14,7 @@
 #include "Memory/modules.h"
 #include "Methods/async_walk.h"
 #include "Methods/stop_helper.h"
+#include "Methods/task_context.h"
 #include "Unwinding/unwind.h"
 
 typedef struct cunwind_helper_memory {
@@ -50,6 +51,9 @@ struct cunwind_engine {
   cunwind_unwinder unwinder;
   cunwind_helper_memory helper;
   cunwind_async_walk walk;
+  cunwind_context context;                      ///< Of the last capture.
+  const cunwind_context_layout *wanted_layout;  ///< For the next helper; NULL: it reads no context.
+  uint64_t wanted_pointer;                      ///< The thread pointer of its thread.
   cunwind_pending_stop pending[CUNWIND_MAX_PENDING_STOPS];
   cunwind_helper_memory spare;     ///< Prepared together with `spare_copy`; else empty.
   cunwind_stack_copy *spare_copy;  ///< NULL: no spare is prepared.
@@ -72,6 +76,7 @@ struct cunwind_thread {
   int slices_file;  ///< schedstat.
   int wait_file;    ///< wchan; open only if there is no `system_call_file`.
   cunwind_stack_bounds bounds;
+  uint64_t thread_pointer;  ///< 0: not known yet.
   char text[CUNWIND_STATUS_BYTES];
 };
 
@@ -176,6 +181,10 @@ cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocke
 /// Inspects the thread after the read. Returns CUNWIND_OK if it stayed blocked at the same place, so that the read is
 /// valid, else CUNWIND_MOVED or CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
 cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before);
+
+/// Returns the layout of contexts, and learns the thread's thread pointer. NULL: the context cannot be read; the engine's
+/// context says why. Async-signal-safe: yes.
+const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cunwind_thread *thread);
 
 /// A method that copies a thread once: sets `*copy` and `*registers`, adds its cost to `info`, and returns why it
 /// failed.

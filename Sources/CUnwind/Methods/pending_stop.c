@@ -124,6 +124,7 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
   uint64_t begin = cunwind_now();
   memset(info, 0, sizeof *info);
   cunwind_clear(stack);
+  cunwind_context_clear(&engine->context, CUNWIND_CONTEXT_NOT_READ);
   cunwind_pending_stop *pending = find(engine, thread->tid);
   if (!pending || !pending->is_wanted) return CUNWIND_NOT_PENDING;
   uint32_t phase = __atomic_load_n(&pending->helper.request->phase, __ATOMIC_ACQUIRE);
@@ -145,6 +146,7 @@ cunwind_status cunwind_collect_stop(cunwind_engine *engine, cunwind_thread *thre
     cunwind_registers registers;
     cunwind_registers_from_ptrace(&registers, &answer->registers);
     cunwind_describe_stop(answer, info);
+    engine->context = answer->context;
     info->stack_bytes = taken->length + taken->outer_length;
     cunwind_finish(engine, thread, taken, &registers, stack);
   }

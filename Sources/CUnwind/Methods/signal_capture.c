@@ -87,6 +87,8 @@ static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *th
     return CUNWIND_FAILED;
   }
   slot->bounds = thread->bounds;
+  slot->context_layout = cunwind_context_layout_now();
+  cunwind_context_clear(&slot->context, CUNWIND_CONTEXT_NOT_READ);
   __atomic_fetch_add(&slot->sent, 1, __ATOMIC_RELEASE);
   long failed = send_to(engine, thread->tid, armed);
   if (failed < 0) {
@@ -99,6 +101,7 @@ static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *th
   slot->last_nanoseconds = cunwind_now();
   info->held_nanoseconds += slot->handler_nanoseconds;
   *registers = slot->registers;
+  engine->context = slot->context;
   *copy = &slot->copy;
   return CUNWIND_OK;
 }

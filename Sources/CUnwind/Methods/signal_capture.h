@@ -10,6 +10,7 @@
 
 #include "Engine/stack_copy.h"
 #include "Machine/registers.h"
+#include "Methods/task_context.h"
 
 /// The number of engines that can capture by signal at the same time.
 #define CUNWIND_MAX_SIGNAL_SLOTS 16
@@ -26,6 +27,8 @@ typedef struct cunwind_signal_slot {
   uint32_t arrived;
   int signal_number;
   cunwind_stack_bounds bounds;
+  const cunwind_context_layout *context_layout;  ///< NULL: the handler reads no context.
+  cunwind_context context;
   cunwind_stack_copy copy;
   cunwind_registers registers;
   uint64_t handler_nanoseconds;

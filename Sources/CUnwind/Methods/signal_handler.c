@@ -57,6 +57,7 @@ CUNWIND_BARE static void copy_into(cunwind_signal_slot *slot, uint32_t armed, co
   if (!__atomic_compare_exchange_n(&slot->state, &armed, copying, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   cunwind_registers_from_context(&slot->registers, context);
   cunwind_stack_copy_take(&slot->copy, slot->registers.value[CUNWIND_SP], &slot->bounds);
+  if (slot->context_layout) cunwind_context_take(&slot->context, slot->context_layout, cunwind_own_thread_pointer());
   slot->handler_nanoseconds = cunwind_now() - begin;
   __atomic_store_n(&slot->state, copying | CUNWIND_SLOT_DONE, __ATOMIC_RELEASE);
   cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);

@@ -156,6 +156,9 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
   request->tid = tid;
   request->bounds = bounds;
   request->copy = engine->copy;
+  request->context_layout = engine->wanted_layout;
+  request->thread_pointer = engine->wanted_pointer;
+  request->context.status = engine->context.status;
   request->timeout_nanoseconds = CUNWIND_STOP_TIMEOUT_NANOSECONDS;
   request->waits_until = cunwind_now() + CUNWIND_STOP_TIMEOUT_NANOSECONDS + CUNWIND_RELEASE_TIMEOUT_NANOSECONDS;
   request->status = CUNWIND_FAILED;
@@ -255,13 +258,17 @@ static cunwind_status stop_and_copy(cunwind_engine *engine, cunwind_thread *thre
   // If the thread has ended, a thread of another process may have its id by now, and must not be stopped.
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
   cunwind_stack_copy_touch(engine->copy);
+  engine->wanted_layout = cunwind_context_prepare(engine, thread);
+  engine->wanted_pointer = thread->thread_pointer;
   cunwind_status status = cunwind_run_helper(engine, thread->tid, thread->bounds, may_stay);
+  engine->wanted_layout = NULL;
   const cunwind_stop_request *answer = engine->helper.request;
   info->held_nanoseconds += answer->held_nanoseconds;
   info->error = status == CUNWIND_OK ? 0 : answer->error;
   if (status != CUNWIND_OK) return status;
   cunwind_registers_from_ptrace(registers, &answer->registers);
   cunwind_describe_stop(answer, info);
+  engine->context = answer->context;
   *copy = engine->copy;
   return CUNWIND_OK;
 }

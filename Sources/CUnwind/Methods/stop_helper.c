@@ -135,6 +135,8 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
 #endif
     if (request->walk) cunwind_async_walk_take(request->walk, stack_pointer);
     else cunwind_stack_copy_take(request->copy, stack_pointer, &request->bounds);
+    if (request->context_layout)
+      cunwind_context_take(&request->context, request->context_layout, request->thread_pointer);
   }
   if (is_wanted) request->copied_at = cunwind_now();
   ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);

@@ -10,6 +10,7 @@
 #include "Engine/stack_copy.h"
 #include "Machine/registers.h"
 #include "Methods/async_walk.h"
+#include "Methods/task_context.h"
 
 /// The phases of a helper.
 enum {
@@ -44,6 +45,8 @@ typedef struct cunwind_stop_request {
   cunwind_stack_bounds bounds;
   cunwind_stack_copy *copy;
   cunwind_async_walk *walk;  ///< If not NULL, the helper fills this and does not copy the stack.
+  const cunwind_context_layout *context_layout;  ///< NULL: the helper reads no context.
+  uint64_t thread_pointer;
   uint64_t timeout_nanoseconds;
   uint64_t waits_until;  ///< Atomic: the end of the wait for a stop, in monotonic nanoseconds. The parent may move it.
   // The answer. Until there is one, `status` is CUNWIND_FAILED and `error` ECANCELED, for a helper that dies.
@@ -52,6 +55,7 @@ typedef struct cunwind_stop_request {
   uint64_t held_nanoseconds;
   uint64_t copied_at;  ///< The time at which the thread was stopped, in monotonic nanoseconds.
   cunwind_ptrace_registers registers;
+  cunwind_context context;
   char target[CUNWIND_TARGET_BYTES];  ///< The file behind the first argument, if the stop was pending; may be empty.
   cunwind_sample_request sample;      ///< Only for cunwind_sample_helper().
   // Shared while the helper runs.

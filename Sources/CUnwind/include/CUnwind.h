@@ -70,6 +70,26 @@ extern "C" {
 /// The longest wait for the signal handler to run, in nanoseconds (120 ms): a cgroup's period, as for a stop.
 #define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
 
+/// The size of a context that the app publishes, in bytes: a fixed block, checked by its reader.
+#define CUNWIND_CONTEXT_PAYLOAD_BYTES 1024
+/// The most bytes of a task's name that are read. A longer name is cut.
+#define CUNWIND_TASK_NAME_BYTES 128
+/// The most bytes of OpenTelemetry's thread context record that are read: its recommended limit.
+#define CUNWIND_THREAD_RECORD_BYTES 640
+/// The most task-local values, of the task and its parents, among which a context is looked for.
+#define CUNWIND_MAX_TASK_LOCALS 64
+/// The most status records of a task, such as cancellation handlers, among which its name is looked for.
+#define CUNWIND_MAX_TASK_RECORDS 64
+/// The first word of a `cunwind_context_scope`.
+#define CUNWIND_SCOPE_MAGIC 0x65706f6353574c53ull
+/// The distance from the thread pointer to the address of the thread's vector of TLS blocks, in bytes (glibc:
+/// tcbhead_t).
+#if defined(__x86_64__)
+#define CUNWIND_DTV_OFFSET 8
+#else
+#define CUNWIND_DTV_OFFSET 0
+#endif
+
 /// The most async callers that are read for one stack.
 #define CUNWIND_MAX_ASYNC_CALLERS 128
 
@@ -214,6 +234,53 @@ typedef struct cunwind_options {
   /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests use their own.
   const char *_Nullable proc_directory;
 } cunwind_options;
+
+/// A synchronous scope of a context, on the stack or the heap of its thread.
+typedef struct cunwind_context_scope {
+  uint64_t magic;    ///< CUNWIND_SCOPE_MAGIC.
+  uint64_t payload;  ///< The address of the payload.
+  uint64_t bound;    ///< The address of the payload that was bound as a task-local value when the scope was entered; or 0.
+} cunwind_context_scope;
+
+/// Where the parts of a context are, in bytes from a thread's thread pointer. All zero: nothing is known.
+typedef struct cunwind_context_layout {
+  bool knows_tasks;         ///< `task` is valid, and tasks have the expected layout.
+  bool knows_task_names;    ///< So have their names.
+  bool knows_plain_locals;  ///< `plain_locals` is valid.
+  bool knows_scopes;        ///< `scope` is valid.
+  bool knows_record;        ///< `record_module` and `record` are valid.
+  bool knows_pointers;      ///< `robust_list` is valid. If not, only a capture by signal reads a context.
+  int64_t robust_list;      ///< The list of robust futexes.
+  int64_t task;             ///< The address of the current task.
+  int64_t plain_locals;     ///< The address of the task-local values outside of tasks.
+  int64_t scope;            ///< The address of the innermost `cunwind_context_scope`.
+  uint64_t record_module;   ///< The module id of the variable with the address of OpenTelemetry's record, from 1.
+  uint64_t record;          ///< The variable's place in the module's TLS block, in bytes.
+  uint64_t key;             ///< The key of the task-local value that is the context.
+  uint64_t payload_offset;  ///< From the object that is its value to the payload.
+} cunwind_context_layout;
+
+/// Whether a context was read, or why not.
+typedef enum cunwind_context_status {
+  CUNWIND_CONTEXT_NOT_READ = 0,   ///< The capture's method does not hold the thread, or nothing is known of the layout.
+  CUNWIND_CONTEXT_TAKEN,          ///< Read while the thread was stopped or blocked. Each part may be absent.
+  CUNWIND_CONTEXT_MOVED,          ///< The thread ran before its context was read.
+  CUNWIND_CONTEXT_NO_THREAD_POINTER  ///< The kernel does not tell the thread pointer.
+} cunwind_context_status;
+
+/// What a thread was working on.
+typedef struct cunwind_context {
+  uint8_t status;  ///< A `cunwind_context_status`.
+  bool has_task;   ///< A Swift task was running on the thread.
+  bool task_name_is_cut;
+  uint16_t task_name_length;  ///< 0: the task has no name.
+  uint16_t payload_length;    ///< 0: the app has published no context.
+  uint16_t record_length;     ///< 0: there is no valid record of OpenTelemetry.
+  uint64_t task_id;
+  uint8_t task_name[CUNWIND_TASK_NAME_BYTES];
+  uint8_t payload[CUNWIND_CONTEXT_PAYLOAD_BYTES];
+  uint8_t record[CUNWIND_THREAD_RECORD_BYTES];
+} cunwind_context;
 
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
@@ -365,6 +432,36 @@ cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_t
 cunwind_status cunwind_read_async_callers(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                           bool by_stop, const cunwind_stack *_Nonnull stack,
                                           cunwind_async_callers *_Nonnull callers, cunwind_capture_info *_Nonnull info);
+
+// ---- Contexts -------------------------------------------------------------------------------------------------------
+
+/// Returns the context of the thread that the engine captured last, copied in the same stop or the same wait as its
+/// stack. It is valid until the next capture. Async-signal-safe: yes.
+const cunwind_context *_Nonnull cunwind_engine_context(const cunwind_engine *_Nonnull engine);
+
+/// Lets all engines of the process read contexts from the next capture on. `layout` is never freed; NULL ends it.
+/// Async-signal-safe: yes.
+void cunwind_publish_context_layout(const cunwind_context_layout *_Nullable layout);
+
+/// Reads the context of the calling thread: for the calibration. Async-signal-safe: yes.
+void cunwind_context_of_this_thread(const cunwind_context_layout *_Nonnull layout, cunwind_context *_Nonnull context);
+
+/// Stores the distance of the calling thread's list of robust futexes from its thread pointer. False: the kernel does
+/// not tell, or a seccomp filter ends programs that ask. Async-signal-safe: no.
+bool cunwind_robust_list_offset(int64_t *_Nonnull offset);
+
+/// Returns the distance of a thread-local variable from the calling thread's thread pointer. Async-signal-safe: yes.
+int64_t cunwind_thread_offset(const void *_Nonnull address);
+
+/// Looks through the calling thread's thread-local variables, of all images, for words with the value `value`; if `key`
+/// is not 0, for words that lead to a list of task-local values that begins with that key and value. Stores their
+/// distances from the thread pointer, at most `capacity`, and returns their number. Takes the dynamic linker's lock.
+/// Async-signal-safe: no.
+size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *_Nonnull offsets, size_t capacity);
+
+/// Finds the TLS block of the calling thread that has the variable at `address`: the block's module id, and the
+/// variable's place in it. False: there is none, or the thread's vector of blocks is not as expected. Takes the dynamic linker's lock. Async-signal-safe: no.
+bool cunwind_thread_storage_place(const void *_Nonnull address, uint64_t *_Nonnull module, uint64_t *_Nonnull offset);
 
 #ifdef __cplusplus
 }

@@ -48,6 +48,7 @@ extension StallReport {
         )
         culprit = nil
         missingCulpritReason = nil
+        context = nil
         removeObservations()
         return fault
     }

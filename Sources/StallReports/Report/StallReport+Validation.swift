@@ -64,6 +64,7 @@ extension StallReport {
         var counts: [(place: String, value: Int)] = [
             ("repeats", repeats), ("loop.nesting", loop.nesting), ("omittedThreads", omittedThreads ?? 0),
             ("history.omittedLoops", history?.omittedLoops ?? 0),
+            ("context.omittedAttributes", context?.omittedAttributes ?? 0),
         ]
         for (index, sample) in samples.enumerated() {
             counts.append(("samples[\(index)].timesSeen", sample.timesSeen ?? 1))

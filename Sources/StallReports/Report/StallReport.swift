@@ -57,6 +57,10 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var culprit: Culprit?
     /// Why there is no culprit; `nil` when there is one, or the functions' names have not been looked up yet.
     public var missingCulpritReason: String?
+    /// What the thread was working on for most of the stall; `nil` if that is not known, or nothing.
+    public var context: Context?
+    /// Why ``context`` has no task, or is missing; `nil` if it is complete, or there is none.
+    public var missingContextReason: String?
     /// Why it took so long; `nil` where no single thread runs the loop, or the thread could not be read.
     public var cause: Cause?
     /// The stacks that the monitor captured during the stall, oldest first.
@@ -96,6 +100,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         repeats: Int,
         culprit: Culprit? = nil,
         missingCulpritReason: String? = nil,
+        context: Context? = nil,
+        missingContextReason: String? = nil,
         cause: Cause? = nil,
         samples: [Sample],
         otherThreads: [OtherThread]? = nil,
@@ -123,6 +129,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.repeats = repeats
         self.culprit = culprit
         self.missingCulpritReason = missingCulpritReason
+        self.context = context
+        self.missingContextReason = missingContextReason
         self.cause = cause
         self.samples = samples
         self.otherThreads = otherThreads
@@ -172,13 +180,17 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         public var id: Int32
         /// The thread's name, at most 15 bytes; `nil` if unknown.
         public var name: String?
+        /// What the thread was working on when it was captured, for threads other than a loop's; `nil` if unknown.
+        public var context: Context?
 
         package init(
             id: Int32,
-            name: String? = nil
+            name: String? = nil,
+            context: Context? = nil
         ) {
             self.id = id
             self.name = name
+            self.context = context
         }
     }
 

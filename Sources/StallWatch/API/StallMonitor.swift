@@ -74,7 +74,8 @@ public final class StallMonitor: Sendable {
         var settings = Reporter.Settings {
             ReportBuilder(
                 process: .current(), metadata: metadata, inApp: configuration.inApp,
-                symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp)
+                symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp),
+                missingContextReason: StallContext.calibration.problem
             )
         }
         settings.reportsPerMinute = configuration.maximumReportsPerMinute
@@ -247,7 +248,11 @@ public final class StallMonitor: Sendable {
                     let probe = capabilityProbe(mayUsePtrace: state.mayUsePtrace)
                     let notice = CapabilityNotice(probe, directory: configuration.reports.path, reporter: reporter)
                     // Where the system refuses the thread, the notice is not given.
-                    let noticeThread = try? WorkerThread(name: "stallwatch-cap") { notice.give() }
+                    let noticeThread = try? WorkerThread(name: "stallwatch-cap") {
+                        // Here, and not on the caller: it takes the dynamic linker's lock.
+                        _ = StallContext.calibration
+                        notice.give()
+                    }
                     state.phase = .running(
                         watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread
                     )

@@ -95,7 +95,9 @@ extension StallRecord.Sample {
         case (.success(let stack), .success(let next)):
             let pairs = zip(stack.frames.reversed(), next.frames.reversed())
             let common = pairs.prefix { $0.address == $1.address }.count
-            return max(stack.frames.count, next.frames.count) - common
+            let frames = max(stack.frames.count, next.frames.count) - common
+            // The same code for another request is another place.
+            return stack.context == next.context ? frames : max(frames, 1)
         case (.failure(let error), .failure(let next)):
             return error == next && workers.isEmpty && other.workers.isEmpty ? 0 : .max
         default:

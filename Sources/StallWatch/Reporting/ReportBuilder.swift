@@ -9,6 +9,8 @@ struct ReportBuilder {
     let metadata: [String: String]
     let inApp: InAppSettings
     let symbolication: ReportSymbolication
+    /// Why the contexts of threads are not known in this process; `nil` if they are.
+    var missingContextReason: String?
 
     /// Builds the symbolicated report.
     ///
@@ -44,7 +46,7 @@ struct ReportBuilder {
         let otherThreads = record.otherThreads.map { other in
             let captured = try? other.stack.get()
             return StallReport.OtherThread(
-                thread: .init(other.thread),
+                thread: .init(other.thread, captured),
                 stack: captured.map { tables.stack($0, in: record.otherImages) },
                 reason: other.stack.reason,
                 threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
@@ -87,6 +89,7 @@ struct ReportBuilder {
             )
         )
         report.sortWorkers()
+        report.addContext(of: record, missing: missingContextReason)
         return report
     }
 

@@ -33,9 +33,9 @@ enum WorkerGroups {
         for worker in possible {
             let stack = tables.stack(worker.stack, in: sample.images)
             if let known = groups.firstIndex(where: { $0.stack == stack }) {
-                groups[known].threads.append(.init(worker.thread))
+                groups[known].threads.append(.init(worker.thread, worker.stack))
             } else {
-                groups.append(StallReport.WorkerGroup(stack: stack, threads: [.init(worker.thread)]))
+                groups.append(StallReport.WorkerGroup(stack: stack, threads: [.init(worker.thread, worker.stack)]))
             }
         }
         return groups

@@ -42,6 +42,7 @@ struct ReportMarkdown {
             rows.append(("time", split))
         }
         rows.append(("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")))
+        if let context = report.context { rows.append(("context", MarkdownText.prose(context.inWords))) }
         rows.append(("began", "\(report.startedAt), threshold \(report.thresholdMilliseconds.duration)"))
         rows.append(
             ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")))

@@ -118,6 +118,7 @@ struct ReportView {
             ("threshold", report.thresholdMilliseconds.duration),
             ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
         ]
+        if let context = report.context { rows.insert(("context", context.inWords), at: 2) }
         if let mode = loop.mode { rows.insert(("mode", mode), at: 2) }
         if !metadata.isEmpty { rows.append(("metadata", metadata.joined(separator: " "))) }
         if let fingerprint = report.fingerprint { rows.append(("fingerprint", fingerprint)) }

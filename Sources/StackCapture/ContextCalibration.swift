@@ -1,0 +1,141 @@
+import LinuxSupport
+import Synchronization
+
+/// Finds where the runtime keeps a thread's task and its values, and checks it with tasks whose id, name and values are
+/// known.
+///
+/// The places are in the private memory of the Swift runtime and of glibc. So nothing is assumed: a part whose reading
+/// does not give exactly the known value is not read at all.
+package struct ContextCalibration: Sendable, Equatable {
+    /// The parts that were found.
+    package private(set) var layout: ContextLayout
+    /// Why tasks are not read; `nil` if they are.
+    package private(set) var taskProblem: String?
+    /// Why contexts are not read by any method but the signal; `nil` if they are.
+    package private(set) var threadProblem: String?
+
+    /// Why reports lack the task or the context; `nil` if they do not.
+    package var problem: String? { taskProblem ?? threadProblem }
+
+    /// Where a part is on one thread.
+    private struct Findings {
+        var robustList: Int64?
+        var tasks: [Int64] = []
+        var plainLocals: [Int64] = []
+        var scope: Int64 = 0
+    }
+
+    /// Carries a value out of a function that runs at another place.
+    private final class Carrier<Value: Sendable>: Sendable {
+        let value: Mutex<Value>
+        init(_ value: Value) { self.value = Mutex(value) }
+    }
+
+    /// Calibrates, on two short-lived threads, in less than a millisecond (measured).
+    ///
+    /// The tasks run on these threads too, so that a pool that is stuck does not matter.
+    ///
+    /// - Parameter publisher: Publishes a known context.
+    package init(_ publisher: ContextPublisher) {
+        let record = CUnwindEngine.threadContextRecord()
+        guard let first = Self.onThread({ Self.find(publisher) }), let second = Self.onThread({ Self.find(publisher) })
+        else {
+            layout = ContextLayout()
+            taskProblem = "no thread could be started for the calibration"
+            threadProblem = taskProblem
+            return
+        }
+        var layout = ContextLayout()
+        layout.key = publisher.key
+        layout.payloadOffset = publisher.payloadOffset
+        if first.robustList == second.robustList { layout.robustList = first.robustList }
+        layout.task = Self.common(first.tasks, second.tasks)
+        layout.plainLocals = Self.common(first.plainLocals, second.plainLocals)
+        if first.scope == second.scope { layout.scope = first.scope }
+        layout.record = record
+        self.layout = Self.onThread { [layout] in Self.checked(layout, publisher) } ?? ContextLayout()
+        if self.layout.task == nil { taskProblem = "the Swift runtime's tasks do not have the expected layout" }
+        if self.layout.robustList == nil { threadProblem = "the kernel does not tell the threads' thread pointers" }
+    }
+
+    /// The place that is the only common one; `nil` if there is none, or several.
+    private static func common(_ first: [Int64], _ second: [Int64]) -> Int64? {
+        let common = Set(first).intersection(second)
+        return common.count == 1 ? common.first : nil
+    }
+
+    /// Returns the result of `body`, which runs on a thread of its own; `nil` if the system refuses the thread.
+    private static func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value? {
+        let carrier = Carrier<Value?>(nil)
+        guard
+            let thread = try? WorkerThread(
+                name: "stallwatch-try",
+                body: {
+                    let value = body()
+                    carrier.value.withLock { $0 = value }
+                })
+        else { return nil }
+        thread.join()
+        return carrier.value.withLock { $0 }
+    }
+
+    /// Looks for the parts on the calling thread.
+    private static func find(_ publisher: ContextPublisher) -> Findings {
+        var findings = Findings()
+        findings.robustList = CUnwindEngine.robustListOffset()
+        findings.scope = CUnwindEngine.threadOffset(of: publisher.scope())
+        publisher.bind {
+            findings.plainLocals = CUnwindEngine.placesInThreadStorage(of: publisher.value, key: publisher.key)
+        }
+        let during = Carrier((task: UInt64(0), places: [Int64]()))
+        _ = KnownTask.run(name: nil) { task in
+            let places = CUnwindEngine.placesInThreadStorage(of: task)
+            during.value.withLock { $0 = (task, places) }
+        }
+        let (task, places) = during.value.withLock { $0 }
+        // The runtime clears its word when the task leaves the thread. A copy elsewhere may stay.
+        let after = CUnwindEngine.placesInThreadStorage(of: task)
+        findings.tasks = places.filter { !after.contains($0) }
+        return findings
+    }
+
+    /// Returns the layout without the parts whose reading does not give the known values on the calling thread.
+    private static func checked(_ layout: ContextLayout, _ publisher: ContextPublisher) -> ContextLayout {
+        var checked = layout
+        var namesAreRight = true
+        // The last one is longer than what is read.
+        for name in ["known", nil, String(repeating: "n", count: CUnwindEngine.maximumTaskName + 1)] {
+            let read = Carrier<CapturedContext?>(nil)
+            var asked = layout
+            asked.scope = nil
+            asked.hasTaskNames = true
+            let id = KnownTask.run(name: name) { [asked] _ in
+                publisher.bind { read.value.withLock { $0 = CUnwindEngine.contextOfThisThread(asked) } }
+            }
+            let context = read.value.withLock { $0 }
+            guard let id, context?.task?.id == id, context?.payload.starts(with: publisher.payload) == true else {
+                checked.task = nil
+                break
+            }
+            let expected = name.map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
+            if context?.task?.name != expected { namesAreRight = false }
+        }
+        checked.hasTaskNames = checked.task != nil && namesAreRight
+        if !isPublished(publisher.payload, by: publisher.bind, checked, without: \.scope) { checked.plainLocals = nil }
+        if !isPublished(publisher.payload, by: publisher.enter, checked, without: \.plainLocals) { checked.scope = nil }
+        return checked
+    }
+
+    /// Returns whether the known context is read on the calling thread, outside of tasks and without one part.
+    private static func isPublished(
+        _ payload: [UInt8], by publish: (() -> Void) -> Void, _ layout: ContextLayout,
+        without part: WritableKeyPath<ContextLayout, Int64?>
+    ) -> Bool {
+        var asked = layout
+        asked[keyPath: part] = nil
+        var during: CapturedContext?
+        publish { during = CUnwindEngine.contextOfThisThread(asked) }
+        let after = CUnwindEngine.contextOfThisThread(asked)
+        return during?.payload.starts(with: payload) == true && (after?.payload ?? []).isEmpty
+    }
+}

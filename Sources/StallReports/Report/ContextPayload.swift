@@ -1,0 +1,191 @@
+/// The bytes of a context that the app publishes: a fixed-size block that the watchdog copies from the memory of a
+/// thread.
+///
+/// The block is written before it is published, and never changed. A checksum proves that a copy is whole and that it is
+/// a context at all. Numbers are in the machine's byte order, because no other machine reads them.
+///
+/// | bytes | contents |
+/// | --- | --- |
+/// | 0 to 3 | ``magic`` |
+/// | 4 to 5 | ``version`` |
+/// | 6 to 7 | the number of bytes in use, all of these included |
+/// | 8 to 11 | the checksum of the bytes in use from 12 on |
+/// | 12 | ``Flags`` |
+/// | 13 | the label's length |
+/// | 14 | the number of attributes |
+/// | 15 | the number of attributes that were left out, at most 255 |
+/// | 16 to 31 | the trace id |
+/// | 32 to 39 | the span id |
+/// | 40 on | the label; then of each attribute the two lengths, the key and the value |
+package struct ContextPayload: Sendable, Equatable {
+    /// The size of the block, in bytes.
+    package static let byteCount = 1_024
+    /// The longest label, in bytes of UTF-8.
+    package static let maximumLabel = 128
+    /// The most attributes.
+    package static let maximumAttributes = 8
+    /// The longest key of an attribute, in bytes of UTF-8.
+    package static let maximumKey = 32
+    /// The longest value of an attribute, in bytes of UTF-8.
+    package static let maximumValue = 64
+
+    /// "SWCX".
+    static let magic: UInt32 = 0x5843_5753
+    static let version: UInt16 = 1
+    static let headByteCount = 40
+
+    private struct Flags {
+        static let isCut: UInt8 = 1
+        static let hasTrace: UInt8 = 2
+        static let hasSpan: UInt8 = 4
+    }
+
+    package var label: String
+    /// The attributes, sorted by key.
+    package var attributes: [(key: String, value: String)]
+    /// 16 bytes, or `nil`.
+    package var traceID: [UInt8]?
+    /// 8 bytes, or `nil`.
+    package var spanID: [UInt8]?
+    /// Whether a text was cut.
+    package var isCut: Bool
+    /// The number of attributes that were left out.
+    package var omittedAttributes: Int
+
+    /// Creates a payload within the limits.
+    ///
+    /// - Parameters:
+    ///   - label: The label; a longer one is cut.
+    ///   - attributes: The attributes. Longer keys and values are cut. Of more, those with the first keys are kept.
+    ///   - traceID: A trace id of 32 hexadecimal digits; any other text, and all zeros, is none.
+    ///   - spanID: A span id of 16 hexadecimal digits; any other text, and all zeros, is none.
+    ///   - isCut: Whether a text has been cut before.
+    package init(
+        label: String, attributes: [String: String] = [:], traceID: String? = nil, spanID: String? = nil,
+        isCut: Bool = false
+    ) {
+        var isCut = isCut
+        func cut(_ text: String, _ limit: Int) -> String {
+            let short = text.prefix(utf8: limit)
+            if short.utf8.count < text.utf8.count { isCut = true }
+            return short
+        }
+        self.label = cut(label, Self.maximumLabel)
+        let kept = attributes.sorted { $0.key < $1.key }.prefix(Self.maximumAttributes)
+        self.attributes = kept.map { (cut($0.key, Self.maximumKey), cut($0.value, Self.maximumValue)) }
+        self.traceID = traceID.flatMap { Self.identifier($0, byteCount: 16) }
+        self.spanID = spanID.flatMap { Self.identifier($0, byteCount: 8) }
+        self.isCut = isCut
+        omittedAttributes = attributes.count - kept.count
+    }
+
+    /// Returns the bytes of an id in hexadecimal; `nil` for another length, another text, or all zeros.
+    package static func identifier(_ text: String, byteCount: Int) -> [UInt8]? {
+        guard text.utf8.count == 2 * byteCount else { return nil }
+        var bytes: [UInt8] = []
+        var digits = text.utf8.makeIterator()
+        while let high = digits.next(), let low = digits.next() {
+            guard let high = digit(high), let low = digit(low) else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes.contains { $0 != 0 } ? bytes : nil
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+
+    package static func == (one: Self, other: Self) -> Bool { one.bytes == other.bytes }
+}
+
+// MARK: - Bytes
+
+extension ContextPayload {
+    /// The bytes in use: at most ``byteCount``.
+    package var bytes: [UInt8] {
+        var flags: UInt8 = isCut ? Flags.isCut : 0
+        if traceID != nil { flags |= Flags.hasTrace }
+        if spanID != nil { flags |= Flags.hasSpan }
+        let omitted = UInt8(clamping: omittedAttributes)
+        var body: [UInt8] = [flags, UInt8(label.utf8.count), UInt8(attributes.count), omitted]
+        body += traceID ?? Array(repeating: 0, count: 16)
+        body += spanID ?? Array(repeating: 0, count: 8)
+        body += label.utf8
+        for (key, value) in attributes {
+            body += [UInt8(key.utf8.count), UInt8(value.utf8.count)]
+            body += key.utf8
+            body += value.utf8
+        }
+        var head: [UInt8] = []
+        withUnsafeBytes(of: Self.magic) { head += $0 }
+        withUnsafeBytes(of: Self.version) { head += $0 }
+        withUnsafeBytes(of: UInt16(head.count + 6 + body.count)) { head += $0 }
+        withUnsafeBytes(of: Self.checksum(of: body[...])) { head += $0 }
+        return head + body
+    }
+
+    /// Reads a payload from a copy of the block; `nil` if the copy is not whole, or not a payload.
+    package init?(copied bytes: [UInt8]) {
+        guard bytes.count >= Self.headByteCount, bytes.word(at: 0, UInt32.self) == Self.magic,
+            bytes.word(at: 4, UInt16.self) == Self.version
+        else { return nil }
+        let count = Int(bytes.word(at: 6, UInt16.self))
+        guard count >= Self.headByteCount, count <= bytes.count,
+            Self.checksum(of: bytes[12..<count]) == bytes.word(at: 8, UInt32.self)
+        else { return nil }
+        let flags = bytes[12]
+        isCut = flags & Flags.isCut != 0
+        omittedAttributes = Int(bytes[15])
+        traceID = flags & Flags.hasTrace == 0 ? nil : Array(bytes[16..<32])
+        spanID = flags & Flags.hasSpan == 0 ? nil : Array(bytes[32..<40])
+        var rest = bytes[Self.headByteCount..<count]
+        func text(_ length: UInt8) -> String? {
+            guard rest.count >= Int(length) else { return nil }
+            defer { rest = rest.dropFirst(Int(length)) }
+            let text = String(decoding: rest.prefix(Int(length)), as: UTF8.self)
+            return text.utf8.elementsEqual(rest.prefix(Int(length))) ? text : nil
+        }
+        guard let label = text(bytes[13]) else { return nil }
+        self.label = label
+        attributes = []
+        for _ in 0..<bytes[14] {
+            guard let keyLength = rest.popFirst(), let valueLength = rest.popFirst(), let key = text(keyLength),
+                let value = text(valueLength)
+            else { return nil }
+            attributes.append((key, value))
+        }
+    }
+
+    /// The 32-bit FNV-1a hash (draft-eastlake-fnv): one multiplication for each byte.
+    private static func checksum(of bytes: ArraySlice<UInt8>) -> UInt32 {
+        bytes.reduce(0x811c_9dc5) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
+    }
+}
+
+extension [UInt8] {
+    /// The number at an offset, in the machine's byte order; the offset must be valid.
+    fileprivate func word<Word: FixedWidthInteger>(at offset: Int, _ type: Word.Type) -> Word {
+        withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: type) }
+    }
+}
+
+extension String {
+    /// The longest beginning with at most `limit` bytes of UTF-8 that ends between two characters.
+    package func prefix(utf8 limit: Int) -> String {
+        guard utf8.count > limit else { return self }
+        var end = startIndex
+        var count = 0
+        while end < endIndex {
+            let next = index(after: end)
+            count += self[end..<next].utf8.count
+            if count > limit { break }
+            end = next
+        }
+        return String(self[..<end])
+    }
+}

@@ -1,0 +1,63 @@
+extension StallReport {
+    /// What a thread was working on: its Swift task, and the context that the app has set (`StallContext`).
+    ///
+    /// The monitor copied it in the same stop or wait as the thread's stack.
+    public struct Context: Codable, Sendable, Hashable {
+        /// The limit on the number of attributes.
+        public static let maximumAttributes = 8
+        /// The limit on the length of each text, in bytes of UTF-8: a label's and a task's name's.
+        public static let maximumText = 128
+
+        /// The id of the Swift task, unique in the process; `nil` if the thread ran none, or it is not known.
+        public var taskID: UInt64?
+        /// The name of the Swift task; `nil` if it has none.
+        public var taskName: String?
+        /// The label of the app's context, such as `GET /feed`; `nil` if the app has set none.
+        public var label: String?
+        /// The id of the trace, as 32 hexadecimal digits.
+        public var traceID: String?
+        /// The id of the span, as 16 hexadecimal digits.
+        public var spanID: String?
+        /// The attributes of the app's context, at most 8; `nil` if there are none.
+        public var attributes: [String: String]?
+        /// Whether a text was longer than its limit, or not UTF-8, and was cut; `nil` means no.
+        public var isCut: Bool?
+        /// The number of attributes that were left out because there were too many; `nil` if none was.
+        public var omittedAttributes: Int?
+
+        package init(
+            taskID: UInt64? = nil, taskName: String? = nil, label: String? = nil, traceID: String? = nil,
+            spanID: String? = nil, attributes: [String: String]? = nil, isCut: Bool? = nil,
+            omittedAttributes: Int? = nil
+        ) {
+            self.taskID = taskID
+            self.taskName = taskName
+            self.label = label
+            self.traceID = traceID
+            self.spanID = spanID
+            self.attributes = attributes
+            self.isCut = isCut
+            self.omittedAttributes = omittedAttributes
+        }
+    }
+}
+
+extension StallReport.Context {
+    /// The name by which stalls are grouped and filtered: the label, else the task's name; `nil` without both.
+    package var name: String? { label ?? taskName }
+
+    /// One line: `GET /feed, task 12 "feed", trace 4bf9…, span 00f0…, user=free`.
+    package var inWords: String {
+        var parts: [String] = []
+        if let label { parts.append(label.isEmpty ? "(empty label)" : label) }
+        if let taskID { parts.append("task \(taskID)" + (taskName.map { " \"\($0)\"" } ?? "")) }
+        if let traceID { parts.append("trace \(traceID)") }
+        if let spanID { parts.append("span \(spanID)") }
+        parts += (attributes ?? [:]).sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+        if let omittedAttributes {
+            parts.append("\(omittedAttributes) more \(omittedAttributes == 1 ? "attribute" : "attributes")")
+        }
+        if isCut == true { parts.append("cut") }
+        return parts.joined(separator: ", ")
+    }
+}

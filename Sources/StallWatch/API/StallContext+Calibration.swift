@@ -1,0 +1,27 @@
+internal import CLinux
+import LinuxSupport
+internal import StackCapture
+internal import StallReports
+
+extension StallContext {
+    /// The calibration of this process, carried out when it is first asked for.
+    ///
+    /// Takes about a millisecond, on short-lived threads. From then on captures have contexts.
+    static let calibration: ContextCalibration = {
+        let context = StallContext("calibration")
+        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(context.storage).toOpaque()))
+        let calibration = ContextCalibration(
+            ContextPublisher(
+                key: UInt64(UInt(bitPattern: ObjectIdentifier(StallContext.$current))),
+                value: object,
+                payloadOffset: context.storage.address - object,
+                payload: context.storage.payload.bytes,
+                bind: { body in StallContext.$current.withValue(context, operation: body) },
+                enter: { body in withStallContext(context, body: body) },
+                scope: { clinux_scope_variable() }
+            )
+        )
+        CUnwindEngine.publish(calibration.layout)
+        return calibration
+    }()
+}
