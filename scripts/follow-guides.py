@@ -129,7 +129,9 @@ def follow_docker(scratch):
     for name in ["/etc/apt/sources.list.d", "/etc/apt/apt.conf.d", "/etc/ssl/certs", "/etc/resolv.conf"]:
         source = pathlib.Path(name)
         if source.is_dir():
-            shutil.copytree(source, root / name[1:], dirs_exist_ok=True)
+            # The root's own links lead to files of this machine, which must not be overwritten.
+            shutil.rmtree(root / name[1:], ignore_errors=True)
+            shutil.copytree(source, root / name[1:], ignore_dangling_symlinks=True)
         elif source.exists():
             shutil.copy(source, root / name[1:])
     build, runtime = stages(re.search(r"```dockerfile\n(.*?)```", (pages / "Docker.md").read_text(), re.DOTALL)[1])
