@@ -25,6 +25,7 @@ let integrations: [Target.Dependency] = [
     .product(
         name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])
     ),
+    .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),
 ]
 
 let package = Package(
@@ -42,6 +43,7 @@ let package = Package(
         .trait(name: "Metrics", description: "A sink for swift-metrics"),
         .trait(name: "NIO", description: "Watches event loops of SwiftNIO"),
         .trait(name: "ServiceLifecycle", description: "StallMonitor as a service of swift-service-lifecycle"),
+        .trait(name: "Tracing", description: "The current span of swift-distributed-tracing in a StallContext"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
@@ -49,6 +51,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     ],
     targets: [
         // GNU functions and runtime entry points that Swift's own modules do not show.
@@ -163,6 +166,7 @@ let package = Package(
                     name: "ServiceLifecycle", package: "swift-service-lifecycle",
                     condition: .when(traits: ["ServiceLifecycle"])
                 ),
+                .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),
             ],
             swiftSettings: settings
         ),
@@ -212,8 +216,9 @@ if isInert {
             exclude: [
                 "API/Configuration+Watchdog.swift", "API/ControlService.swift", "API/Exports.swift",
                 "API/HangDump.swift", "API/LoopProbe.swift",
-                "API/ProbeSource.swift", "API/ReportSink.swift", "API/StallContext+CString.swift",
-                "API/StallContext+Calibration.swift", "API/StallContext+Scope.swift", "API/StallMonitor.swift",
+                "API/ProbeSource.swift", "API/ReportSink.swift", "API/Contexts/StallContext+CString.swift",
+                "API/Contexts/StallContext+Calibration.swift", "API/Contexts/StallContext+Scope.swift",
+                "API/StallMonitor.swift",
                 "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Control.swift",
                 "API/StallMonitor+Health.swift",
                 "API/StallMonitor+Pauses.swift", "API/Statistics+Counts.swift", "API/WatchedLoop.swift", "Detection",

@@ -22,6 +22,7 @@ extension Capabilities.FeatureName {
         case .debugInformation: "debug information of the executable"
         case .libdw: "libdw"
         case .flush: "flush to the disk"
+        case .context: "contexts of threads"
         default: rawValue
         }
     }
@@ -77,6 +78,7 @@ extension Capabilities.FeatureName {
         case .debugInformation: "frames of the executable have no files, lines and inlined functions"
         case .libdw: "frames have functions, but no files, lines and inlined functions"
         case .flush: "a power failure may lose the newest reports"
+        case .context: "reports have no task and no task-local context, or none of threads that are not captured by signal"
         default: nil
         }
     }

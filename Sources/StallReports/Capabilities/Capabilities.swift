@@ -29,7 +29,7 @@ public struct Capabilities: Codable, Sendable, Equatable {
     /// The missing features.
     public var missing: [Feature] { features.filter { $0.state == .missing } }
 
-    /// Whether a report may lack its stack, its cause, its source lines, or its durability.
+    /// Whether a report may lack its stack, its cause, its context, its source lines, or its durability.
     public var isDegraded: Bool { missing.contains { !$0.isOptional } }
 
     /// The capabilities as JSON: UTF-8, indented, with sorted keys and a line feed at the end.
@@ -113,11 +113,14 @@ extension Capabilities {
         /// Flushing report files to the disk.
         public static let flush = FeatureName(rawValue: "flush")
 
+        /// Reading what a thread works on, its Swift task and its context, from its memory.
+        public static let context = FeatureName(rawValue: "context")
+
         /// The names that this version writes, in the order of ``Capabilities/features``.
         package static let known: [FeatureName] = [
             .read, .ptrace, .signal, .perf, .processVMReadv, .syscall, .waitChannel, .schedstat, .stat, .status,
             .kernelStack, .pressure, .throttling, .steal, .pageFaults, .bootID, .symbols, .debugInformation, .libdw,
-            .flush,
+            .flush, .context,
         ]
     }
 

@@ -285,7 +285,8 @@ public final class StallMonitor: Sendable {
 
     private func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {
         CapabilityProbe(
-            symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace
+            symbolication: configuration.symbolication, unflushed: reporter.unflushed, mayUsePtrace: mayUsePtrace,
+            contextProblem: { StallContext.calibration.problem }
         )
     }
 

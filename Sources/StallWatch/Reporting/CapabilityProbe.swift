@@ -11,6 +11,8 @@ struct CapabilityProbe: Sendable {
     var unflushed: [String]?
     /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
     var mayUsePtrace: Bool?
+    /// Returns why contexts cannot be read; `nil` if they can. May take a millisecond.
+    var contextProblem: @Sendable () -> String? = { nil }
 
     /// Tries everything.
     ///
@@ -36,6 +38,7 @@ struct CapabilityProbe: Sendable {
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
         outcomes[.flush] = flush
+        outcomes[.context] = contextProblem().map { .missing($0) } ?? .works()
         return Capabilities(environment, outcomes)
     }
 

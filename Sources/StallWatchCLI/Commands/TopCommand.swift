@@ -15,6 +15,7 @@ struct TopCommand: ParsableCommand {
               stallwatch top stalls
               stallwatch top stalls --sort last --limit 5
               stallwatch top stalls --group-by culprit --since 2026-11-21 --json
+              stallwatch top stalls --by context
             """
     )
 
@@ -25,7 +26,9 @@ struct TopCommand: ParsableCommand {
             "Sort by total, count, p50, p95, max or last (the time of the last one).", valueName: "column"))
     var sort = StallGroups.Order.total
 
-    @Option(help: ArgumentHelp("Group by fingerprint, culprit, cause, loop or caller.", valueName: "value"))
+    @Option(
+        name: [.long, .customLong("by")],
+        help: ArgumentHelp("Group by fingerprint, culprit, cause, loop, caller or context.", valueName: "value"))
     var groupBy = StallGroups.Grouping.fingerprint
 
     // Unconditional, so that -1 is an invalid value and not an unknown option.

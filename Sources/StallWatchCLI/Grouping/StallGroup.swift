@@ -19,6 +19,7 @@ struct StallGroup: Sendable, Equatable {
     private var callers = Tally<String>()
     private var fingerprints: Set<String?> = []
     private var loops = Tally<String>()
+    private var contexts = Tally<String>()
 
     /// The report with the longest stall.
     struct Longest: Sendable, Equatable {
@@ -44,6 +45,7 @@ struct StallGroup: Sendable, Equatable {
         if let culprit = report.culprit { culprits.add(culprit, milliseconds) }
         causes.add((report.cause ?? .unknown).rawValue, milliseconds)
         loops.add(report.loop, milliseconds)
+        if let context = report.context { contexts.add(context, milliseconds) }
     }
 
     /// Stalls: reported ones and repeats.
@@ -66,6 +68,10 @@ struct StallGroup: Sendable, Equatable {
     var loop: String { loops.heaviest { $0 < $1 } ?? "" }
     /// The number of loops it happened on.
     var loopCount: Int { loops.count }
+    /// The context of most of the time; `nil` if no stall has one.
+    var context: String? { contexts.heaviest { $0 < $1 } }
+    /// The number of contexts.
+    var contextCount: Int { contexts.count }
 
     /// The nearest-rank quantile of the reported durations.
     func milliseconds(quantile: Double) -> Double {

@@ -40,7 +40,7 @@ struct StallGroups: Sendable {
 
     /// The value that equal stalls share.
     enum Grouping: String, CaseIterable, Sendable {
-        case fingerprint, culprit, cause, loop, caller
+        case fingerprint, culprit, cause, loop, caller, context
 
         fileprivate func key(_ report: ReportSummary, _ caller: String?) -> String? {
             switch self {
@@ -49,6 +49,7 @@ struct StallGroups: Sendable {
             case .cause: report.cause?.rawValue
             case .loop: report.loop
             case .caller: caller
+            case .context: report.context
             }
         }
     }

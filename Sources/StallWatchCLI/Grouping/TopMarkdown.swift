@@ -9,6 +9,7 @@ struct TopMarkdown {
     var text: String {
         guard !shown.isEmpty else { return "No report matches.\n" }
         let all = groups.totalMilliseconds
+        let hasContexts = shown.contains { $0.context != nil }
         let rows = shown.map { group in
             let total = group.totalMilliseconds
             let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
@@ -18,9 +19,11 @@ struct TopMarkdown {
                 group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 place.map(MarkdownText.codeCell) ?? "-", MarkdownText.prose(group.loop),
                 group.fingerprint.map(MarkdownText.codeCell) ?? "-",
-            ]
+            ] + (hasContexts ? [group.context.map(MarkdownText.prose) ?? "-"] : [])
         }
-        let titles = ["share", "count", "total", "p95", "cause", "culprit", "where", "loop", "fingerprint"]
+        let titles =
+            ["share", "count", "total", "p95", "cause", "culprit", "where", "loop", "fingerprint"]
+            + (hasContexts ? ["context"] : [])
         let rest = groups.all.count - shown.count
         let left = rest > 0 ? " \(counted(rest, "group is", "groups are")) not shown." : ""
         return MarkdownText.table(titles, right: [0, 1, 2, 3], rows)

@@ -25,6 +25,8 @@ struct TopReport: Encodable {
         /// The caller of the culprit.
         let caller: String?
         let loop: String
+        /// The context of most of the time.
+        let context: String?
         let firstSeen: Timestamp
         let lastSeen: Timestamp
         let longest: Longest?
@@ -62,7 +64,8 @@ extension TopReport.Group {
             culprit: group.culprit.map {
                 TopReport.Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
             },
-            caller: group.caller, loop: group.loop, firstSeen: group.firstSeen, lastSeen: group.lastSeen,
+            caller: group.caller, loop: group.loop, context: group.context, firstSeen: group.firstSeen,
+            lastSeen: group.lastSeen,
             longest: group.longest.map {
                 TopReport.Longest(id: $0.id, path: $0.origin.path, line: $0.origin.line)
             }

@@ -8,6 +8,9 @@ struct TopTable {
     /// The digits of a fingerprint that are shown, unless two groups have the same ones.
     private static let shortDigits = 8
 
+    /// The place of the context, right after the cause.
+    private static let contextColumn = 8
+
     private let groups: StallGroups
     private let shown: [StallGroup]
 
@@ -19,14 +22,18 @@ struct TopTable {
     /// The table and a closing sentence.
     func text(for terminal: Terminal) -> String {
         guard !shown.isEmpty else { return "No report matches.\n" }
-        var table = TextTable([
+        // Most programs set no contexts.
+        let hasContexts = shown.contains { $0.context != nil }
+        var columns: [TextTable.Column] = [
             .init("share", .right), .init("count", .right), .init("total", .right), .init("p50", .right, dropped: 1),
             .init("p95", .right, dropped: 2), .init("max", .right, dropped: 3), .init("last (UTC)", dropped: 6),
             .init("cause"), .init("culprit", isFlexible: true, minimumWidth: 28, style: .bold),
             .init("called by", isFlexible: true, minimumWidth: 14),
             .init("where", isFlexible: true, minimumWidth: 14, dropped: 4), .init("loop", isFlexible: true, dropped: 5),
             .init("fingerprint", dropped: 7, style: .faint),
-        ])
+        ]
+        if hasContexts { columns.insert(.init("context", isFlexible: true, minimumWidth: 12), at: Self.contextColumn) }
+        var table = TextTable(columns)
         let digits = fingerprintDigits
         let ambiguous = ambiguousCulprits
         for group in shown {
@@ -35,14 +42,19 @@ struct TopTable {
             let others = group.loopCount > 1 ? " +\(group.loopCount - 1)" : ""
             // A group of one stall has the same number in all four columns.
             func unlessTotal(_ milliseconds: Double) -> String { milliseconds == total ? "" : milliseconds.duration }
-            table.add([
+            var cells = [
                 share(total), String(group.count), total.duration, unlessTotal(group.milliseconds(quantile: 0.5)),
                 unlessTotal(group.milliseconds(quantile: 0.95)), unlessTotal(group.maximumMilliseconds),
                 group.lastSeen.dayAndMinute, group.cause, culprit?.function ?? "-",
                 culprit.map(ambiguous.contains) == true ? group.caller ?? "-" : "",
                 culprit?.file.map { sourcePlace($0, culprit?.line) } ?? culprit?.image ?? "-", group.loop + others,
                 group.fingerprint.map { String($0.prefix(digits)) } ?? "-",
-            ])
+            ]
+            if hasContexts {
+                let others = group.contextCount > 1 ? " +\(group.contextCount - 1)" : ""
+                cells.insert((group.context ?? "-") + others, at: Self.contextColumn)
+            }
+            table.add(cells)
         }
         return table.text(for: terminal) + remainder + "\n" + conclusion + "\n"
     }

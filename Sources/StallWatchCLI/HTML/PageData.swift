@@ -13,6 +13,7 @@ struct PageData {
     private var shares: [(node: Int, microseconds: Int)] = []
     private var locks: [(stall: Int, lock: JSONText.Value)] = []
     private var threads: [(stall: Int, threads: JSONText.Value)] = []
+    private var contexts: [(stall: Int, words: JSONText.Value)] = []
     private var history: [(stall: Int, history: JSONText.Value)] = []
     /// Each set of metadata once: keys and values in turn, as indices into ``strings``.
     private var metadata: [[Int?]] = []
@@ -66,6 +67,7 @@ struct PageData {
         var culprit: Int?
         var place: Int?
         var cause: Int?
+        var context: Int?
         var summary: Int?
         var confidence: Int?
         var onCPU: Int
@@ -100,6 +102,7 @@ struct PageData {
         if let others = report.otherThreads, !others.isEmpty {
             threads.append((rows.count, .array(others.map { describe($0, of: report) })))
         }
+        if let context = report.context { contexts.append((rows.count, .string(context.inWords))) }
         if let led = report.history, led.loops.contains(where: { !$0.turns.isEmpty }) {
             history.append((rows.count, Self.describe(led)))
         }
@@ -114,7 +117,8 @@ struct PageData {
                 loop: loop(of: report), kind: index(report.kind.rawValue), state: index(report.state.rawValue),
                 callout: index(report.callout?.rawValue), fingerprint: index(report.fingerprint),
                 repeats: report.repeats, culprit: index(culprit?.function), place: index(place),
-                cause: index(cause?.kind.rawValue), summary: index(cause?.summary),
+                cause: index(cause?.kind.rawValue), context: index(report.context?.name),
+                summary: index(cause?.summary),
                 confidence: index(cause?.confidence.rawValue),
                 onCPU: StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0),
                 runQueue: StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0),
@@ -284,7 +288,8 @@ struct PageData {
                     ("threshold", column(\.threshold)), ("loop", column(\.loop)), ("kind", texts(\.kind)),
                     ("state", texts(\.state)), ("callout", texts(\.callout)), ("fingerprint", texts(\.fingerprint)),
                     ("repeats", column(\.repeats)), ("culprit", texts(\.culprit)), ("place", texts(\.place)),
-                    ("cause", texts(\.cause)), ("summary", texts(\.summary)), ("confidence", texts(\.confidence)),
+                    ("cause", texts(\.cause)), ("context", texts(\.context)), ("summary", texts(\.summary)),
+                    ("confidence", texts(\.confidence)),
                     ("onCPU", column(\.onCPU)), ("runQueue", column(\.runQueue)), ("blocked", column(\.blocked)),
                     ("unknown", texts(\.unknown)), ("reasons", texts(\.reasons)), ("kernel", texts(\.kernel)),
                     ("source", texts(\.source)),
@@ -301,6 +306,7 @@ struct PageData {
             ),
             ("locks", .object(locks.map { (String($0.stall), $0.lock) })),
             ("threads", .object(threads.map { (String($0.stall), $0.threads) })),
+            ("contexts", .object(contexts.map { (String($0.stall), $0.words) })),
             ("history", .object(history.map { (String($0.stall), $0.history) })),
         ])
         return JSONText(file, escapesMarkup: true).bytes

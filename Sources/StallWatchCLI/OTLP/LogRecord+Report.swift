@@ -18,7 +18,7 @@ extension LogRecord {
     init(_ report: StallReport, isAbandoned: Bool = false) {
         let state = isAbandoned && report.state == .ongoing ? StallReport.State.abandoned : report.state
         let cause = report.cause
-        let trace = TraceContext(metadata: report.metadata)
+        let trace = TraceContext(report)
         var attributes = OTLPAttributes()
         attributes.set("log.record.uid", report.id)
         attributes.set("stallwatch.kind", report.kind.rawValue)
@@ -32,6 +32,9 @@ extension LogRecord {
         attributes.set("stallwatch.callout", report.callout?.rawValue)
         attributes.set("thread.id", report.loop.thread.map { Int($0.id) })
         attributes.set("thread.name", report.loop.thread?.name)
+        attributes.set("stallwatch.context.label", report.context?.label)
+        attributes.set("stallwatch.task.id", report.context?.taskID.map { Int(clamping: $0) })
+        attributes.set("stallwatch.task.name", report.context?.taskName)
         attributes.set("stallwatch.cause", (cause?.kind ?? .unknown).rawValue)
         attributes.set("stallwatch.cause.confidence", cause?.confidence.rawValue)
         attributes.set("stallwatch.on_cpu_ms", cause?.onCPUMilliseconds)
@@ -47,6 +50,9 @@ extension LogRecord {
         for (key, value) in report.metadata.sorted(by: { $0.key < $1.key })
         where ![TraceContext.traceKey, TraceContext.spanKey].contains(key) {
             attributes.set("stallwatch.metadata.\(key)", value)
+        }
+        for (key, value) in (report.context?.attributes ?? [:]).sorted(by: { $0.key < $1.key }) {
+            attributes.set("stallwatch.context.\(key)", value)
         }
         self.init(
             time: UInt64(clamping: report.startedAt.microsecondsSince1970) &* 1_000,

@@ -1,4 +1,6 @@
-/// The trace and the span that a stall belongs to, from a report's metadata.
+import StallReports
+
+/// The trace and the span that a stall belongs to, from its context, else from the report's metadata.
 struct TraceContext: Sendable, Hashable {
     /// The keys of the metadata, named as in logs that are not OTLP.
     static let traceKey = "trace_id"
@@ -9,9 +11,21 @@ struct TraceContext: Sendable, Hashable {
     /// 8 bytes, or none.
     var spanID: [UInt8]
 
+    /// Finds the ids of a report. A trace is never taken from one place and its span from another.
+    init(_ report: StallReport) {
+        let context = report.context.flatMap { $0.traceID == nil ? nil : $0 }
+        self.init(
+            trace: context == nil ? report.metadata[Self.traceKey] : context?.traceID,
+            span: context == nil ? report.metadata[Self.spanKey] : context?.spanID)
+    }
+
     init(metadata: [String: String]) {
-        traceID = Self.identifier(metadata[Self.traceKey], bytes: 16)
-        spanID = Self.identifier(metadata[Self.spanKey], bytes: 8)
+        self.init(trace: metadata[Self.traceKey], span: metadata[Self.spanKey])
+    }
+
+    private init(trace: String?, span: String?) {
+        traceID = Self.identifier(trace, bytes: 16)
+        spanID = Self.identifier(span, bytes: 8)
     }
 
     /// The bytes of a hexadecimal id; none if it is not one, or all zeros, which W3C's Trace Context forbids.

@@ -45,6 +45,11 @@ struct FilterOptions: ParsableArguments {
 
     @Option(
         parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("The label of the context, or the task's name without one.", valueName: "label"))
+    var context: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
         help: ArgumentHelp("Part of the name of a function on a stack.", valueName: "text"))
     var function: [String] = []
 
@@ -73,7 +78,8 @@ struct FilterOptions: ParsableArguments {
     /// The options as a filter.
     var filter: ReportFilter {
         ReportFilter(
-            since: since?.time, until: until?.time, loops: loop, causes: cause, kinds: kind, functions: function,
+            since: since?.time, until: until?.time, loops: loop, causes: cause, kinds: kind, contexts: context,
+            functions: function,
             fingerprints: fingerprint, minimumMilliseconds: min?.milliseconds ?? 0, processes: process,
             metadata: metadata
         )

@@ -7,6 +7,7 @@ struct ReportFilter: Sendable, Equatable {
     var loops: [String] = []
     var causes: [String] = []
     var kinds: [String] = []
+    var contexts: [String] = []
     var functions: [String] = []
     var fingerprints: [String] = []
     var minimumMilliseconds = 0.0
@@ -36,6 +37,7 @@ struct ReportFilter: Sendable, Equatable {
             && isIn(loops, report.loop)
             && isIn(causes, report.cause?.rawValue)
             && isIn(kinds, report.kind.rawValue)
+            && isIn(contexts, report.context)
             && (fingerprints.isEmpty || fingerprints.contains { report.fingerprint?.hasPrefix($0) == true })
             && (processes.isEmpty
                 || processes.contains { $0 == report.process.name || $0 == String(report.process.pid) })

@@ -72,6 +72,7 @@ struct ReportRules {
             require((0...1).contains(share), "culprit.share", "\(share) is not between 0 and 1")
         }
         if let cause = report.cause { check(cause) }
+        check(report.context, at: "context")
         checkCaptures(of: report)
         checkHistory(of: report)
         for (index, frame) in report.frames.enumerated() {
@@ -114,6 +115,21 @@ struct ReportRules {
         }
     }
 
+    private mutating func check(_ context: StallReport.Context?, at place: String) {
+        guard let context else { return }
+        for (name, id, digits) in [("traceID", context.traceID, 32), ("spanID", context.spanID, 16)] {
+            guard let id else { continue }
+            require(
+                id.utf8.count == digits && Self.isHexadecimal(id), "\(place).\(name)",
+                "\"\(id)\" does not have \(digits) hexadecimal digits")
+        }
+        checkNumbers([("\(place).omittedAttributes", context.omittedAttributes.map(Double.init))])
+        let attributes = context.attributes?.count ?? 0
+        require(
+            attributes <= StallReport.Context.maximumAttributes, "\(place).attributes",
+            "there are \(attributes), but the limit is \(StallReport.Context.maximumAttributes)")
+    }
+
     private mutating func checkCaptures(of report: StallReport) {
         for (index, sample) in report.samples.enumerated() {
             let place = "samples[\(index)]"
@@ -135,6 +151,7 @@ struct ReportRules {
             ])
             checkNumbers([("\(place).heldMicroseconds", other.heldMicroseconds)])
         }
+        for (place, thread) in report.describedThreads { check(thread.context, at: "\(place).context") }
         for (index, method) in (report.monitor.captureMethods ?? []).enumerated() {
             checkWords([("monitor.captureMethods[\(index)]", method.rawValue)])
         }

@@ -36,7 +36,7 @@ extension ReportSummary {
 extension ReportSummary: Decodable {
     private enum Field: String, CodingKey {
         case schemaVersion, id, kind, state, startedAt, durationMilliseconds, process, metadata, loop, callout
-        case fingerprint, repeats, culprit, cause
+        case fingerprint, repeats, culprit, cause, context
     }
 
     private struct Loop: Decodable {
@@ -48,11 +48,17 @@ extension ReportSummary: Decodable {
         var kind: StallReport.CauseKind
     }
 
+    private struct Context: Decodable {
+        var label: String?
+        var taskName: String?
+    }
+
     init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: Field.self)
         let version = try fields.decode(Int.self, forKey: .schemaVersion)
         guard version <= StallReport.currentSchemaVersion else { throw UnreadableReport(newerVersion: version) }
         let loop = try fields.decode(Loop.self, forKey: .loop)
+        let context = try fields.decodeIfPresent(Context.self, forKey: .context)
         self.init(
             id: try fields.decode(String.self, forKey: .id),
             kind: try fields.decode(StallReport.Kind.self, forKey: .kind),
@@ -66,7 +72,8 @@ extension ReportSummary: Decodable {
             fingerprint: try fields.decodeIfPresent(String.self, forKey: .fingerprint),
             repeats: try fields.decode(Int.self, forKey: .repeats),
             culprit: try fields.decodeIfPresent(Culprit.self, forKey: .culprit),
-            cause: try fields.decodeIfPresent(Cause.self, forKey: .cause)?.kind
+            cause: try fields.decodeIfPresent(Cause.self, forKey: .cause)?.kind,
+            context: context?.label ?? context?.taskName
         )
         // Sums over many reports rely on these bounds.
         guard durationMilliseconds >= 0, durationMilliseconds < StallReport.maximumMilliseconds else {

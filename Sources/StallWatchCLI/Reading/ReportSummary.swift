@@ -18,6 +18,8 @@ struct ReportSummary: Sendable, Equatable {
     var repeats: Int
     var culprit: Culprit?
     var cause: StallReport.CauseKind?
+    /// The label of what the thread was working on, else the task's name.
+    var context: String?
     /// The functions on all of its stacks; empty unless requested.
     var functions: [String] = []
 
@@ -55,7 +57,7 @@ extension ReportSummary {
             culprit: report.culprit.map {
                 Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
             },
-            cause: report.cause?.kind, functions: report.frames.compactMap(\.function)
+            cause: report.cause?.kind, context: report.context?.name, functions: report.frames.compactMap(\.function)
         )
     }
 }

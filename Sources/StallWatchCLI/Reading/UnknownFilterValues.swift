@@ -7,6 +7,7 @@ struct UnknownFilterValues {
     private var loops: Set<String> = []
     private var causes = Set(FilterOptions.causes)
     private var kinds = Set(FilterOptions.kinds)
+    private var contexts: Set<String> = []
 
     init(_ filter: ReportFilter) { self.filter = filter }
 
@@ -15,6 +16,7 @@ struct UnknownFilterValues {
         if !filter.loops.isEmpty { loops.insert(report.loop) }
         if !filter.causes.isEmpty, let cause = report.cause { causes.insert(cause.rawValue) }
         if !filter.kinds.isEmpty { kinds.insert(report.kind.rawValue) }
+        if !filter.contexts.isEmpty, let context = report.context { contexts.insert(context) }
     }
 
     /// - Throws: A ``CommandFailure`` that lists the values that exist.
@@ -22,6 +24,7 @@ struct UnknownFilterValues {
         try check("--cause", filter.causes, causes, .usage)
         try check("--kind", filter.kinds, kinds, .usage)
         try check("--loop", filter.loops, loops, .noInput)
+        try check("--context", filter.contexts, contexts, .noInput)
     }
 
     private func check(

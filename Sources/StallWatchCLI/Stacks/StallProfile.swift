@@ -57,7 +57,7 @@ struct StallProfile {
                 loop: loop(of: report), startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
-                trace: TraceContext(metadata: report.metadata), shares: table.add(report),
+                trace: TraceContext(report), shares: table.add(report),
                 history: report.history?.loops ?? []
             )
         )

@@ -76,7 +76,7 @@ import Testing
             if let list = node as? [Any] { return list.reduce(into: []) { $0.formUnion(collect($1)) } }
             guard let object = node as? [String: Any] else { return [] }
             return object.reduce(into: Set(object.keys)) { keys, entry in
-                if entry.key != "metadata", entry.key != "suppressed" { keys.formUnion(collect(entry.value)) }
+                if !["metadata", "suppressed", "attributes"].contains(entry.key) { keys.formUnion(collect(entry.value)) }
             }
         }
         return collect(report as Any)
@@ -100,6 +100,9 @@ import Testing
           "startUncertaintyMilliseconds": 12.5, "turns": 9, "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
           "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88, "share": 0.71 },
           "missingCulpritReason": "no sample has a stack",
+          "context": { "taskID": 12, "taskName": "feed", "label": "GET /feed", "attributes": { "user": "free" },
+            "traceID": "4bf92f3577b34da6a3ce929d0e0e4736", "spanID": "00f067aa0ba902b7", "isCut": true, "omittedAttributes": 2 },
+          "missingContextReason": "the thread went on before its context was read",
           "cause": {
             "kind": "deadlock", "summary": "Blocked 801 ms.", "confidence": "certain", "onCPUMilliseconds": 9.5,
             "runQueueMilliseconds": 1.5, "blockedMilliseconds": 801, "uncertaintyMilliseconds": 0.5, "kernelShare": 0.25,
@@ -121,7 +124,7 @@ import Testing
           },
           "samples": [
             { "atMilliseconds": 50.5, "weightMilliseconds": 812.5, "timesSeen": 17, "isEarly": true, "stack": 0, "reason": "a part of the stack is not mapped", "threadState": "blocked",
-              "method": "read", "workers": [ { "stack": 0, "threads": [ { "id": 4701 } ] } ], "isValid": true,
+              "method": "read", "workers": [ { "stack": 0, "threads": [ { "id": 4701, "context": { "label": "GET /feed" } } ] } ], "isValid": true,
               "isComplete": false, "heldMicroseconds": 0, "captureMicroseconds": 182.5 }
           ],
           "otherThreads": [

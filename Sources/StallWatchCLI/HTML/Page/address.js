@@ -8,6 +8,7 @@ function addressOf(view) {
   add("q", filters.search.trim());
   add("loop", filters.loop);
   add("process", filters.process);
+  add("context", filters.context);
   add("metadata", filters.metadata);
   if (filters.minimum > 0) add("min", filters.minimum / 1000);
   add("side", filters.side);
@@ -32,6 +33,7 @@ function viewOf(address) {
   filters.search = words.get("q") || "";
   filters.loop = known(words.get("loop"), data.loops.map((loop) => loop.label));
   filters.process = known(words.get("process"), data.loops.map((loop) => loop.process));
+  filters.context = known(words.get("context"), stalls.context.map(text));
   filters.metadata = known(words.get("metadata"), data.metadata.flatMap((_, set) => pairsOf(set).map(pairText)));
   filters.minimum = (whole(words.get("min")) || 0) * 1000;
   filters.side = known(whole(words.get("side")), data.sides.map((_, side) => side));

@@ -13,6 +13,7 @@ function makeControls(filters, changed) {
   const selects = [
     makeSelect("loop", "all loops", choices((stall) => [data.loops[stalls.loop[stall]].label])),
     makeSelect("process", "all processes", choices((stall) => [data.loops[stalls.loop[stall]].process])),
+    makeSelect("context", "all contexts", choices((stall) => (stalls.context[stall] === null ? [] : [text(stalls.context[stall])]))),
     makeSelect("metadata", "all metadata", choices((stall) => pairsOf(stalls.metadata[stall]).map(pairText))),
     makeSelect("minimum", "any duration", minimums(), (value) => "≥ " + duration(value)),
     makeSelect("side", "both sides", data.sides.map((_, side) => side), (side) => data.sides[side].name),

@@ -30,7 +30,7 @@ function factsOf(stall) {
   return [
     ["began", timeText(stalls.start[stall])], ["kind", text(stalls.kind[stall]) + ", " + text(stalls.state[stall])],
     ["threshold", duration(stalls.threshold[stall])], ["loop", loop.label + " (" + loop.kind + ")"],
-    ["thread", loop.thread === null ? null : String(loop.thread)], ["process", loop.process + " (" + loop.pid + ")"],
+    ["context", data.contexts[stall] || null], ["thread", loop.thread === null ? null : String(loop.thread)], ["process", loop.process + " (" + loop.pid + ")"],
     ["side", isComparison ? data.sides[stalls.side[stall]].name : null],
     ["repeats", stalls.repeats[stall] ? String(stalls.repeats[stall]) : null],
     ["confidence", text(stalls.confidence[stall])], ["metadata", metadata],

@@ -3,7 +3,7 @@
 // A filter that is null, empty or 0 lets everything through. `group` is a fingerprint's index or null for stalls without
 // one, so "no group" is undefined.
 const newFilters = () => ({
-  search: "", loop: null, process: null, metadata: null, minimum: 0, side: null, hiddenCauses: new Set(), group: undefined,
+  search: "", loop: null, process: null, context: null, metadata: null, minimum: 0, side: null, hiddenCauses: new Set(), group: undefined,
   functionName: null, range: null,
 });
 
@@ -35,7 +35,7 @@ function pairsOf(set) {
 }
 const pairText = ([key, value]) => key + "=" + value;
 
-// A test of whether a stall has the words in a function, its cause, its loop, its metadata or elsewhere in its report.
+// A test of whether a stall has the words in a function, its cause, its loop, its context, its metadata or elsewhere in its report.
 function searchTest(words) {
   const pattern = words.trim().toLowerCase();
   const matches = (string) => string !== null && string.toLowerCase().includes(pattern);
@@ -50,7 +50,7 @@ function searchTest(words) {
   ];
   return (stall) =>
     loops[stalls.loop[stall]] || sets[stalls.metadata[stall]] || columns.some((column) => isFound(column[stall])) ||
-    matches(data.ids[stall]) || hasStackIn(stall, nodes);
+    matches(data.ids[stall]) || matches(data.contexts[stall] || null) || hasStackIn(stall, nodes);
 }
 
 // A test that only stalls pass that all filters let through; the group is left to `inGroup`.
@@ -59,6 +59,7 @@ function filterTest(filters) {
   if (filters.search.trim() !== "") tests.push(searchTest(filters.search));
   if (filters.loop !== null) tests.push((stall) => data.loops[stalls.loop[stall]].label === filters.loop);
   if (filters.process !== null) tests.push((stall) => data.loops[stalls.loop[stall]].process === filters.process);
+  if (filters.context !== null) tests.push((stall) => text(stalls.context[stall]) === filters.context);
   if (filters.metadata !== null) {
     const sets = data.metadata.map((_, set) => pairsOf(set).some((pair) => pairText(pair) === filters.metadata));
     tests.push((stall) => sets[stalls.metadata[stall]]);
@@ -78,7 +79,7 @@ function filterTest(filters) {
 }
 const inGroup = (filters) => (stall) => filters.group === undefined || stalls.fingerprint[stall] === filters.group;
 
-// What a choice of loop, process or metadata offers: the values with the most stalled time first. The search finds the
+// What a choice of loop, process, context or metadata offers: the values with the most stalled time first. The search finds the
 // values beyond the limit.
 const maximumChoices = 100;
 function choices(valuesOf) {
