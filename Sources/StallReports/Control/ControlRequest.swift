@@ -53,7 +53,7 @@ package enum ControlRequest: Sendable, Equatable {
     /// - Throws: ``Fault`` for any other line.
     package init(_ line: [UInt8]) throws(Fault) {
         let words = String(decoding: line, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
-        guard words.count >= 3, words[0] == Self.word, let version = Int(words[1]) else {
+        guard words.count >= 3, !words.contains(""), words[0] == Self.word, let version = Int(words[1]) else {
             throw Fault("this is not a request: use the tool stallwatch")
         }
         guard version == Self.version else {

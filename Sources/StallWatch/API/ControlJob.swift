@@ -3,15 +3,15 @@ import Synchronization
 
 /// A request to the control socket that is being answered on a thread of its own.
 final class ControlJob: Sendable {
-    private let connection: LineConnection
+    /// The client's connection; `nil`, and closed, once the job is finished.
+    private let connection: Mutex<LineConnection?>
     private let wake = Semaphore()
     private let canceled = Atomic<Bool>(false)
-    private let finished = Atomic<Bool>(false)
 
-    init(_ connection: LineConnection) { self.connection = connection }
+    init(_ connection: LineConnection) { self.connection = Mutex(connection) }
 
     /// Whether the thread has done its work and is about to end.
-    var isFinished: Bool { finished.load(ordering: .acquiring) }
+    var isFinished: Bool { connection.withLock { $0 == nil } }
 
     /// Whether the monitor has been stopped meanwhile.
     var isCanceled: Bool { canceled.load(ordering: .acquiring) }
@@ -22,7 +22,7 @@ final class ControlJob: Sendable {
     /// - Returns: Whether the answer is no longer needed: the client is gone, or the monitor has been stopped.
     func isOver(waitingUntil deadline: UInt64) -> Bool {
         wake.wait(until: deadline)
-        return isCanceled || !connection.isOpen
+        return isCanceled || !(connection.withLock { $0 }?.isOpen ?? false)
     }
 
     /// Asks the job to end.
@@ -31,9 +31,11 @@ final class ControlJob: Sendable {
         wake.post()
     }
 
-    /// Sends the answer.
-    func send(_ answer: [UInt8]) { connection.send(answer) }
-
-    /// Notes that the thread has done its work.
-    func finish() { finished.store(true, ordering: .releasing) }
+    /// Sends the answer and closes the connection; the thread has done its work.
+    ///
+    /// - Parameter answer: The answer; `nil` if the client is gone.
+    func finish(_ answer: [UInt8]?) {
+        if let answer { connection.withLock { $0 }?.send(answer) }
+        connection.withLock { $0 = nil }
+    }
 }

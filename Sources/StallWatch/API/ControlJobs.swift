@@ -38,8 +38,8 @@ final class ControlJobs: Sendable {
             do throws(SystemError) {
                 let thread = try WorkerThread(name: "stallwatch-ask") { [answer] in
                     let answer = answer(request, job)
-                    if !job.isOver(waitingUntil: 0) || job.isCanceled { job.send(answer.jsonLine()) }
-                    job.finish()
+                    let isNeeded = job.isCanceled || !job.isOver(waitingUntil: 0)
+                    job.finish(isNeeded ? answer.jsonLine() : nil)
                 }
                 state.jobs[request.name] = Running(job: job, thread: thread)
                 return nil
