@@ -181,6 +181,7 @@ let package = Package(
                 "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatch",
                 "CUnwindTestSupport", "StallWatchCLI", "TestSupport", "TextOutput", "stallwatch-demo",
                 "stallwatch-test-host", "stack-host",
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
             ],
             swiftSettings: settings
         ),

@@ -14,6 +14,8 @@ enum Preload: String {
     case exceptionOwner = "exception_owner"
     /// See Tests/Support/Preload/loopback.c.
     case loopback
+    /// See Tests/Support/Preload/span.c.
+    case span
 
     /// Compiles the library into `directory` and returns its path.
     func make(in directory: TemporaryDirectory) throws -> String {

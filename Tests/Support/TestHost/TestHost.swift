@@ -16,6 +16,7 @@ import StallWatch
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 ///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
 ///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|mix
+///     stallwatch-test-host contexts DIRECTORY pool|span [LIBRARY]
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
 @main struct TestHost {
     static func main() throws {
@@ -33,6 +34,7 @@ import StallWatch
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
         case "health": try HealthHost(arguments.dropFirst(2)).run()
         case "control": try ControlledApp.run(directory: arguments[2], kind: arguments.count > 3 ? arguments[3] : "")
+        case "contexts": try ContextHost.run(arguments)
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
         default: exit(64)
         }

@@ -1,0 +1,87 @@
+import CLinux
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+import Testing
+
+@testable import StackCapture
+@testable import StallWatch
+
+/// A thread that changes its context all the time is copied at any instruction, and no copy is torn.
+@Suite(.serialized) struct ContextSwitchTests {
+    private static let captures = 2_000
+
+    /// A thread whose contexts all say the same in the label, an attribute and the trace.
+    private final class Switcher: Sendable {
+        let isOver = Atomic<Bool>(false)
+        let id = Atomic<Int32>(0)
+        let switches = Atomic<Int>(0)
+        private let hasBegun = Semaphore()
+
+        func run(waits: Bool) throws -> WorkerThread {
+            let thread = try WorkerThread(name: "switching") { [self] in
+                id.store(clinux_gettid(), ordering: .releasing)
+                hasBegun.post()
+                var number = 0
+                while !isOver.load(ordering: .acquiring) {
+                    number += 1
+                    work(number, waits: waits)
+                    switches.add(1, ordering: .relaxed)
+                }
+            }
+            hasBegun.wait()
+            return thread
+        }
+
+        private func work(_ number: Int, waits: Bool) {
+            let context = StallContext(
+                "r\(number)", ["number": "\(number)"], traceID: hexadecimal(UInt64(number), width: 32))
+            let pause: @Sendable () -> Void = {
+                if waits { usleep(150) } else { for _ in 0..<number % 200 { sched_yield() } }
+            }
+            switch number % 3 {
+            case 0: withStallContext(context) { pause() }
+            case 1: _ = TaskOnThread.run(name: "r\(number)") { StallContext.$current.withValue(context) { pause() } }
+            default: StallContext.$current.withValue(context) { pause() }
+            }
+        }
+    }
+
+    @Test(arguments: [CapturedStack.Method.ptrace, .read, .signal])
+    func `no copy is torn`(method: CapturedStack.Method) throws {
+        #expect(StallContext.calibration.problem == nil)
+        let engine = try CUnwindEngine()
+        let switcher = Switcher()
+        let thread = try switcher.run(waits: method == .read)
+        let begin = monotonicNow()
+        var whole = 0
+        var torn = 0
+        for _ in 0..<Self.captures {
+            guard let context = capture(switcher.id.load(ordering: .acquiring), by: method, engine) else { continue }
+            guard !context.payload.isEmpty else { continue }
+            guard let payload = ContextPayload(copied: context.payload) else {
+                torn += 1
+                continue
+            }
+            let number = String(payload.label.dropFirst())
+            let isRight =
+                payload.attributes.first?.value == number
+                && payload.traceID.map { hexadecimal($0) } == UInt64(number).map { hexadecimal($0, width: 32) }
+                && (context.task?.name.map { String(decoding: $0, as: UTF8.self) } ?? payload.label) == payload.label
+            if isRight { whole += 1 } else { torn += 1 }
+        }
+        let seconds = Double(monotonicNow() - begin) / 1e9
+        switcher.isOver.store(true, ordering: .releasing)
+        thread.join()
+        #expect(torn == 0)
+        #expect(whole > Self.captures / 20, "\(whole) contexts")
+        #expect(Double(switcher.switches.load(ordering: .relaxed)) / seconds > 1_000)
+    }
+
+    private func capture(_ thread: Int32, by method: CapturedStack.Method, _ engine: CUnwindEngine) -> CapturedContext?
+    {
+        _ = engine.images()
+        return try? engine.capture(thread, by: method).context
+    }
+}
