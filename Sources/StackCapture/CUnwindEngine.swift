@@ -60,6 +60,11 @@ package final class CUnwindEngine: CaptureEngine {
         _ = cunwind_request_short_slice()
     }
 
+    /// Returns whether no filter of system calls ends the process for asynchronous I/O.
+    ///
+    /// Under a filter, a child process tries the calls.
+    package static func mayPollEvents() -> Bool { cunwind_may_poll_events() }
+
     /// The way in which memory is read, found when the engine was created.
     var memoryAccess: MemoryAccess {
         switch cunwind_engine_memory_access(engine) {

@@ -42,7 +42,7 @@ struct ReportMarkdown {
             rows.append(("time", split))
         }
         rows.append(("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")))
-        rows.append(("began", "\(report.startedAt), threshold \(report.thresholdMilliseconds.duration)"))
+        rows.append(("began", "\(report.startedAt), threshold \(report.thresholdInWords)"))
         rows.append(
             ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")))
         if !report.metadata.isEmpty {
