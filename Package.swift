@@ -123,7 +123,8 @@ let package = Package(
         ),
         // Helpers that the test targets share.
         .target(
-            name: "TestSupport", dependencies: ["LinuxSupport", "StackCapture", "StallReports"],
+            name: "TestSupport",
+            dependencies: ["CUnwindTestSupport", "LinuxSupport", "StackCapture", "StallReports"],
             path: "Tests/TestSupport",
             swiftSettings: settings
         ),

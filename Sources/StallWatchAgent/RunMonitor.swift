@@ -27,7 +27,7 @@ struct RunMonitor {
     ///   - output: The directory for reports.
     /// - Throws: ``StallWatchError`` if the reports cannot be written, or the system refuses memory or a thread.
     init(threshold: Duration, loops: Loops, output: String) throws(StallWatchError) {
-        monitor = try StallMonitor(.init(threshold: threshold, reports: .directory(output)))
+        monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .directory(output)))
         self.output = output
         if loops == [.runLoop, .mainQueue] {
             try monitor.watch(.main)

@@ -120,14 +120,14 @@ final class SharedMonitor: Sendable {
         guard state.thresholds[loop.label] == nil else { return }
         try monitor(&state).watch(loop, isServed: true)
         // That of the monitor's configuration.
-        state.thresholds[loop.label] = loop.threshold ?? idleThreshold
+        state.thresholds[loop.label] = loop.threshold?.ceiling ?? idleThreshold
     }
 
     private static func monitor(_ state: inout State) throws(StallWatchError) -> StallMonitor {
         if let monitor = state.monitor { return monitor }
         let directory = getenv(directoryVariable).map { String(cString: $0) } ?? ""
         var configuration = StallMonitor.Configuration(
-            threshold: idleThreshold, reports: directory.isEmpty ? .none : .directory(directory),
+            threshold: .fixed(idleThreshold), reports: directory.isEmpty ? .none : .directory(directory),
             sinks: [.closure { SharedMonitor.shared.receive($0) }], saturationThreshold: nil
         )
         configuration.reportsEveryRepeat = true
@@ -166,7 +166,7 @@ final class SharedMonitor: Sendable {
             }
             let threshold = lowest ?? idleThreshold
             guard state.thresholds[label] != threshold else { continue }
-            try monitor.setThreshold(threshold, of: label)
+            try monitor.setThreshold(.fixed(threshold), of: label)
             state.thresholds[label] = threshold
         }
     }

@@ -222,7 +222,7 @@ struct DemoCommand: ParsableCommand {
     private func startMonitor() throws(DemoFailure) -> StallMonitor {
         do throws(StallWatchError) {
             var configuration = StallMonitor.Configuration(
-                threshold: threshold.duration, reports: .directory(output)
+                threshold: .fixed(threshold.duration), reports: .directory(output)
             )
             // Several scenarios stall in the same function, and each needs a report of its own.
             configuration.reportsEveryRepeat = true

@@ -70,7 +70,7 @@ enum SampleLatency {
     /// Measures the first samples of StallWatch, with a pause of `pause` nanoseconds after each stall.
     private static func sampling(pause: UInt64) throws -> (first: [Sampled], later: [Sampled]) {
         let probe = LoopProbe(label: "measured")
-        var configuration = StallMonitor.Configuration(threshold: threshold, reports: .none)
+        var configuration = StallMonitor.Configuration(threshold: .fixed(threshold), reports: .none)
         // All stalls have the same fingerprint, and each is measured.
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000

@@ -20,15 +20,14 @@
 
 // Makes the child not dumpable, so that it leaves no core dump. The child has a copy of everything, including the
 // caller's stack, so a plain call is safe here.
-CUNWIND_BARE static void make_call_and_end(long number, long first) {
+CUNWIND_BARE static void make_calls_and_end(const long *numbers, size_t count, long first) {
   cunwind_raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
-  cunwind_raw(number, first, 0, 0, 0, 0, 0);
+  for (size_t index = 0; index < count; index++) cunwind_raw(numbers[index], first, 0, 0, 0, 0, 0);
   for (;;) cunwind_raw(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }
 
-bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(SYS_rt_tgsigqueueinfo, 0); }
-
-bool cunwind_call_is_deadly(long number, long first) {
+// `if_untried` is the answer where no child can be created.
+static bool calls_are_deadly(const long *numbers, size_t count, long first, bool if_untried) {
   if (cunwind_raw(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) return false;
   // As in the helper: if the signal of SECCOMP_RET_TRAP is blocked, it is fatal, too, and the app's handlers do not
   // run.
@@ -36,10 +35,9 @@ bool cunwind_call_is_deadly(long number, long first) {
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
   // No flags: exit signal 0, so that the app gets no SIGCHLD. On both architectures a NULL stack means the caller's.
   long pid = cunwind_raw(SYS_clone, 0, 0, 0, 0, 0, 0);
-  if (pid == 0) make_call_and_end(number, first);
+  if (pid == 0) make_calls_and_end(numbers, count, first);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
-  // A process that cannot create a child cannot create a helper either.
-  if (pid < 0) return false;
+  if (pid < 0) return if_untried;
   int status;
   if (!cunwind_reap((pid_t)pid, CHILD_NANOSECONDS, &status)) {
     cunwind_raw(SYS_kill, pid, SIGKILL, 0, 0, 0, 0);
@@ -47,4 +45,17 @@ bool cunwind_call_is_deadly(long number, long first) {
     return true;
   }
   return WIFSIGNALED(status);
+}
+
+bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(SYS_rt_tgsigqueueinfo, 0); }
+
+bool cunwind_may_poll_events(void) {
+  // With these arguments each of them is an error.
+  static const long calls[] = {SYS_io_setup, SYS_io_submit, SYS_io_getevents, SYS_io_cancel, SYS_io_destroy};
+  return !calls_are_deadly(calls, sizeof calls / sizeof *calls, 0, true);
+}
+
+bool cunwind_call_is_deadly(long number, long first) {
+  // A process that cannot create a child cannot create a helper either.
+  return calls_are_deadly(&number, 1, first, false);
 }

@@ -29,6 +29,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     public var durationMilliseconds: Double
     /// The threshold that the stall exceeded, in milliseconds.
     public var thresholdMilliseconds: Double
+    /// Whether the monitor learned the threshold from the loop's turns; `nil` for a fixed threshold.
+    public var isThresholdAdaptive: Bool?
     /// The process that stalled.
     public var process: ProcessDescription
     /// The metadata from the monitor's configuration.
@@ -90,6 +92,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         startedAt: Timestamp,
         durationMilliseconds: Double,
         thresholdMilliseconds: Double,
+        isThresholdAdaptive: Bool? = nil,
         process: ProcessDescription,
         metadata: [String: String],
         loop: LoopDescription,
@@ -119,6 +122,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.startedAt = startedAt
         self.durationMilliseconds = durationMilliseconds
         self.thresholdMilliseconds = thresholdMilliseconds
+        self.isThresholdAdaptive = isThresholdAdaptive
         self.process = process
         self.metadata = metadata
         self.loop = loop

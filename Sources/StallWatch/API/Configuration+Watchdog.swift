@@ -2,7 +2,13 @@ import LinuxSupport
 import StallReports
 
 extension StallMonitor.Configuration {
-    /// Converts a threshold to nanoseconds, or throws if it is out of range.
+    /// Converts a threshold's bounds to nanoseconds, or throws if they are out of range.
+    static func bounds(_ threshold: StallThreshold) throws(StallWatchError) -> ClosedRange<UInt64> {
+        try check(threshold)
+        return LinuxSupport.nanoseconds(threshold.floor)...LinuxSupport.nanoseconds(threshold.ceiling)
+    }
+
+    /// Converts a duration in the range of thresholds to nanoseconds, or throws if it is out of range.
     static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
         try check(threshold)
         return LinuxSupport.nanoseconds(threshold)

@@ -25,7 +25,7 @@ package enum HangDump {
     ) throws(StallWatchError) -> StallReport? {
         let found = FoundReport()
         var configuration = StallMonitor.Configuration(
-            threshold: StallMonitor.Configuration.minimumThreshold,
+            threshold: .fixed(StallMonitor.Configuration.minimumThreshold),
             reports: directory.map { .directory($0) } ?? .none,
             sinks: [.closure { found.end($0) }], captureAllThreads: true, saturationThreshold: nil,
             whenDebugged: .report

@@ -13,8 +13,9 @@ extension StallMonitor {
 
         /// The duration from which a turn is a stall: 5 ms to 24 hours.
         ///
-        /// The default is 250 ms, which Apple's Xcode calls a hang.
-        public var threshold: Duration
+        /// The default is 250 ms, which Apple's Xcode calls a hang. It can also follow each loop's own turns:
+        /// ``StallThreshold/adaptive(floor:ceiling:)``.
+        public var threshold: StallThreshold
         /// The directory that receives the reports.
         public var reports: ReportDestination
         /// Values that every report includes, such as the app's version.
@@ -86,7 +87,7 @@ extension StallMonitor {
         ///
         /// Every setting has a default. Settings without a parameter here can be changed afterwards.
         public init(
-            threshold: Duration = .milliseconds(250),
+            threshold: StallThreshold = .milliseconds(250),
             reports: ReportDestination = .directory("stalls"),
             sinks: [ReportSink] = [],
             metadata: [String: String] = [:],
@@ -132,7 +133,20 @@ extension StallMonitor {
             }
         }
 
-        /// Throws unless a threshold is in its range.
+        /// Throws unless a threshold's bounds are in their range.
+        static func check(_ threshold: StallThreshold) throws(StallWatchError) {
+            try check(threshold.floor)
+            try check(threshold.ceiling)
+            guard threshold.floor <= threshold.ceiling else {
+                throw StallWatchError(
+                    .invalidConfiguration,
+                    "the threshold's floor is \(threshold.floor) and its ceiling \(threshold.ceiling): "
+                        + "give a ceiling that is not below the floor"
+                )
+            }
+        }
+
+        /// Throws unless a duration is in the range of thresholds.
         static func check(_ threshold: Duration) throws(StallWatchError) {
             guard (minimumThreshold...maximumThreshold).contains(threshold) else {
                 throw StallWatchError(

@@ -53,6 +53,24 @@ extension StallMonitor {
         ///
         /// At most one in 1,000 turns, plus the first one.
         public let earlyStops: Int
+        /// The duration from which a turn is a stall, in milliseconds; of several loops with the label, the longest.
+        public let thresholdMilliseconds: Double
+        /// Whether the monitor learns the threshold: ``StallThreshold/adaptive(floor:ceiling:)``.
+        public let isThresholdAdaptive: Bool
+        /// The part of the watched time in which the loop was in a turn, 0 to 1; of several, the largest.
+        ///
+        /// `nil` for queues, pools and event loops, whose turns are the times until heartbeats have run.
+        public let utilization: Double?
+        /// The mean duration of these turns, in milliseconds; `nil` if there was no turn.
+        public let meanMilliseconds: Double?
+        /// The duration that half of the turns do not exceed, in milliseconds, at most 12.5 % too large.
+        public let p50Milliseconds: Double?
+        /// The duration that 90 % of the turns do not exceed, as ``p50Milliseconds``.
+        public let p90Milliseconds: Double?
+        /// The duration that 99 % of the turns do not exceed, as ``p50Milliseconds``.
+        public let p99Milliseconds: Double?
+        /// The duration of the longest turn, as ``p50Milliseconds``.
+        public let longestMilliseconds: Double?
         /// The distribution of turn durations; buckets without turns are omitted.
         public let latency: [LatencyBucket]
 

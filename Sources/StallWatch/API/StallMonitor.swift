@@ -99,7 +99,10 @@ public final class StallMonitor: Sendable {
         }
         let rules = try configuration.rules()
         reporter = try Reporter(settings: settings, sinks: configuration.allSinks.map(\.describe))
-        watchdog = Watchdog(rules: rules, submit: reporter.submit)
+        let intervals = reporter.intervalLength.map(TurnIntervals.init)
+        watchdog = Watchdog(rules: rules, submit: reporter.submit) { [reporter] loops, now, isLast in
+            if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
+        }
     }
 
     // A running monitor is kept by its watchdog, so this never waits for a thread.
@@ -127,7 +130,7 @@ public final class StallMonitor: Sendable {
     ///   - isServed: Whether the loop is known to run items, so that its first heartbeat counts.
     /// - Throws: As ``watch(_:)``.
     package func watch(_ loop: WatchedLoop, isServed: Bool) throws(StallWatchError) {
-        let threshold = try Configuration.nanoseconds(loop.threshold ?? configuration.threshold)
+        let threshold = try Configuration.bounds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
             if case .stopped = state.phase {
                 throw StallWatchError(
@@ -144,7 +147,9 @@ public final class StallMonitor: Sendable {
                     .alreadyWatched, "the loop \(loop.label) is already watched, as \(label): watch it once"
                 )
             }
-            let monitors = try loop.makeMonitors(threshold: threshold, alarm: watchdog.alarm, isServed: isServed)
+            let monitors = try loop.makeMonitors(
+                threshold: threshold.upperBound, floor: threshold.lowerBound, alarm: watchdog.alarm, isServed: isServed
+            )
             state.loops[loop.label] = monitors
             state.identities[loop.label] = loop.identity
             state.watchedSince[loop.label] = monotonicNow()
@@ -170,21 +175,21 @@ public final class StallMonitor: Sendable {
 
     /// Changes the threshold of the loop with the given label.
     ///
-    /// The new threshold applies from the watchdog's next poll on.
+    /// The new threshold applies from the watchdog's next poll on. An adaptive one begins at its ceiling.
     ///
     /// - Parameters:
     ///   - threshold: The duration from which a turn is a stall: 5 ms to 24 hours.
     ///   - label: The loop's label.
     /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if the threshold is out of range or there is no such
     ///   loop.
-    public func setThreshold(_ threshold: Duration, of label: String) throws(StallWatchError) {
-        let nanoseconds = try Configuration.nanoseconds(threshold)
+    public func setThreshold(_ threshold: StallThreshold, of label: String) throws(StallWatchError) {
+        let bounds = try Configuration.bounds(threshold)
         guard let monitors = state.withLock({ $0.loops[label] }) else {
             throw StallWatchError(
                 .invalidConfiguration, "no loop has the label \(label): watch it before you set its threshold"
             )
         }
-        for monitor in monitors { monitor.setThreshold(nanoseconds) }
+        for monitor in monitors { monitor.setThreshold(bounds) }
         watchdog.alarm.ring()
     }
 
@@ -346,9 +351,8 @@ public final class StallMonitor: Sendable {
         statistics.loops = state.loops.map { label, monitors in
             let since = max(state.started ?? end, state.watchedSince[label] ?? end)
             return LoopStatistics(
-                label: label, watchedNanoseconds: end &- min(since, end),
-                turns: TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() }),
-                stalls: counts.stallsByLoop[label], earlyStops: monitors.reduce(0) { $0 + $1.earlyStops }
+                label: label, watchedNanoseconds: end &- min(since, end), loops: monitors,
+                stalls: counts.stallsByLoop[label]
             )
         }
         .sorted { $0.label < $1.label }

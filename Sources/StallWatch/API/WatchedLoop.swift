@@ -15,7 +15,7 @@ public struct WatchedLoop: Sendable {
     /// Each loop of a monitor has a label of its own.
     public let label: String
     /// The duration from which a turn is a stall; `nil` for the monitor's threshold.
-    public let threshold: Duration?
+    public let threshold: StallThreshold?
     /// The identity of the loop's object, if it has one, so that no loop is watched twice under two labels.
     let identity: ObjectIdentifier?
     private let make: @Sendable (LoopMonitorFactory) throws(StallWatchError) -> [LoopMonitor]
@@ -24,6 +24,8 @@ public struct WatchedLoop: Sendable {
     struct LoopMonitorFactory {
         let label: String
         let threshold: UInt64
+        /// The shortest value of an adaptive threshold; equal to ``threshold`` for a fixed one.
+        let floor: UInt64
         let alarm: WatchdogAlarm
         /// Whether the loop is known to run items already.
         var isServed = false
@@ -35,12 +37,14 @@ public struct WatchedLoop: Sendable {
             let recorder = TurnRecorder(alarm: alarm, watchGaps: watchGaps)
             let source = try source(recorder)
             if isServed { (source as? HeartbeatSource)?.markServed() }
-            return LoopMonitor(label: label, threshold: threshold, recorder: recorder, source: source)
+            return LoopMonitor(
+                label: label, threshold: threshold, floor: floor, recorder: recorder, source: source
+            )
         }
     }
 
     init(
-        label: String, threshold: Duration?, identity: ObjectIdentifier?,
+        label: String, threshold: StallThreshold?, identity: ObjectIdentifier?,
         make: @escaping @Sendable (LoopMonitorFactory) throws(StallWatchError) -> [LoopMonitor]
     ) {
         self.label = label
@@ -53,9 +57,13 @@ public struct WatchedLoop: Sendable {
     ///
     /// Most loops have one monitor. ``main`` has two: one for the main run loop and one for the main queue.
     func makeMonitors(
-        threshold: UInt64, alarm: WatchdogAlarm, isServed: Bool = false
+        threshold: UInt64, floor: UInt64? = nil, alarm: WatchdogAlarm, isServed: Bool = false
     ) throws(StallWatchError) -> [LoopMonitor] {
-        try make(LoopMonitorFactory(label: label, threshold: threshold, alarm: alarm, isServed: isServed))
+        try make(
+            LoopMonitorFactory(
+                label: label, threshold: threshold, floor: floor ?? threshold, alarm: alarm, isServed: isServed
+            )
+        )
     }
 }
 
@@ -105,7 +113,7 @@ extension WatchedLoop {
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func runLoop(
         _ runLoop: RunLoop, label: String, modes: [RunLoop.Mode] = [.common], watchGaps: Bool = false,
-        threshold: Duration? = nil
+        threshold: StallThreshold? = nil
     ) -> WatchedLoop {
         let names = modes.map(\.rawValue)
         // Safe: only the run loop's identity and its CFRunLoop are used. A CFRunLoop may be observed from any thread
@@ -135,7 +143,7 @@ extension WatchedLoop {
     ///   - label: The queue's name in reports.
     ///   - threshold: The longest time until an item runs; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func queue(_ queue: DispatchQueue, label: String, threshold: Duration? = nil) -> WatchedLoop {
+    public static func queue(_ queue: DispatchQueue, label: String, threshold: StallThreshold? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(queue)) {
             factory throws(StallWatchError) in
             [try factory.monitor { _ in .queue(queue) }]
@@ -152,7 +160,7 @@ extension WatchedLoop {
     ///   - threshold: The longest time until new work starts; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func globalQueue(
-        _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: Duration? = nil
+        _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: StallThreshold? = nil
     ) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: nil) { factory throws(StallWatchError) in
             [try factory.monitor { _ in .globalQueue(quality) }]
@@ -167,7 +175,7 @@ extension WatchedLoop {
     ///   - label: The pool's name in reports.
     ///   - threshold: The longest time until a new task starts; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func cooperativePool(label: String = "tasks", threshold: Duration? = nil) -> WatchedLoop {
+    public static func cooperativePool(label: String = "tasks", threshold: StallThreshold? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold, identity: nil) { factory throws(StallWatchError) in
             [try factory.monitor { _ in .cooperativePool() }]
         }
@@ -181,7 +189,7 @@ extension WatchedLoop {
     ///   - probe: The probe. Its label is the loop's name in reports.
     ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func probe(_ probe: LoopProbe, threshold: Duration? = nil) -> WatchedLoop {
+    public static func probe(_ probe: LoopProbe, threshold: StallThreshold? = nil) -> WatchedLoop {
         WatchedLoop(label: probe.label, threshold: threshold, identity: ObjectIdentifier(probe)) {
             factory throws(StallWatchError) in
             [try factory.monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]

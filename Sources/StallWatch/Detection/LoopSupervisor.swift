@@ -8,6 +8,8 @@ struct LoopSupervisor {
     private var detector: StallDetector
     private var saturation: SaturationDetector?
     private var early = EarlySampling()
+    /// The threshold that is learned; `nil` if it is fixed.
+    private var adaptive: AdaptiveThreshold?
     private var sampled = SampledTurn()
     private var stallRecord: StallRecord?
     private var saturationRecord: StallRecord?
@@ -45,6 +47,9 @@ struct LoopSupervisor {
     /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
 
+    /// Whether the last poll found nothing to do for the loop, except to see again whether it has work.
+    private(set) var mayRest = false
+
     /// Whether the last poll found the loop in a stall.
     var isInStall: Bool { detector.stall != nil }
 
@@ -66,9 +71,11 @@ struct LoopSupervisor {
     /// - Returns: When to poll again, in monotonic nanoseconds; `.max` if the loop wakes the watchdog before anything
     ///   can happen.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
-        let poll = loop.poll(at: time)
+        let poll = loop.poll(at: time, isQuiet: context.isQuiet)
         let turn = poll.turn
         if turn.isWaitingUnobserved, let began = turn.began { unobservedRun = (began, nil) }
+        // The threshold of a stall stays as it was at its beginning.
+        if detector.stall == nil { learnThreshold(at: time) }
         detector.threshold = loop.threshold
         let decision = detector.decide(turn, at: time, countingFrom: countingFrom, checkAge: checkAge(poll))
         if stallRecord == nil, turn.began != sampled.turnBegan { forgetSamples() }
@@ -98,7 +105,19 @@ struct LoopSupervisor {
         watchSaturation(poll, at: time)
         let nextEscalation = escalate(poll.target, at: time)
         noteProgress(turn, at: time)
-        return min(decision.nextPoll ?? .max, poll.nextHeartbeat ?? .max, nextEscalation ?? .max)
+        let next = min(decision.nextPoll ?? .max, nextEscalation ?? .max)
+        mayRest = next == .max && (poll.nextHeartbeat == nil || loop.source.rest != nil)
+        return min(next, poll.nextHeartbeat ?? .max)
+    }
+
+    /// Learns an adaptive threshold from the turns so far; reads them once a minute.
+    private mutating func learnThreshold(at time: UInt64) {
+        let bounds = loop.thresholdBounds
+        guard bounds.lowerBound < bounds.upperBound else { return adaptive = nil }
+        var learning = adaptive.flatMap { $0.bounds == bounds ? $0 : nil } ?? AdaptiveThreshold(bounds)
+        learning.review(at: time) { [recorder = loop.recorder] in recorder.histogram.snapshot() }
+        if learning.threshold != loop.threshold { loop.learn(learning.threshold, within: bounds) }
+        adaptive = learning
     }
 
     /// Notes whether the loop makes progress, and since when.
@@ -111,7 +130,7 @@ struct LoopSupervisor {
         } else if let began = turn.began, began == debuggedTurn {
             state = .held
         } else {
-            state = turn.number == 0 ? .starting : .running
+            state = turn.number == 0 && !loop.source.isKnownToRun ? .starting : .running
         }
         let since = detector.stall?.start ?? (state == progress.state ? progress.since : time)
         progress = LoopProgress(label: loop.label, state: state, since: since)

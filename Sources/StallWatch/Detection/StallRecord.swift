@@ -79,6 +79,8 @@ struct StallRecord: Sendable {
     let loop: Loop
     /// The loop's threshold, in nanoseconds.
     let threshold: UInt64
+    /// Whether the watchdog has learned the threshold.
+    var isThresholdAdaptive = false
     /// When the turn's age begins to count, by the wall clock.
     let startedAt: Timestamp
     /// The lateness of the watchdog's first poll, in nanoseconds.
@@ -121,6 +123,7 @@ extension StallRecord {
             threshold: loop.threshold, age: age
         )
         isGap = stall.isGap
+        isThresholdAdaptive = loop.isThresholdAdaptive
         startUncertainty = poll.startUncertainty
     }
 

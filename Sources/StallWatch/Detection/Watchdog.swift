@@ -23,6 +23,8 @@ final class Watchdog: Sendable {
     private let rules: WatchdogOptions
     private let now: @Sendable () -> UInt64
     private let submit: @Sendable (StallRecord) -> Void
+    /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
+    private let passed: @Sendable ([LoopMonitor], UInt64, Bool) -> Void
     /// The number of times that all loops were polled.
     private let passes = Atomic<UInt64>(0)
     let alarm = WatchdogAlarm()
@@ -31,11 +33,13 @@ final class Watchdog: Sendable {
 
     init(
         rules: WatchdogOptions, now: @escaping @Sendable () -> UInt64 = monotonicNow,
-        submit: @escaping @Sendable (StallRecord) -> Void
+        submit: @escaping @Sendable (StallRecord) -> Void,
+        passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in }
     ) {
         self.rules = rules
         self.now = now
         self.submit = submit
+        self.passed = passed
     }
 
     /// Adds loops to poll.
@@ -104,6 +108,8 @@ final class Watchdog: Sendable {
             capturer: capturer, now: now, submit: submit, suppressed: suppressed, rules: rules
         )
         alarm.fence.prepare()
+        let rest = ProcessRest(alarm: alarm, mayPoll: CUnwindEngine.mayPollEvents)
+        services.isQuiet = { [now, unowned services] in rest.isQuiet(services.loops, at: now()) }
         var watches: [LoopSupervisor] = []
         var version = 0
         let clocks = WatchdogClocks()
@@ -152,18 +158,56 @@ final class Watchdog: Sendable {
                     watches[index].poll(at: now(), countingFrom: counting.from, suppressed: counting.reason)
                 )
             }
+            passed(services.loops, now(), false)
             passes.wrappingAdd(1, ordering: .releasing)
             answer(&requests, watches)
-            gaps.sleep(at: awake, until: deadline)
-            services.mayShareProcessor = deadline == .max || watches.contains(where: \.isInStall)
-            if deadline == .max {
-                alarm.park { mayPark(watches, version) }
-            } else {
-                alarm.sleep(until: deadline)
-            }
+            let hasRested = watches.allSatisfy(\.mayRest) && self.rest(watches, version, rest)
+            if !hasRested { sleep(watches, version, until: deadline) }
+            gaps.sleep(at: awake, until: hasRested ? .max : deadline)
+            services.mayShareProcessor = hasRested || watches.contains(where: \.isInStall)
         }
+        passed(services.loops, now(), true)
         for request in requests { request.answer(nil) }
         for index in watches.indices { watches[index].leave(at: now()) }
+    }
+
+    /// Sleeps without a deadline if every loop wakes the watchdog before anything can happen.
+    ///
+    /// - Returns: Whether it did, or had to poll the loops at once.
+    private func rest(_ watches: [LoopSupervisor], _ version: Int, _ rest: ProcessRest) -> Bool {
+        let resting = watches.map(\.loop.source).filter { $0.rest != nil }
+        guard !resting.isEmpty else {
+            // All loops have observers.
+            alarm.park { mayPark(watches, version) }
+            return true
+        }
+        let began = now()
+        guard rest.isDue(at: began) else { return false }
+        let loops = watches.map(\.loop)
+        var isIdle = false
+        var hasRested = false
+        let woken = alarm.park {
+            // In this order: whatever happens after the polls have begun wakes the watchdog.
+            let isPrepared = rest.prepare(resting.compactMap(\.rest), loops)
+            isIdle = mayPark(watches, version)
+            hasRested = isPrepared && isIdle && resting.allSatisfy(\.isStillIdle) && rest.isUnchanged(loops)
+            return hasRested
+        }
+        let ended = now()
+        rest.end(from: began, at: ended, hasRested: hasRested)
+        if hasRested { for source in resting { source.endRest(at: woken ?? ended) } }
+        return hasRested || !isIdle
+    }
+
+    /// Sleeps until a deadline; the loops that wake a parked watchdog end the sleep if their turn may be late before.
+    private func sleep(_ watches: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
+        let time = now()
+        let left = deadline - min(time, deadline)
+        if watches.contains(where: { $0.turnBegan == nil && $0.mayRest && left > $0.loop.threshold }) {
+            alarm.park(until: deadline) { mayPark(watches, version) }
+        } else {
+            alarm.sleep(until: deadline)
+        }
     }
 
     private func answer(_ requests: inout [ProgressRequest], _ watches: [LoopSupervisor]) {

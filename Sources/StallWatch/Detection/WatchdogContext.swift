@@ -31,6 +31,8 @@ final class WatchdogContext {
     let threads: ProcessThreads
     /// All watched loops.
     var loops: [LoopMonitor] = []
+    /// Returns whether no thread of the process can do anything before an event wakes the watchdog.
+    var isQuiet: () -> Bool = { false }
     /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
     ///
     /// Only then does it move to another CPU: a move costs a context switch, as much as a wake-up.

@@ -39,8 +39,12 @@ public struct ReportSink: Sendable {
     extension ReportSink {
         /// Returns a sink that counts nothing.
         ///
-        /// - Parameter factory: The factory of the metrics.
+        /// - Parameters:
+        ///   - factory: The factory of the metrics.
+        ///   - interval: The least length of an interval.
         /// - Returns: The sink.
-        public static func metrics(factory: (any MetricsFactory)? = nil) -> ReportSink { ReportSink() }
+        public static func metrics(
+            factory: (any MetricsFactory)? = nil, every interval: Duration = .seconds(60)
+        ) -> ReportSink { ReportSink() }
     }
 #endif

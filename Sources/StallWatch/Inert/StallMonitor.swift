@@ -46,10 +46,10 @@ public final class StallMonitor: Sendable {
     /// Checks the threshold, and does nothing else.
     ///
     /// - Parameters:
-    ///   - threshold: A duration: 5 ms to 24 hours.
+    ///   - threshold: A threshold: 5 ms to 24 hours.
     ///   - label: A label.
     /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if the threshold is out of range.
-    public func setThreshold(_ threshold: Duration, of label: String) throws(StallWatchError) {
+    public func setThreshold(_ threshold: StallThreshold, of label: String) throws(StallWatchError) {
         try Configuration.check(threshold)
     }
 

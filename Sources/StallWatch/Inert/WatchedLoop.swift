@@ -6,7 +6,7 @@ public struct WatchedLoop: Sendable {
     /// The loop's name in reports.
     public let label: String
     /// The duration from which a turn is a stall; `nil` for the monitor's threshold.
-    public let threshold: Duration?
+    public let threshold: StallThreshold?
 
     /// The loop that runs the main queue and the main actor in this program.
     public static let main = WatchedLoop(label: "main", threshold: nil)
@@ -25,7 +25,7 @@ public struct WatchedLoop: Sendable {
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func runLoop(
         _ runLoop: RunLoop, label: String, modes: [RunLoop.Mode] = [.common], watchGaps: Bool = false,
-        threshold: Duration? = nil
+        threshold: StallThreshold? = nil
     ) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold)
     }
@@ -37,7 +37,7 @@ public struct WatchedLoop: Sendable {
     ///   - label: The queue's name in reports.
     ///   - threshold: The longest time until an item runs; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func queue(_ queue: DispatchQueue, label: String, threshold: Duration? = nil) -> WatchedLoop {
+    public static func queue(_ queue: DispatchQueue, label: String, threshold: StallThreshold? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold)
     }
 
@@ -49,7 +49,7 @@ public struct WatchedLoop: Sendable {
     ///   - threshold: The longest time until new work starts; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func globalQueue(
-        _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: Duration? = nil
+        _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: StallThreshold? = nil
     ) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold)
     }
@@ -60,7 +60,7 @@ public struct WatchedLoop: Sendable {
     ///   - label: The pool's name in reports.
     ///   - threshold: The longest time until a new task starts; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func cooperativePool(label: String = "tasks", threshold: Duration? = nil) -> WatchedLoop {
+    public static func cooperativePool(label: String = "tasks", threshold: StallThreshold? = nil) -> WatchedLoop {
         WatchedLoop(label: label, threshold: threshold)
     }
 
@@ -70,7 +70,7 @@ public struct WatchedLoop: Sendable {
     ///   - probe: The probe. Its label is the loop's name in reports.
     ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-    public static func probe(_ probe: LoopProbe, threshold: Duration? = nil) -> WatchedLoop {
+    public static func probe(_ probe: LoopProbe, threshold: StallThreshold? = nil) -> WatchedLoop {
         WatchedLoop(label: probe.label, threshold: threshold)
     }
 }
@@ -86,7 +86,9 @@ public struct WatchedLoop: Sendable {
         ///   - label: The loop's name in reports.
         ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
         /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-        public static func eventLoop(_ loop: any EventLoop, label: String, threshold: Duration? = nil) -> WatchedLoop {
+        public static func eventLoop(_ loop: any EventLoop, label: String, threshold: StallThreshold? = nil)
+            -> WatchedLoop
+        {
             WatchedLoop(label: label, threshold: threshold)
         }
 
@@ -98,7 +100,7 @@ public struct WatchedLoop: Sendable {
         ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
         /// - Returns: The loops, for ``StallMonitor/watch(_:)``.
         public static func eventLoops(
-            of group: any EventLoopGroup, label: String, threshold: Duration? = nil
+            of group: any EventLoopGroup, label: String, threshold: StallThreshold? = nil
         ) -> WatchedLoop {
             WatchedLoop(label: label, threshold: threshold)
         }

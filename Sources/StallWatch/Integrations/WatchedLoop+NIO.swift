@@ -17,7 +17,9 @@ import StallReports
         ///   - label: The loop's name in reports.
         ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
         /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
-        public static func eventLoop(_ loop: any EventLoop, label: String, threshold: Duration? = nil) -> WatchedLoop {
+        public static func eventLoop(_ loop: any EventLoop, label: String, threshold: StallThreshold? = nil)
+            -> WatchedLoop
+        {
             WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(loop)) {
                 factory throws(StallWatchError) in
                 [try factory.monitor { _ in .eventLoop(loop) }]
@@ -35,7 +37,7 @@ import StallReports
         ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
         /// - Returns: The loops, for ``StallMonitor/watch(_:)``.
         public static func eventLoops(
-            of group: any EventLoopGroup, label: String, threshold: Duration? = nil
+            of group: any EventLoopGroup, label: String, threshold: StallThreshold? = nil
         ) -> WatchedLoop {
             WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(group)) {
                 factory throws(StallWatchError) in
@@ -53,7 +55,8 @@ import StallReports
             // Scheduling fails only if the loop has already shut down; sending it a task would then be an error.
             let callback = try? loop.scheduleCallback(at: .distantFuture, handler: end)
             return HeartbeatSource(
-                kind: .eventLoop, unless: { callback == nil || end.hasCome }, whenRemoved: { callback?.cancel() }
+                kind: .eventLoop, idle: EventLoopIdleCheck(), unless: { callback == nil || end.hasCome },
+                whenRemoved: { callback?.cancel() }
             ) { loop.execute($0) }
         }
     }

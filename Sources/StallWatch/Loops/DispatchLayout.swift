@@ -8,7 +8,16 @@ enum DispatchLayout {
     static let stateOffset: UInt64 = 56
     /// DLOCK_OWNER_MASK.
     static let ownerMask: UInt64 = 0x3fff_ffff
+    /// The bits of `dq_state` that an idle queue may have in any state: its role, and the priority of its last items.
+    static let idleIgnoredMask: UInt64 = 0x3f_0000_0000
+    /// The other bits of an idle serial queue: DISPATCH_QUEUE_STATE_INIT_VALUE for a width of 1.
+    ///
+    /// It is not suspended, not enqueued on its target, and its only place is free.
+    static let idleState: UInt64 = 0xfff << 41
     static let targetOffset: UInt64 = 24
+
+    /// Returns whether a serial queue with this state has no item and runs none.
+    static func isIdle(_ state: UInt64) -> Bool { state & ~idleIgnoredMask == idleState }
     static let labelOffset: UInt64 = 72
     /// The only property of a `DispatchQueue`, a Swift object: the address of the C object.
     ///

@@ -7,21 +7,29 @@ import Synchronization
 
 /// Follows a loop that cannot be observed, by sending it heartbeats: the time until a small item has run is one turn.
 ///
-/// The watchdog sends an item twice per threshold, but never while one is pending, so a stuck loop has one pending item
-/// at most. Turns count only once the loop is known to run items: it ran one, or its caller knows. Until then it may not
-/// be running at all.
+/// The watchdog looks at the loop twice per threshold. If the loop does not wait for work then, it sends an item, but never
+/// while one is pending, so a stuck loop has one pending item at most. Turns count only once the loop is known to run
+/// items: it ran one, or its caller knows. Until then it may not be running at all, and an item is sent in any case.
 final class HeartbeatSource: LoopSource {
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> QueueOwner.Answer
     private let isUnneeded: @Sendable () -> Bool
     private let whenRemoved: @Sendable () -> Void
+    /// Finds out that the loop waits for work; `nil` if that cannot be known.
+    private let idle: (any IdleCheck)?
 
     private let isPending = Atomic<Bool>(false)
+    /// When the last item was sent, or the loop was last found waiting for work.
+    private let lastLook = Atomic<UInt64>(0)
     private let lastSent = Atomic<UInt64>(0)
     private let lastRan = Atomic<UInt64>(0)
-    /// When the item before the last one ran; the loop was healthy until then at least.
-    private let ranBefore = Atomic<UInt64>(0)
+    /// When the loop was last found waiting for work; 0 if it never was.
+    private let lastIdle = Atomic<UInt64>(0)
+    /// The number of times in a row that the loop was found so.
+    private let idleLooks = Atomic<Int>(0)
+    /// The last time before the last item at which the loop is known to have been healthy.
+    private let healthyBefore = Atomic<UInt64>(0)
 
     /// Creates a source.
     ///
@@ -29,12 +37,14 @@ final class HeartbeatSource: LoopSource {
     ///   - kind: The kind of loop.
     ///   - isServed: Whether the loop is known to run items, so that the first item counts.
     ///   - owner: Returns the thread that runs the loop now, if it can be known.
+    ///   - idle: Finds out that the loop waits for work; `nil` if that cannot be known.
     ///   - isUnneeded: Returns whether the loop has ended, or is observed in a better way.
     ///   - whenRemoved: Runs when the source stops following the loop.
     ///   - send: Submits an item to the loop. It runs on the watchdog and must not wait.
     init(
         kind: LoopKind, isServed: Bool = false,
         owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
+        idle: (any IdleCheck)? = nil,
         unless isUnneeded: @escaping @Sendable () -> Bool = { false },
         whenRemoved: @escaping @Sendable () -> Void = {},
         send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -43,6 +53,7 @@ final class HeartbeatSource: LoopSource {
         if isServed { lastRan.store(monotonicNow(), ordering: .relaxed) }
         self.send = send
         self.owner = owner
+        self.idle = idle
         self.isUnneeded = isUnneeded
         self.whenRemoved = whenRemoved
     }
@@ -52,7 +63,7 @@ final class HeartbeatSource: LoopSource {
         _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
     }
 
-    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64? {
         let interval = threshold / 2
         if isUnneeded() { return nil }
         // While an item is pending, the age of its turn decides when to poll again; its end then wakes the watchdog.
@@ -60,13 +71,24 @@ final class HeartbeatSource: LoopSource {
         if isPending.load(ordering: .acquiring) {
             return lastRan.load(ordering: .relaxed) == 0 ? now &+ interval : nil
         }
-        let due = lastSent.load(ordering: .relaxed) &+ interval
+        let due = lastLook.load(ordering: .relaxed) &+ interval
         guard now >= due else { return due }
+        lastLook.store(now, ordering: .relaxed)
+        let ran = lastRan.load(ordering: .relaxed)
+        let delay = ran &- min(lastSent.load(ordering: .relaxed), ran)
+        if ran != 0, idle?.isIdle(thread: recorder.lastThread, lastDelay: delay, isQuiet: isQuiet) ?? false {
+            lastIdle.store(now, ordering: .relaxed)
+            idleLooks.store(idleLooks.load(ordering: .relaxed) + 1, ordering: .relaxed)
+            return now &+ interval
+        }
+        idleLooks.store(0, ordering: .relaxed)
         isPending.store(true, ordering: .relaxed)
         lastSent.store(now, ordering: .relaxed)
-        let ran = lastRan.load(ordering: .relaxed)
-        ranBefore.store(ran, ordering: .relaxed)
-        if ran != 0 { recorder.beginTurn(at: now) }
+        healthyBefore.store(max(ran, lastIdle.load(ordering: .relaxed)), ordering: .relaxed)
+        if ran != 0 {
+            idle?.noteSent(to: recorder.lastThread)
+            recorder.beginTurn(at: now)
+        }
         send { [self] in
             recorder.noteThread()
             let ran = monotonicNow()
@@ -90,11 +112,31 @@ final class HeartbeatSource: LoopSource {
         }
     }
 
+    /// The number of looks in a row that must find the loop idle before it rests.
+    private static let looksBeforeRest = 2
+
+    var rest: LoopRest? {
+        guard !isPending.load(ordering: .acquiring), idleLooks.load(ordering: .relaxed) >= Self.looksBeforeRest
+        else { return nil }
+        return idle?.rest
+    }
+
+    var isStillIdle: Bool { idle?.isStillIdle ?? false }
+
+    func endRest(at time: UInt64) {
+        // The next poll looks again.
+        lastLook.store(0, ordering: .relaxed)
+        lastIdle.store(time, ordering: .relaxed)
+        idleLooks.store(0, ordering: .relaxed)
+    }
+
+    var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
+
     func remove() { whenRemoved() }
 
     func startUncertainty(of began: UInt64) -> UInt64? {
         // Not `lastRan`: a late watchdog may poll a turn that is already over.
-        let healthy = ranBefore.load(ordering: .relaxed)
+        let healthy = healthyBefore.load(ordering: .relaxed)
         return began > healthy ? began - healthy : 0
     }
 }
@@ -103,7 +145,7 @@ extension LoopSource where Self == HeartbeatSource {
     /// Returns a source for a serial dispatch queue.
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let lock = QueueOwner(queue)
-        return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }) { item in
+        return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }, idle: QueueIdleCheck(lock)) { item in
             queue.async {
                 lock.check()
                 item()
@@ -122,7 +164,8 @@ extension LoopSource where Self == HeartbeatSource {
         let isServed = isOnMainActor(lock)
         if isServed { recorder.noteThread() }
         return HeartbeatSource(
-            kind: .mainQueue, isServed: isServed, owner: { lock.answer() }, unless: isRunLoopUsed
+            kind: .mainQueue, isServed: isServed, owner: { lock.answer() }, idle: QueueIdleCheck(lock),
+            unless: isRunLoopUsed
         ) { item in
             DispatchQueue.main.async {
                 lock.check()
@@ -144,12 +187,14 @@ extension LoopSource where Self == HeartbeatSource {
 
     /// Returns a source for a global queue of libdispatch.
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
-        HeartbeatSource(kind: .globalQueue) { DispatchQueue.global(qos: quality).async(execute: $0) }
+        HeartbeatSource(kind: .globalQueue, idle: PoolIdleCheck()) {
+            DispatchQueue.global(qos: quality).async(execute: $0)
+        }
     }
 
     /// Returns a source for the thread pool of Swift's tasks.
     static func cooperativePool() -> HeartbeatSource {
-        HeartbeatSource(kind: .cooperativePool) { item in
+        HeartbeatSource(kind: .cooperativePool, idle: PoolIdleCheck()) { item in
             Task.detached { item() }
         }
     }

@@ -6,20 +6,23 @@ final class LoopMonitor: Sendable {
     let recorder: TurnRecorder
     let source: any LoopSource
     private let currentThreshold: Atomic<UInt64>
+    private let bounds: Mutex<ClosedRange<UInt64>>
     private let stoppedEarly = Atomic<Int>(0)
 
     /// Creates a monitor of one loop.
     ///
     /// - Parameters:
     ///   - label: The loop's name in reports.
-    ///   - threshold: The duration from which a turn is a stall, in nanoseconds.
+    ///   - threshold: The duration from which a turn is a stall, in nanoseconds: of an adaptive one, the longest.
+    ///   - floor: The shortest duration that an adaptive threshold may have, in nanoseconds; `nil` for a fixed one.
     ///   - recorder: The loop's turns.
     ///   - source: The source that follows the loop.
-    init(label: String, threshold: UInt64, recorder: TurnRecorder, source: any LoopSource) {
+    init(label: String, threshold: UInt64, floor: UInt64? = nil, recorder: TurnRecorder, source: any LoopSource) {
         self.label = label
         self.recorder = recorder
         self.source = source
         currentThreshold = Atomic(threshold)
+        bounds = Mutex(min(floor ?? threshold, threshold)...threshold)
     }
 
     /// The duration from which a turn is a stall, in nanoseconds.
@@ -31,14 +34,38 @@ final class LoopMonitor: Sendable {
     /// Counts a turn that was stopped for a sample before the threshold, but did not become a stall.
     func noteEarlyStop() { stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
 
-    /// Changes the threshold, in nanoseconds.
-    func setThreshold(_ threshold: UInt64) {
-        currentThreshold.store(threshold, ordering: .relaxed)
+    /// The bounds of the threshold, in nanoseconds; equal for a fixed one.
+    var thresholdBounds: ClosedRange<UInt64> { bounds.withLock { $0 } }
+
+    /// Whether the watchdog learns the threshold.
+    var isThresholdAdaptive: Bool {
+        let bounds = thresholdBounds
+        return bounds.lowerBound < bounds.upperBound
+    }
+
+    /// Changes the bounds of the threshold, in nanoseconds; it begins at the upper one.
+    func setThreshold(_ bounds: ClosedRange<UInt64>) {
+        self.bounds.withLock { current in
+            current = bounds
+            currentThreshold.store(bounds.upperBound, ordering: .relaxed)
+        }
+    }
+
+    /// Stores a threshold that was learned within `bounds`, unless the bounds have changed meanwhile.
+    func learn(_ threshold: UInt64, within bounds: ClosedRange<UInt64>) {
+        self.bounds.withLock { current in
+            if current == bounds { currentThreshold.store(threshold, ordering: .relaxed) }
+        }
     }
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now`.
-    func poll(at now: UInt64) -> LoopPoll {
-        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now)
+    ///
+    /// - Parameters:
+    ///   - now: The time, in monotonic nanoseconds.
+    ///   - isQuiet: Returns whether no thread of the process can do anything before an event wakes the watchdog.
+    /// - Returns: The state.
+    func poll(at now: UInt64, isQuiet: () -> Bool = { false }) -> LoopPoll {
+        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now, isQuiet: isQuiet)
         var turn = recorder.snapshot()
         turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
         return LoopPoll(

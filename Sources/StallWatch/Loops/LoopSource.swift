@@ -36,14 +36,29 @@ protocol LoopSource: AnyObject, Sendable {
     /// Returns the name of the mode to which the app gave the number `index`.
     func modeName(_ index: UInt8) -> String?
 
-    /// Sends the loop a heartbeat if one is due.
+    /// Sends the loop a heartbeat if one is due and the loop does not wait for work.
     ///
     /// - Parameters:
     ///   - recorder: The loop's turns.
     ///   - threshold: The loop's threshold, in nanoseconds.
     ///   - now: The time, in monotonic nanoseconds.
+    ///   - isQuiet: Returns whether no thread of the process can do anything before an event wakes the watchdog.
     /// - Returns: When the next heartbeat is due, in monotonic nanoseconds, or `nil` while none is planned.
-    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64?
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64?
+
+    /// The way in which a loop that has had no work for two looks rests; `nil` if the loop has work or may have some.
+    var rest: LoopRest? { get }
+
+    /// Whether the loop has got no work since the last look.
+    var isStillIdle: Bool { get }
+
+    /// Notes that the watchdog has woken up from a sleep in which the loop rested.
+    ///
+    /// - Parameter time: The time until which the loop had no work, in monotonic nanoseconds.
+    func endRest(at time: UInt64)
+
+    /// Whether the loop is known to run, although it has not reported a turn.
+    var isKnownToRun: Bool { get }
 
     /// Stops following the loop.
     func remove()
@@ -66,7 +81,15 @@ extension LoopSource {
 
     func modeName(_ index: UInt8) -> String? { nil }
 
-    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? { nil }
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64? { nil }
+
+    var rest: LoopRest? { nil }
+
+    var isStillIdle: Bool { true }
+
+    func endRest(at time: UInt64) {}
+
+    var isKnownToRun: Bool { false }
 
     func remove() {}
 }

@@ -39,6 +39,15 @@ final class QueueOwner: Sendable {
         case unknown
     }
 
+    /// Whether the queue has no item and runs none; `false` if it cannot be determined.
+    ///
+    /// Costs one load.
+    var isIdle: Bool {
+        // As in `answer()`.
+        guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)) else { return false }
+        return DispatchLayout.isIdle(clinux_load_word(word))
+    }
+
     /// Returns the thread that runs the queue now.
     ///
     /// Once the layout is confirmed, this is one load.

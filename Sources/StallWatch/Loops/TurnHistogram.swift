@@ -19,6 +19,9 @@ final class TurnHistogram: @unchecked Sendable {
     /// The number of buckets; the first is for durations below the range, the last for those above it.
     static let bucketCount = (highestPower - lowestPower) << precision + 2
 
+    /// The largest bound of a bucket that has one, in nanoseconds.
+    static let longestBound: UInt64 = 1 << UInt64(highestPower)
+
     private let buckets: UnsafeMutablePointer<Atomic<UInt64>>
     private let busy = Atomic<UInt64>(0)
 

@@ -255,6 +255,11 @@ extension TurnRecorder {
         return turns
     }
 
+    /// The thread of a run loop that waits, and whose next turn begins before the thread does anything else; `nil` otherwise.
+    var waitingThread: Int32? {
+        waits.isWaiting && began.load(ordering: .sequentiallyConsistent) == 0 ? lastThread : nil
+    }
+
     /// The thread that ran the loop last; `nil` before the first turn.
     var lastThread: Int32? {
         let thread = thread.load(ordering: .acquiring)

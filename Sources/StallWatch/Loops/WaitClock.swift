@@ -26,6 +26,9 @@ final class WaitClock: Sendable {
         self.began.store(0, ordering: .releasing)
     }
 
+    /// Whether the loop waits now.
+    var isWaiting: Bool { began.load(ordering: .acquiring) != 0 }
+
     /// Returns how long the loop had waited by `time`, in nanoseconds.
     ///
     /// A wait that ends during the call may not be counted. A total that is too small is the safe side.

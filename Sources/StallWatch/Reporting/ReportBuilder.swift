@@ -64,6 +64,7 @@ struct ReportBuilder {
             startedAt: record.startedAt,
             durationMilliseconds: milliseconds(record.duration),
             thresholdMilliseconds: milliseconds(record.threshold),
+            isThresholdAdaptive: record.isThresholdAdaptive ? true : nil,
             process: process,
             metadata: metadata,
             loop: .init(record.loop),

@@ -76,6 +76,14 @@ final class Reporter: Sendable {
         notices.post(.notice(message, metadata()))
     }
 
+    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
+    var intervalLength: UInt64? { sinks.intervalLength }
+
+    /// Queues what the loops did in an interval; never waits.
+    func submit(_ interval: [LoopInterval]) {
+        if !interval.isEmpty { sinks.submit(.interval(interval)) }
+    }
+
     /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
     var unflushed: [String]? { sinks.unflushed }
 

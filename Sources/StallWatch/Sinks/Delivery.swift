@@ -16,6 +16,8 @@ enum Delivery: Sendable {
     case escalated(StallReport)
     /// A log message about the monitor itself, with its metadata.
     case notice(String, [String: String])
+    /// What the loops did in an interval.
+    case interval([LoopInterval])
 
     /// The report's id; `nil` for a notice.
     var id: String? {
@@ -23,7 +25,7 @@ enum Delivery: Sendable {
         case .began(let report), .updated(let report), .ended(let report, _), .recovered(let report),
             .escalated(let report):
             report.id
-        case .notice: nil
+        case .notice, .interval: nil
         }
     }
 
@@ -37,6 +39,7 @@ enum Delivery: Sendable {
         case .recovered: .recovered
         case .escalated: .escalated
         case .notice: .notice
+        case .interval: .interval
         }
     }
 
@@ -50,6 +53,7 @@ enum Delivery: Sendable {
         static let recovered = Interest(rawValue: 16)
         static let escalated = Interest(rawValue: 32)
         static let notice = Interest(rawValue: 64)
+        static let interval = Interest(rawValue: 128)
 
         /// Final reports of this process and of earlier ones.
         static let finished: Interest = [.ended, .recovered]

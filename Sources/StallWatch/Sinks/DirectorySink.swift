@@ -38,7 +38,7 @@ final class DirectorySink: Sink {
         case .ended(let report, .some):
             try directory.remove(report.fileName)
             close(report)
-        case .recovered, .escalated, .notice:
+        case .recovered, .escalated, .notice, .interval:
             break
         }
     }

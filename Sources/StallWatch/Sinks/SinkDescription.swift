@@ -10,6 +10,8 @@ struct SinkDescription: Sendable {
     ///
     /// True for files, where only the newest state counts. False for code that may have done half of its work.
     var isStore = false
+    /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
+    var intervalLength: UInt64?
     /// The file that cannot be flushed to the disk, with the reason; `nil` if all can.
     var unflushed: String?
     /// Creates the sink; called on the sink's thread.

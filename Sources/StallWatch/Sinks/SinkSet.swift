@@ -43,6 +43,9 @@ struct SinkSet: Sendable {
     /// Returns whether any sink receives deliveries of this kind.
     func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
 
+    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
+    var intervalLength: UInt64? { all.compactMap(\.intervalLength).min() }
+
     /// Queues a delivery for all sinks; never waits.
     func submit(_ delivery: Delivery) {
         for worker in all { worker.submit(delivery) }

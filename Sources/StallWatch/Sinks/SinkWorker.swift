@@ -61,6 +61,9 @@ final class SinkWorker: Sendable {
         box.withLock { $0.thread = thread }
     }
 
+    /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
+    var intervalLength: UInt64? { description.intervalLength }
+
     /// Returns whether the sink receives deliveries of this kind.
     func isInterested(in kind: Delivery.Interest) -> Bool { description.interest.contains(kind) }
 

@@ -43,7 +43,7 @@ struct ReportMarkdown {
         }
         rows.append(("loop", MarkdownText.prose("\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)")))
         if let context = report.context { rows.append(("context", MarkdownText.prose(context.inWords))) }
-        rows.append(("began", "\(report.startedAt), threshold \(report.thresholdMilliseconds.duration)"))
+        rows.append(("began", "\(report.startedAt), threshold \(report.thresholdInWords)"))
         rows.append(
             ("process", MarkdownText.prose("\(process.name), pid \(process.pid), \(process.operatingSystem ?? "")")))
         if !report.metadata.isEmpty {

@@ -115,7 +115,7 @@ struct ReportView {
         var rows = [
             ("began", "\(report.startedAt)"),
             ("loop", "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
-            ("threshold", report.thresholdMilliseconds.duration),
+            ("threshold", report.thresholdInWords),
             ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
         ]
         if let context = report.context { rows.insert(("context", context.inWords), at: 2) }

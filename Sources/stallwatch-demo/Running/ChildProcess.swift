@@ -38,6 +38,11 @@ struct ChildProcess: Sendable {
         output = outputRead
     }
 
+    /// Writes to the child's standard input.
+    func send(_ text: String) {
+        _ = text.utf8.withContiguousStorageIfAvailable { write(input, $0.baseAddress, $0.count) }
+    }
+
     /// Closes the child's standard input and waits for its end.
     ///
     /// Kills it after `limit`.

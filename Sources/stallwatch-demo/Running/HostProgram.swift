@@ -15,7 +15,7 @@ struct HostProgram: Sendable {
     init(_ shape: HostShape, threshold: Duration, stall: Duration, directory: String) throws {
         self.shape = shape
         self.stall = stall
-        monitor = try StallMonitor(.init(threshold: threshold, reports: .directory(directory)))
+        monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .directory(directory)))
         // The same `main` in every shape, to show that it works in each.
         try monitor.watch(.main)
         try monitor.start()
@@ -56,6 +56,14 @@ struct HostProgram: Sendable {
                 await endOfInput()
                 for timer in timers { timer.stop() }
                 await finish([])
+            case .resting:
+                #if NIO
+                    let loops = try RestingLoops(watchedBy: monitor)
+                    await finish(await loops.stalls(of: stall))
+                #else
+                    // The demo was built without its event loops.
+                    exit(DemoFailure.Status.systemError.rawValue)
+                #endif
             }
         }
         switch shape {
@@ -75,7 +83,7 @@ struct HostProgram: Sendable {
 
     /// Waits for the first heartbeat: on other threads than the main actor's, only later ones count.
     private func warmUp() async {
-        await pause(monitor.configuration.threshold * 2)
+        await pause(monitor.configuration.threshold.ceiling * 2)
     }
 
     private func watchFifty() async throws -> [LoopThread] {

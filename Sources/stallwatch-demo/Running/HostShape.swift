@@ -19,4 +19,6 @@ enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
     case waiting
     /// The same loops, and the fifty turn a hundred times a second.
     case turning
+    /// Four event loops and ten queues without work, until standard input ends. Each byte of it makes one of them stall.
+    case resting
 }

@@ -37,7 +37,8 @@ final class ScenarioContext: Sendable {
         _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10)
     ) async throws -> StallMonitor {
         let monitor = try StallMonitor(
-            .init(threshold: threshold, reports: .directory(directory), saturationThreshold: saturationThreshold)
+            .init(
+                threshold: .fixed(threshold), reports: .directory(directory), saturationThreshold: saturationThreshold)
         )
         for loop in loops { try monitor.watch(loop) }
         try monitor.start()

@@ -29,7 +29,7 @@ struct ScenarioRunner: Sendable {
     }
 
     /// Returns the intended duration of the scenario's stall.
-    func stall(of scenario: Scenario) -> Duration { monitor.configuration.threshold * scenario.stallFactor }
+    func stall(of scenario: Scenario) -> Duration { monitor.configuration.threshold.ceiling * scenario.stallFactor }
 
     /// Stops the monitor.
     ///
@@ -55,7 +55,7 @@ struct ScenarioRunner: Sendable {
 
     private func run(_ scenario: Scenario) async throws(DemoFailure) -> Outcome {
         let context = ScenarioContext(
-            threshold: monitor.configuration.threshold, stall: stall(of: scenario), loadTime: loadTime,
+            threshold: monitor.configuration.threshold.ceiling, stall: stall(of: scenario), loadTime: loadTime,
             monitor: monitor, directory: directory, inbox: inbox
         )
         var outcome = Outcome(

@@ -20,7 +20,8 @@ extension Scenario {
             .runLoop("strict", .timer, in: "sleepTooLong(for:)")
         ) { context in
             let thread = await LoopThread.start("strict", LoopThread.runOnce)
-            try await context.watch(.runLoop(thread.runLoop, label: "strict", threshold: context.threshold * 0.4))
+            try await context.watch(
+                .runLoop(thread.runLoop, label: "strict", threshold: .fixed(context.threshold * 0.4)))
             let injected = await thread.driven.timer { sleepTooLong(for: context.stall) }
             await thread.stop()
             return injected
@@ -29,12 +30,12 @@ extension Scenario {
             "threshold-lowered", "the threshold is lowered while the monitor runs", times: 0.7,
             .main(.timer, in: "sleepTooLong(for:)")
         ) { context in
-            try context.monitor.setThreshold(context.threshold * 0.4, of: "main")
+            try context.monitor.setThreshold(.fixed(context.threshold * 0.4), of: "main")
             defer { restoreThreshold(context) }
             return await MainLoop.timer { sleepTooLong(for: context.stall) }
         },
         .quiet("threshold-raised", "the threshold is raised while the monitor runs") { context in
-            try context.monitor.setThreshold(context.threshold * 8, of: "main")
+            try context.monitor.setThreshold(.fixed(context.threshold * 8), of: "main")
             defer { restoreThreshold(context) }
             _ = await MainLoop.timer { sleepTooLong(for: context.threshold * 2) }
             // The turn lasts a little longer, and would exceed the restored threshold.
@@ -45,7 +46,7 @@ extension Scenario {
             "threshold-lowered-in-turn", "the threshold is lowered while a turn lasts", times: 2,
             .main(.source0, in: "sleepTooLong(for:)")
         ) { context in
-            try context.monitor.setThreshold(context.threshold * 8, of: "main")
+            try context.monitor.setThreshold(.fixed(context.threshold * 8), of: "main")
             defer { restoreThreshold(context) }
             async let injected = MainLoop.source0 { sleepTooLong(for: context.stall) }
             await pause(context.threshold * 1.5)
@@ -98,7 +99,7 @@ extension Scenario {
 
     private static func restoreThreshold(_ context: ScenarioContext) {
         // Throws only if the loop is not watched. The next scenarios would show that.
-        try? context.monitor.setThreshold(context.threshold, of: "main")
+        try? context.monitor.setThreshold(.fixed(context.threshold), of: "main")
     }
 }
 

@@ -44,7 +44,7 @@ final class CallWitnesses: Sendable {
 
     /// Starts the threads and their monitor.
     init(seed: UInt64) throws(DemoFailure) {
-        var configuration = StallMonitor.Configuration(threshold: Self.threshold, reports: .none)
+        var configuration = StallMonitor.Configuration(threshold: .fixed(Self.threshold), reports: .none)
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
         let kinds = 0..<DEMO_INTERRUPTIBLE_CALLS

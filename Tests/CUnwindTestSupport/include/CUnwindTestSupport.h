@@ -343,6 +343,11 @@ bool cunwind_test_big_call_contains(uint64_t address);
 /// untouched. NULL: no memory. Unmap the memory with munmap(2).
 void *_Nullable cunwind_test_map_small_pages(size_t length, bool reads, bool writes);
 
+/// Creates an epoll set with one event, which write(2) of 8 bytes sends. Returns the set's descriptor, or -1. Close both.
+int cunwind_test_epoll(int *_Nonnull event);
+/// Waits for the event without an end, and takes it.
+void cunwind_test_take_event(int set, int event);
+
 /// Forks; the child calls `work` and ends at once. Returns the number of the child's threads at that time, or a
 /// negative error number: ETIMEDOUT if the child did not end within 30 s, ECHILD if it died.
 int cunwind_test_fork(void (*_Nonnull work)(void));

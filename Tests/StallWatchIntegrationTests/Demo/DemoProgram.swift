@@ -7,10 +7,15 @@ import TestSupport
 enum DemoProgram {
     /// Starts a program of this shape.
     ///
-    /// It writes its reports to `directory`.
-    static func start(_ shape: HostShape, threshold: Duration, directory: String) throws -> ChildProcess {
+    /// It writes its reports to `directory`, and its stalls take as long as `stall`.
+    static func start(
+        _ shape: HostShape, threshold: Duration, directory: String, stall: Duration = .zero
+    ) throws -> ChildProcess {
         try ChildProcess(
-            ["--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds))ms", "--output", directory],
+            [
+                "--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds))ms", "--output", directory,
+                "--host-stall", "\(Int(stall.milliseconds))",
+            ],
             executable: Command.product("stallwatch-demo")
         )
     }
@@ -24,15 +29,21 @@ extension ChildProcess {
     }
 
     /// Returns the number of voluntary context switches of the thread with this name (proc(5)).
-    func wakeUps(ofThread name: String) -> Int? {
+    func wakeUps(ofThread name: String) -> Int? { wakeUps { $0 == name }.values.first }
+
+    /// Returns the number of voluntary context switches of each thread whose name is wanted, by name and id.
+    func wakeUps(_ isWanted: (String) -> Bool) -> [String: Int] {
         let directory = "/proc/\(id)/task"
         let threads = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-        for thread in threads where read("\(directory)/\(thread)/comm") == name + "\n" {
+        var counts: [String: Int] = [:]
+        for thread in threads {
+            let name = read("\(directory)/\(thread)/comm").trimmingCharacters(in: .newlines)
+            guard isWanted(name) else { continue }
             let line = read("\(directory)/\(thread)/status").split(separator: "\n")
                 .first { $0.hasPrefix("voluntary_ctxt_switches:") }
-            return line?.split(separator: "\t").last.flatMap { Int($0) }
+            counts["\(name) \(thread)"] = line?.split(separator: "\t").last.flatMap { Int($0) }
         }
-        return nil
+        return counts
     }
 
     private func read(_ path: String) -> String {

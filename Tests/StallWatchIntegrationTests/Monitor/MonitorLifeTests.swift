@@ -11,7 +11,7 @@ import Testing
 /// The life of a monitor on a thread's run loop: it leaves nothing behind, in whatever order monitor and thread end.
 @Suite(.serialized) struct MonitorLifeTests {
     private func monitor(threshold: Duration = .milliseconds(100)) throws -> StallMonitor {
-        try StallMonitor(.init(threshold: threshold, reports: .none))
+        try StallMonitor(.init(threshold: .fixed(threshold), reports: .none))
     }
 
     /// Returns the number of a run loop's observers, parsed from its description because there is no function for it.

@@ -37,7 +37,8 @@ import Testing
 
     @Test(
         arguments: [
-            .init(threshold: .zero, reports: .none), .init(reports: .none, saturationThreshold: .milliseconds(-1)),
+            .init(threshold: .fixed(.zero), reports: .none),
+            .init(reports: .none, saturationThreshold: .milliseconds(-1)),
         ] as [StallMonitor.Configuration])
     func aMonitorWithAnInvalidThresholdIsRefused(configuration: StallMonitor.Configuration) throws {
         let error = #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }
@@ -48,7 +49,7 @@ import Testing
     func aMonitorWithAnInvalidThresholdCreatesNoDirectory(threshold: Duration) throws {
         let temporary = try TemporaryDirectory()
         let configuration = StallMonitor.Configuration(
-            threshold: threshold, reports: .directory(temporary.path + "/new"),
+            threshold: .fixed(threshold), reports: .directory(temporary.path + "/new"),
             saturationThreshold: threshold == .zero ? nil : .zero
         )
         #expect(throws: StallWatchError.self) { try StallMonitor(configuration) }

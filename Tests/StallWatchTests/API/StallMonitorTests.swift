@@ -119,7 +119,8 @@ import Testing
     @Test func aLoopsThresholdIsChecked() throws {
         let monitor = try makeMonitor()
         #expect(
-            code { try monitor.watch(.runLoop(.main, label: "main", threshold: .zero)) } == .invalidConfiguration
+            code { try monitor.watch(.runLoop(.main, label: "main", threshold: .fixed(.zero))) }
+                == .invalidConfiguration
         )
         try monitor.watch(.runLoop(.main, label: "main", threshold: .milliseconds(50)))
         try monitor.setThreshold(.milliseconds(80), of: "main")

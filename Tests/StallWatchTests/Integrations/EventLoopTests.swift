@@ -1,6 +1,8 @@
 import TestSupport
 
 #if NIO
+    import Glibc
+    import LinuxSupport
     import NIOCore
     import NIOPosix
     import Testing
@@ -32,6 +34,45 @@ import TestSupport
                 }
                 #expect(recorder.snapshot().number == 2, "the first heartbeat only shows that the loop runs")
                 #expect(source.target(of: recorder) == .thread(thread))
+                source.remove()
+            }
+        }
+
+        /// Each look finds the loop in its wait, once three heartbeats have shown where that is.
+        @Test func `an idle loop is learned, and then gets no heartbeat`() async throws {
+            try await withGroup { group in
+                let loop = group.next()
+                let source: HeartbeatSource = .eventLoop(loop)
+                var looks = 0
+                // A heartbeat that runs late confirms nothing, so a busy machine needs more of them.
+                while source.rest == nil, looks < 500 {
+                    _ = source.beat(recorder, threshold: 100, at: monotonicNow())
+                    try await loop.submit {}.get()
+                    usleep(2_000)
+                    looks += 1
+                }
+                let rest = try #require(source.rest, "after \(looks) looks")
+                let thread = try #require(try await loop.submit { ownThread() }.get())
+                guard case .events(thread, let place) = rest else { return #expect(rest == .dispatch) }
+                let turns = recorder.snapshot().number
+                for _ in 0..<10 {
+                    usleep(2_000)
+                    _ = source.beat(recorder, threshold: 100, at: monotonicNow())
+                }
+                #expect(recorder.snapshot().number == turns)
+                // A timer does not end the wait without an end.
+                let isDue = loop.scheduleTask(in: .seconds(60)) {}
+                usleep(5_000)
+                #expect(EpollWait(thread: thread) == place)
+                isDue.cancel()
+                // While the loop runs something, it is not idle.
+                let gate = Semaphore()
+                loop.execute { gate.wait() }
+                usleep(5_000)
+                let time = monotonicNow()
+                _ = source.beat(recorder, threshold: 100, at: time)
+                #expect(recorder.snapshot().began == time)
+                gate.post()
                 source.remove()
             }
         }

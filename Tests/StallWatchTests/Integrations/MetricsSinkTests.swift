@@ -1,6 +1,7 @@
 import TestSupport
 
 #if Metrics
+    import LinuxSupport
     import Metrics
     import MetricsTestKit
     import Testing
@@ -69,6 +70,52 @@ import TestSupport
             let labels = [("kind", "stall"), ("loop", "main"), ("cause", "unknown")]
             #expect(try metrics.expectCounter("stallwatch.stalls", labels).totalValue == 1)
             #expect(metrics.counters.count == 3)
+        }
+
+        @Test func `an interval is recorded as counters and gauges`() throws {
+            let metrics = TestMetrics()
+            let sink = MetricsSink(metrics)
+            let busy = LoopInterval(
+                label: "main", turns: 12, delay: .init(mean: 0.002, p50: 0.001, p90: 0.004, p99: 0.02, longest: 0.3),
+                utilization: 0.25, threshold: 0.05)
+            sink.take(.interval([busy, LoopInterval(label: "nio", turns: 0, threshold: 0.1)]))
+            sink.take(.interval([LoopInterval(label: "main", turns: 0, utilization: 0, threshold: 0.06)]))
+            let main = [("loop", "main")]
+            #expect(try metrics.expectCounter("stallwatch.eventloop.turns", main).totalValue == 12)
+            for (name, values) in [
+                ("delay.mean", [0.002]), ("delay.p50", [0.001]), ("delay.p90", [0.004]), ("delay.p99", [0.02]),
+                ("delay.max", [0.3]), ("utilization", [0.25, 0]), ("threshold", [0.05, 0.06]),
+            ] {
+                #expect(try metrics.expectGauge("stallwatch.eventloop.\(name)", main).values == values, "\(name)")
+            }
+            #expect(try metrics.expectGauge("stallwatch.eventloop.threshold", [("loop", "nio")]).values == [0.1])
+            #expect(try metrics.expectGauge("stallwatch.eventloop.utilization", [("loop", "nio")]).values == [])
+        }
+
+        @Test(arguments: [Duration.milliseconds(999), .seconds(3_601)])
+        func `an interval out of range is refused`(interval: Duration) {
+            let sink = ReportSink.metrics(factory: TestMetrics(), every: interval)
+            let error = #expect(throws: StallWatchError.self) {
+                try StallMonitor(.init(reports: .none, sinks: [sink]))
+            }
+            #expect(error?.code == .invalidConfiguration)
+        }
+
+        @Test func `the watchdog ends the intervals of a monitor`() throws {
+            let metrics = TestMetrics()
+            let probe = LoopProbe(label: "probe")
+            let monitor = try StallMonitor(
+                .init(reports: .none, sinks: [.metrics(factory: metrics, every: .seconds(3_600))]))
+            try monitor.watch(.probe(probe))
+            try monitor.start()
+            // The interval begins with the first pass.
+            #expect(monitor.watchdog.waitForPass(until: monotonicNow() + 30_000_000_000))
+            for _ in 0..<10 {
+                probe.beginTurn()
+                probe.endTurn()
+            }
+            monitor.stop()
+            #expect(try metrics.expectCounter("stallwatch.eventloop.turns", [("loop", "probe")]).totalValue == 10)
         }
     }
 #endif

@@ -111,4 +111,81 @@ import Testing
         #expect(source(owner: .unknown).target(of: recorder) == recorder.lastThread.map(CaptureTarget.thread))
         #expect(source(.globalQueue).target(of: recorder) == .pool)
     }
+
+    // MARK: - Idle loops
+
+    /// A loop that is idle when the test says so.
+    private final class Idle: IdleCheck {
+        let isIdle = Mutex(true)
+        let sent = Mutex(0)
+
+        func isIdle(thread: Int32?, lastDelay: UInt64, isQuiet: () -> Bool) -> Bool { isIdle.withLock { $0 } }
+        var isStillIdle: Bool { isIdle.withLock { $0 } }
+        func noteSent(to thread: Int32?) { sent.withLock { $0 += 1 } }
+        var rest: LoopRest? { .dispatch }
+    }
+
+    private let idle = Idle()
+
+    private func idleSource() -> HeartbeatSource {
+        HeartbeatSource(kind: .dispatchQueue, idle: idle) { [loop] item in loop.items.withLock { $0.append(item) } }
+    }
+
+    @Test func `an idle loop gets one item, and then none`() {
+        let source = idleSource()
+        #expect(source.beat(recorder, threshold: 100, at: 1_000) == 1_050)
+        #expect(loop.pending == 1, "it is not known to run yet")
+        #expect(!source.isKnownToRun)
+        loop.runAll()
+        #expect(source.isKnownToRun)
+        for time in stride(from: 1_050, to: 2_000, by: 50) as StrideTo<UInt64> {
+            #expect(source.beat(recorder, threshold: 100, at: time) == time + 50)
+        }
+        #expect(loop.pending == 0)
+        #expect(recorder.snapshot().number == 0)
+    }
+
+    @Test func `a loop that has work gets an item at once`() {
+        let source = idleSource()
+        _ = source.beat(recorder, threshold: 100, at: 1_000)
+        loop.runAll()
+        _ = source.beat(recorder, threshold: 100, at: 1_050)
+        idle.isIdle.withLock { $0 = false }
+        #expect(source.beat(recorder, threshold: 100, at: 1_100) == 1_150)
+        #expect(loop.pending == 1)
+        #expect(recorder.snapshot().began == 1_100)
+        #expect(idle.sent.withLock { $0 } == 1)
+    }
+
+    @Test func `the start is known since the last idle look`() {
+        let source = idleSource()
+        let now = monotonicNow()
+        _ = source.beat(recorder, threshold: 100, at: now)
+        loop.runAll()
+        let later = now + 1_000_000_000
+        _ = source.beat(recorder, threshold: 100, at: later)
+        idle.isIdle.withLock { $0 = false }
+        _ = source.beat(recorder, threshold: 100, at: later + 50)
+        #expect(source.startUncertainty(of: later + 50) == 50)
+    }
+
+    @Test func `a loop rests after two idle looks, until it is woken`() {
+        let source = idleSource()
+        let now = monotonicNow()
+        _ = source.beat(recorder, threshold: 100, at: now)
+        loop.runAll()
+        let later = now + 1_000_000_000
+        _ = source.beat(recorder, threshold: 100, at: later)
+        #expect(source.rest == nil)
+        _ = source.beat(recorder, threshold: 100, at: later + 50)
+        #expect(source.rest == .dispatch)
+        #expect(source.isStillIdle)
+        source.endRest(at: later + 7_000)
+        #expect(source.rest == nil)
+        idle.isIdle.withLock { $0 = false }
+        #expect(source.beat(recorder, threshold: 100, at: later + 7_010) == later + 7_060, "the look is due at once")
+        #expect(loop.pending == 1)
+        #expect(source.startUncertainty(of: later + 7_010) == 10)
+        #expect(source.rest == nil, "an item is pending")
+    }
 }

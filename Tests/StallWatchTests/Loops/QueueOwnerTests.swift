@@ -1,5 +1,6 @@
 import Dispatch
 import LinuxSupport
+import TestSupport
 import Testing
 
 @testable import StallWatch
@@ -31,5 +32,50 @@ import Testing
         queue.sync { owner.check() }
         queue.sync {}
         #expect(owner.answer() == .noThread)
+    }
+
+    @Test func `only an empty queue that runs is idle`() {
+        let queue = DispatchQueue(label: "idle or not")
+        let owner = QueueOwner(queue)
+        #expect(!owner.isIdle, "the layout is not confirmed")
+        queue.sync { owner.check() }
+        #expect(owner.isIdle)
+        queue.sync { #expect(!owner.isIdle) }
+        queue.suspend()
+        #expect(!owner.isIdle)
+        let isDone = DispatchSemaphore(value: 0)
+        queue.async { isDone.signal() }
+        #expect(!owner.isIdle)
+        queue.resume()
+        isDone.wait()
+        #expect(eventually { owner.isIdle })
+        // A queue whose target has no thread for it.
+        let target = DispatchQueue(label: "target", attributes: .initiallyInactive)
+        let child = DispatchQueue(label: "child", target: target)
+        child.async { isDone.signal() }
+        let word = QueueOwner(child)
+        #expect(!word.isIdle)
+        target.activate()
+        isDone.wait()
+    }
+
+    /// Every kind of queue that is empty has the state that counts as idle, whatever ran on it before.
+    @Test func `empty queues of all kinds are idle`() {
+        let main = QueueOwner(.main)
+        #expect(!main.isIdle)
+        let queues = [
+            DispatchQueue(label: "plain"), DispatchQueue(label: "quality", qos: .userInteractive),
+            DispatchQueue(label: "pools", autoreleaseFrequency: .workItem),
+            DispatchQueue(label: "targeted", target: DispatchQueue(label: "target")),
+            DispatchQueue(label: "global", target: .global(qos: .utility)),
+        ]
+        for queue in queues {
+            let owner = QueueOwner(queue)
+            for quality in [.background, .default, .userInteractive] as [DispatchQoS] {
+                queue.async(qos: quality) { owner.check() }
+            }
+            queue.sync {}
+            #expect(eventually { owner.isIdle }, "\(queue.label)")
+        }
     }
 }

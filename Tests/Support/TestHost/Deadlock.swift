@@ -6,7 +6,7 @@ import StallWatch
 /// A deadlock of the main thread and another thread, until the process is killed.
 enum Deadlock {
     static func run(directory: String, threshold: Duration) throws {
-        let monitor = try StallMonitor(.init(threshold: threshold, reports: .directory(directory)))
+        let monitor = try StallMonitor(.init(threshold: .fixed(threshold), reports: .directory(directory)))
         try monitor.watch(.mainRunLoop)
         try monitor.start()
         let (first, second) = (NSLock(), NSLock())

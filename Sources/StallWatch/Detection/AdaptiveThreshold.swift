@@ -1,0 +1,75 @@
+/// Learns a loop's threshold from the durations of its turns.
+///
+/// A pure value: the caller passes the time and the loop's histogram. The threshold is a multiple of the duration that at
+/// most one in 1,000 turns exceeds (*p99.9*), within given bounds. The turns are divided into windows. Of the last
+/// ``windows`` of them, the second largest p99.9 counts. So one window with stalls does not raise the threshold, a load that
+/// changes for good does after two windows, and bursts that come twice in all windows keep it up.
+struct AdaptiveThreshold {
+    /// The threshold is this multiple of the p99.9.
+    ///
+    /// A shorter multiple would report the tail of a healthy distribution: between p99.9 and the longest turn of a day
+    /// there often is a factor of two to three.
+    static let multiple: UInt64 = 4
+    /// The least length of a window, in nanoseconds.
+    static let window: UInt64 = 60_000_000_000
+    /// The least number of turns in a window: with fewer, p99.9 is the longest turn.
+    static let leastTurns: UInt64 = 1_000
+    /// The number of windows that count, and that are closed before the threshold leaves its upper bound.
+    static let windows = 15
+
+    /// The bounds of the threshold, in nanoseconds.
+    let bounds: ClosedRange<UInt64>
+    /// The threshold, in nanoseconds.
+    private(set) var threshold: UInt64
+    /// The p99.9 of the last windows in nanoseconds, oldest first.
+    private var unusual: [UInt64] = []
+    /// The counts at the beginning of the current window; `nil` before the first.
+    private var atBeginning: [UInt64]?
+    /// When the current window may end, in monotonic nanoseconds.
+    private var nextReview: UInt64 = 0
+
+    /// Begins at the upper bound.
+    ///
+    /// - Parameter bounds: The bounds of the threshold, in nanoseconds.
+    init(_ bounds: ClosedRange<UInt64>) {
+        self.bounds = bounds
+        threshold = bounds.upperBound
+    }
+
+    /// Learns from the turns so far, at the end of a window.
+    ///
+    /// - Parameters:
+    ///   - now: The time, in monotonic nanoseconds.
+    ///   - histogram: Reads the loop's turns. Called once per ``window``.
+    mutating func review(at now: UInt64, _ histogram: () -> TurnHistogram.Snapshot) {
+        guard bounds.lowerBound < bounds.upperBound, now >= nextReview else { return }
+        nextReview = now &+ Self.window
+        let counts = histogram().counts
+        guard let before = atBeginning else {
+            atBeginning = counts
+            return
+        }
+        let turns = zip(counts, before).map { $0 &- $1 }
+        // A window with too few turns goes on.
+        guard turns.reduce(0, &+) >= Self.leastTurns else { return }
+        atBeginning = counts
+        unusual.append(Self.unusualDuration(of: turns))
+        if unusual.count > Self.windows { unusual.removeFirst() }
+        guard unusual.count == Self.windows, let second = unusual.sorted().dropLast().last else { return }
+        let (learned, overflows) = second.multipliedReportingOverflow(by: Self.multiple)
+        threshold = overflows ? bounds.upperBound : min(max(learned, bounds.lowerBound), bounds.upperBound)
+    }
+
+    /// Returns the least duration that at most one in 1,000 turns exceeds, in nanoseconds, up to 12.5 % too large.
+    ///
+    /// - Parameter counts: The number of turns in each bucket of a ``TurnHistogram``.
+    static func unusualDuration(of counts: [UInt64]) -> UInt64 {
+        var longer = counts.reduce(0, &+)
+        let permitted = longer / 1_000
+        for (bucket, count) in counts.enumerated() {
+            longer -= count
+            if longer <= permitted { return TurnHistogram.upperBound(of: bucket) ?? .max }
+        }
+        return .max
+    }
+}

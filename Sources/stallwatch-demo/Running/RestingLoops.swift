@@ -1,0 +1,57 @@
+#if NIO
+    import Dispatch
+    import Foundation
+    import NIOCore
+    import NIOPosix
+    import StallWatch
+    import Synchronization
+
+    /// Event loops and queues without work, some of which stall on request.
+    final class RestingLoops: Sendable {
+        private let group = MultiThreadedEventLoopGroup(numberOfThreads: 4)
+        private let queues = (0..<10).map { DispatchQueue(label: "queue-\($0)") }
+        private let injected = Mutex<[Duration]>([])
+
+        init(watchedBy monitor: StallMonitor) throws {
+            try monitor.watch(.eventLoops(of: group, label: "nio"))
+            for queue in queues { try monitor.watch(.queue(queue, label: queue.label)) }
+            try monitor.watch(.cooperativePool())
+        }
+
+        /// Reads requests until standard input ends.
+        ///
+        /// No thread waits for them: a thread that could do anything would keep the watchdog awake.
+        ///
+        /// - Parameter duration: The duration of each stall.
+        /// - Returns: The durations of the stalls.
+        func stalls(of duration: Duration) async -> [Duration] {
+            await withCheckedContinuation { continuation in
+                let input = DispatchSource.makeReadSource(
+                    fileDescriptor: STDIN_FILENO, queue: DispatchQueue(label: "requests")
+                )
+                input.setEventHandler { [self] in
+                    var byte: UInt8 = 0
+                    guard read(STDIN_FILENO, &byte, 1) > 0 else { return input.cancel() }
+                    stall(byte, for: duration)
+                }
+                input.setCancelHandler { continuation.resume() }
+                input.resume()
+            }
+            return injected.withLock { $0 }
+        }
+
+        private func stall(_ request: UInt8, for duration: Duration) {
+            let stall = { @Sendable [self] in
+                let time = DrivenLoop.time { sleepTooLong(for: duration) }
+                injected.withLock { $0.append(time) }
+            }
+            switch request {
+            case UInt8(ascii: "q"): queues[0].async(execute: stall)
+            case UInt8(ascii: "n"): group.next().execute(stall)
+            // A thread that nothing follows.
+            case UInt8(ascii: "t"): Thread.detachNewThread { [queues] in queues[1].sync(execute: stall) }
+            default: break
+            }
+        }
+    }
+#endif

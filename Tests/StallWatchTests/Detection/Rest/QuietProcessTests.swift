@@ -1,0 +1,47 @@
+import Testing
+
+@testable import LinuxSupport
+@testable import StallWatch
+
+@Suite struct QuietProcessTests {
+    private let wait = EpollWait(descriptor: 4, stackPointer: 1_000, programCounter: 2_000)
+    private let own: Int32 = 9
+
+    private func quiet(
+        _ threads: [Int32], waiting: Set<Int32> = [], workers: [DispatchWorkers.Worker] = [], events: Set<Int32> = []
+    ) -> QuietProcess? {
+        QuietProcess(threads: threads, waiting: waiting, workers: workers) { thread in
+            if events.contains(thread) { return .waitsForEvents(wait) }
+            return thread == own ? .isNoticed : .unknown
+        }
+    }
+
+    @Test func `threads that are all noticed are quiet`() throws {
+        let found = quiet(
+            [1, 2, 3, 9], waiting: [1], workers: [.init(thread: 2, isInDrain: false, isInPool: true)], events: [3])
+        #expect(try #require(found).waits == [3: wait])
+    }
+
+    @Test func `a thread that may do anything is not quiet`() {
+        #expect(quiet([9, 12]) == nil)
+    }
+
+    @Test func `a worker in a drain is not quiet`() {
+        #expect(quiet([2], workers: [.init(thread: 2, isInDrain: true, isInPool: false)]) == nil)
+    }
+
+    /// The worker that libdispatch waits with for timers and descriptors never ends its drain.
+    @Test func `a worker outside of the pools may wait for events`() {
+        #expect(quiet([2], workers: [.init(thread: 2, isInDrain: true, isInPool: false)], events: [2]) != nil)
+        #expect(quiet([2], workers: [.init(thread: 2, isInDrain: true, isInPool: true)], events: [2]) == nil)
+    }
+
+    /// A worker whose name is that of a monitor's thread runs the app's items all the same.
+    @Test func `a worker in a drain is never a monitor's own thread`() {
+        #expect(quiet([9], workers: [.init(thread: 9, isInDrain: true, isInPool: false)]) == nil)
+    }
+
+    @Test func `a worker that has ended does not count`() {
+        #expect(quiet([9], workers: [.init(thread: 2, isInDrain: true, isInPool: false)]) != nil)
+    }
+}
