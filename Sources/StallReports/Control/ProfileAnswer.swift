@@ -41,7 +41,8 @@ package struct ProfileAnswer: Codable, Sendable {
         package var runQueueMilliseconds: Double?
         /// The time for which the samples kept the thread from running, in milliseconds.
         package var heldMilliseconds: Double
-        /// The number of samples that were not taken, so that this time stays small; the next sample counts for them.
+        /// The number of samples that were not taken, so that this time stays small; the samples before and after
+        /// them count for them.
         package var skippedSamples: Int
 
         package init(

@@ -48,10 +48,10 @@ import Testing
         return try Tool.decode(Profile.self, text)
     }
 
-    /// The rounds of the host are 1 s. With a sample at a random moment of each 10 ms, each of the two ends of a phase puts at
-    /// most one sample a round in doubt, so the standard deviation over six rounds is 0.25 points. On a busy machine stops
-    /// take longer, and one sample in five may be left: 0.6 points.
-    @Test func `a known mix is shown within three points`() async throws {
+    /// The rounds of the host are 1 s. With a sample at a random moment of each 20 ms, each of the two ends of a phase puts at
+    /// most one sample a round in doubt, so the standard deviation over eight rounds is 0.4 points. On a busy machine a stop
+    /// takes longer, so samples are left out: then it is measured again.
+    @Test func `a known mix is shown within three points`() throws {
         let directory = try TemporaryDirectory()
         let host = try start("mix", directory)
         var points: [String: Double] = [:]
@@ -60,9 +60,10 @@ import Testing
             "computeForALittleOfTheTime(until:)": 10,
             "[running]": 80, "[blocked]": 20,
         ]
+        var isBusy = false
         let isRight = { expected.allSatisfy { abs((points[$0.key] ?? 0) - $0.value) <= 3 } }
-        try await remeasured {
-            let profile = try profile(host, seconds: 6, hertz: 100)
+        for _ in 0..<maximumMeasurements {
+            let profile = try profile(host, seconds: 8)
             let main = try #require(profile.threads.first { $0.loop == "main" })
             let tree = main.tree
             for name in expected.keys { points[name] = tree.milliseconds(of: name) / tree.totalMilliseconds * 100 }
@@ -71,8 +72,8 @@ import Testing
             print(
                 "mix: \(points), held \(main.heldMilliseconds) ms, \(profile.missedSamples) missed, \(main.missingStacks)"
             )
-        } until: {
-            isRight()
+            isBusy = 10 * (main.skippedSamples + profile.missedSamples) > profile.samples
+            if isRight() || !isBusy { break }
         }
         #expect(isRight(), "\(points)")
     }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import StallReports
 import TestSupport
 import Testing
@@ -14,6 +15,7 @@ import Testing
     /// A terminal with a command in it.
     private final class Screen {
         private let socket: String
+        private var server: pid_t?
 
         /// Runs a command line of the shell, in which `$TOOL` is the tool.
         init(_ line: String, in directory: TemporaryDirectory, columns: Int, rows: Int) throws {
@@ -30,9 +32,14 @@ import Testing
                 program: "/bin/bash",
                 arguments: ["-c", closing + "exec tmux \"$@\" </dev/null >/dev/null 2>&1", "tmux"] + arguments
             ).succeed()
+            server = pid_t(
+                try tmux(["display-message", "-p", "#{pid}"]).trimmingCharacters(in: .whitespacesAndNewlines))
         }
 
-        deinit { _ = try? tmux(["kill-server"]) }
+        deinit {
+            // The socket may be gone with its directory.
+            if let server { kill(server, SIGKILL) }
+        }
 
         @discardableResult
         func tmux(_ arguments: [String]) throws -> String {

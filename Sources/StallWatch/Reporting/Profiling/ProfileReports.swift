@@ -72,7 +72,7 @@ struct ProfileReports {
         let unit = Double(profiler.duration) / 1_000_000 / Double(max(profiler.passes, 1))
         let samples = track.runs.map { run in
             StallReport.Sample(
-                atMilliseconds: milliseconds(run.at), weightMilliseconds: Double(run.passes) * unit,
+                atMilliseconds: milliseconds(run.at), weightMilliseconds: run.passes * unit,
                 timesSeen: run.count == 1 ? nil : run.count, stack: run.stack, reason: run.reason,
                 threadState: StallReport.ThreadState(rawValue: run.state.rawValue),
                 method: run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }, isValid: true,

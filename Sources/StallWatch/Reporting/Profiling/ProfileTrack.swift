@@ -25,8 +25,11 @@ struct ProfileTrack {
         let method: CapturedStack.Method?
         /// The number of samples.
         var count = 1
-        /// The number of passes that they stand for: those before a sample that was not taken count for it.
-        var passes: Int
+        /// Twice the number of passes that they stand for: those between two samples count half for each.
+        var halfPasses: Int
+
+        /// The number of passes that they stand for.
+        var passes: Double { Double(halfPasses) / 2 }
     }
 
     /// A sample of the thread.
@@ -49,6 +52,8 @@ struct ProfileTrack {
     private(set) var skipped = 0
     /// The number of those since the last sample.
     private var pending = 0
+    /// The run with the last sample.
+    private var lastRun: Int?
     /// The number of passes in which the thread was there.
     var passes: Int { samples + skipped }
     private(set) var tables: ReportTables
@@ -78,7 +83,8 @@ struct ProfileTrack {
     ///   - limits: What the profile may still keep.
     mutating func add(_ sample: Sample, in list: ImageList, _ limits: inout ProfileLimits) {
         samples += 1
-        let passes = pending + 1
+        let halves = 2 + pending
+        if let lastRun { runs[lastRun].halfPasses += pending }
         pending = 0
         let captured = try? sample.stack.get()
         var stack: Int?
@@ -92,21 +98,22 @@ struct ProfileTrack {
         }
         let key = RunKey(stack: stack, state: sample.state, reason: reason)
         if let last = runs.indices.last, runIndices[key] == last {
-            return extend(last, passes)
+            return extend(last, halves)
         }
         // Beyond the limit, the order is lost, and not the sample.
-        if !limits.takeRun(), let known = runIndices[key] { return extend(known, passes) }
+        if !limits.takeRun(), let known = runIndices[key] { return extend(known, halves) }
         runIndices[key] = runs.count
+        lastRun = runs.count
         runs.append(
             Run(
                 at: sample.at, stack: stack, state: sample.state, reason: reason,
-                isComplete: captured?.isComplete ?? false, method: captured?.method, passes: passes)
+                isComplete: captured?.isComplete ?? false, method: captured?.method, halfPasses: halves)
         )
     }
 
     /// Counts a sample that was not taken.
     ///
-    /// The next sample counts for it. To leave it out would favor what costs the thread no stop: its waits.
+    /// The samples before and after it count for it. To leave it out would favor what costs the thread no stop: its waits.
     mutating func skip() {
         skipped += 1
         pending += 1
@@ -114,14 +121,14 @@ struct ProfileTrack {
 
     /// Ends the samples: the last one counts for those that were not taken after it.
     mutating func finish() {
-        guard let last = runs.indices.last else { return }
-        runs[last].passes += pending
+        if let lastRun { runs[lastRun].halfPasses += 2 * pending }
         pending = 0
     }
 
-    private mutating func extend(_ run: Int, _ passes: Int) {
+    private mutating func extend(_ run: Int, _ halves: Int) {
         runs[run].count += 1
-        runs[run].passes += passes
+        runs[run].halfPasses += halves
+        lastRun = run
     }
 
     /// Returns the index of a stack; `nil` if the profile has too many stacks already.
