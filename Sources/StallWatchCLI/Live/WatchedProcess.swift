@@ -52,6 +52,7 @@ struct WatchedProcess {
     ///   - process: The process's name.
     ///   - pid: The process's id.
     ///   - time: The time of the answer.
+    /// - Returns: The frame.
     static func frame(
         of answer: ControlAnswer, after last: [String: ControlAnswer.LoopState], process: String, pid: Int32,
         at time: Timestamp

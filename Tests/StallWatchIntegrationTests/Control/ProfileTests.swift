@@ -48,7 +48,9 @@ import Testing
         return try Tool.decode(Profile.self, text)
     }
 
-    /// The rounds of the host are 1 s. With a sample at a random moment of each 20 ms, each of the two ends of a phase puts at
+    /// The rounds of the host are 1 s.
+    ///
+    /// With a sample at a random moment of each 20 ms, each of the two ends of a phase puts at
     /// most one sample a round in doubt, so the standard deviation over eight rounds is 0.4 points. On a busy machine a stop
     /// takes longer, so samples are left out: then it is measured again.
     @Test func `a known mix is shown within three points`() throws {

@@ -18,6 +18,8 @@ enum ControlledApp {
         case wait
         /// The main thread shares its time among three functions.
         case mix
+        /// The main thread computes, and prints how much it has done.
+        case count
         /// The main run loop is busy, and stalls about once a second.
         case busy
     }
@@ -37,6 +39,7 @@ enum ControlledApp {
         case .wait: runIdleLoop()
         case .mix: stallOnce { KnownMix.run() }
         case .busy: runBusyLoop()
+        case .count: stallOnce { countForTheControlSocket() }
         }
         withExtendedLifetime(monitor) {}
     }
@@ -102,6 +105,16 @@ private func sleepOnThePool() {
 private func spinForTheControlSocket() {
     let end = now() + 600_000_000_000
     while now() < end {}
+}
+
+/// Prints a line for each 100 ms or so: the time in monotonic nanoseconds, and the number of rounds so far.
+@inline(never)
+private func countForTheControlSocket() {
+    var value: UInt64 = 1
+    for round in 1... {
+        for _ in 0..<100_000 { value = value &* 6_364_136_223_846_793_005 &+ 1 }
+        if round % 256 == 0 { tell("U \(now()) \(round) \(value & 1)") }
+    }
 }
 
 @inline(never)

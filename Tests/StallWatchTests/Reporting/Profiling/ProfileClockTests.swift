@@ -35,7 +35,9 @@ import Testing
         #expect(clock.missed == 8)
     }
 
-    /// Work that repeats in step with the sampling: 7, 2 and 1 ms, twice in each interval of 20 ms. Samples at equal
+    /// Work that repeats in step with the sampling: 7, 2 and 1 ms, twice in each interval of 20 ms.
+    ///
+    /// Samples at equal
     /// distances would all see the same function.
     @Test func `work in step with the sampling has its shares`() throws {
         var generator = SeededGenerator(seed: 3)
