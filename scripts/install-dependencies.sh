@@ -21,6 +21,7 @@ declare -rA purpose=(
     [debuginfod]='debuginfod (elfutils): serves debug files to the tests, on the loopback address'
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
+    [tmux]='tmux: the terminal in which the tests run the live screen'
     [python3-jsonschema]='jsonschema for Python 3: checks reports against the published schema'
     [python3-protobuf]='protobuf for Python 3: reads exported pprof profiles'
     [python3-pip]='pip for Python 3: installs the Python packages that Debian does not have'
@@ -45,7 +46,7 @@ case "${1-}" in
 build) packages=(libdw-dev) ;;
 test)
     packages=(
-        libdw-dev libglib2.0-dev debuginfod gdb python3-jsonschema python3-protobuf python3-pip libcurl4 openssl
+        libdw-dev libglib2.0-dev debuginfod gdb tmux python3-jsonschema python3-protobuf python3-pip libcurl4 openssl
         chromium chromium-driver python3-selenium jq
     )
     ;;

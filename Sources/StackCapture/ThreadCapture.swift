@@ -183,6 +183,7 @@ extension CaptureError {
             self.init(description: "the thread has been in the kernel since it was asked to stop", isPending: true)
         case .notPending: self.init(description: "no capture of the thread is pending")
         case .signalBlocked: self.init(description: "no stack: signal blocked")
+        case .failed(EBUSY): self.init(description: "an earlier stop of the thread was still under way")
         case .failed(let error): self.init(description: "the capture failed: \(String(cString: strerror(error)))")
         }
     }

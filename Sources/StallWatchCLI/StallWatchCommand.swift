@@ -23,6 +23,7 @@ struct StallWatchCommand: ParsableCommand {
               stallwatch test -- swift test          run tests, and say what hangs
               stallwatch stacks 4700                 all threads of a live process
               stallwatch profile 4700                where its loops spend their time
+              stallwatch watch 4700                  its loops and stalls on a live screen
               stallwatch doctor                      what works here, and what to set
               stallwatch health /run/notes/health    whether a process makes progress, for probes
 
@@ -39,6 +40,7 @@ struct StallWatchCommand: ParsableCommand {
             ValidateCommand.self, TailCommand.self, SymbolicateCommand.self, ExportCommand.self, HTMLCommand.self,
             BaselineCommand.self, TestCommand.self, RunCommand.self, DoctorCommand.self, ShipCommand.self,
             HealthCommand.self, PsCommand.self, StateCommand.self, StacksCommand.self, ProfileCommand.self,
+            WatchCommand.self,
         ]
     )
 }

@@ -41,14 +41,19 @@ package struct ProfileAnswer: Codable, Sendable {
         package var runQueueMilliseconds: Double?
         /// The time for which the samples kept the thread from running, in milliseconds.
         package var heldMilliseconds: Double
+        /// The number of samples that were not taken, so that this time stays small; the samples before and after
+        /// them count for them.
+        package var skippedSamples: Int
 
         package init(
-            report: StallReport, onCPUMilliseconds: Double?, runQueueMilliseconds: Double?, heldMilliseconds: Double
+            report: StallReport, onCPUMilliseconds: Double?, runQueueMilliseconds: Double?, heldMilliseconds: Double,
+            skippedSamples: Int
         ) {
             self.report = report
             self.onCPUMilliseconds = onCPUMilliseconds
             self.runQueueMilliseconds = runQueueMilliseconds
             self.heldMilliseconds = heldMilliseconds
+            self.skippedSamples = skippedSamples
         }
     }
 }

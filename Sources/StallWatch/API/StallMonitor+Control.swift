@@ -9,7 +9,8 @@ extension StallMonitor {
     /// Neither the watchdog nor a loop has to run for it.
     func answer(_ request: ControlRequest) -> ControlAnswer {
         ControlAnswer(
-            pid: getpid(), loops: loopStates(at: monotonicNow()), stalls: request == .watch ? latestStalls.current : nil)
+            pid: getpid(), loops: loopStates(at: monotonicNow()), stalls: request == .watch ? latestStalls.current : nil
+        )
     }
 
     /// Answers a slow request to the control socket, on a thread of its own.

@@ -2,7 +2,6 @@ import StallReports
 import LinuxSupport
 import ArgumentParser
 import Glibc
-import Synchronization
 
 /// Shows stalls as they happen.
 struct TailCommand: ParsableCommand {
@@ -50,7 +49,7 @@ struct TailCommand: ParsableCommand {
         var follower = FollowedDirectory(watch: try DirectoryWatch(path: directory), filter: filters.filter)
         let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
         if !all { try follower.skipEnded(printer) }
-        while !isEnding.isSet, !readerIsGone() {
+        while !isEnding.isSet, !StandardOutput.readerIsGone {
             try follower.poll(printer)
             try printer.showOngoing(follower.ongoing)
             usleep(Self.period)
@@ -60,19 +59,4 @@ struct TailCommand: ParsableCommand {
 
     /// Microseconds between two polls: 0.2 s, which feels immediate.
     private static let period: UInt32 = 200_000
-
-    /// Whether the reader has closed standard output.
-    ///
-    /// Hours may pass without a write that would show it.
-    private func readerIsGone() -> Bool {
-        var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
-        return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR | POLLNVAL) != 0
-    }
-
-    /// Whether a signal has asked the command to end.
-    private final class Ending: Sendable {
-        private let flag = Mutex(false)
-        func set() { flag.withLock { $0 = true } }
-        var isSet: Bool { flag.withLock { $0 } }
-    }
 }

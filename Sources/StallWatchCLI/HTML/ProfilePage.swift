@@ -65,7 +65,8 @@ enum ProfilePage {
             let function = tree.table.functions[node.function]
             let share = Double(node.total) / all * 100
             let place = function.file.map { sourcePlace($0, node.line) } ?? function.image
-            let note = "\(function.name)\n\((Double(node.total) / 1_000).duration), \(share.fixed(1)) %"
+            let note =
+                "\(function.name)\n\((Double(node.total) / 1_000).duration), \(share.fixed(1)) %"
                 + (place.map { "\n\($0)" } ?? "")
             frames += """
                 <div class="\(next.state)\(function.isInApp || next.depth == 0 ? "" : " other")" \

@@ -5,10 +5,15 @@ import TextOutput
 
 /// Asks the monitor of a live process.
 struct ControlClient {
-    /// The longest time until an answer, in nanoseconds: a capture of all threads has 10 s, and so have a profile's names.
-    private static let answerTime: UInt64 = 15_000_000_000
+    /// The longest time until the answer to a slow request, in nanoseconds: a capture of all threads has 10 s, and so have
+    /// a profile's names.
+    private static let slowAnswerTime: UInt64 = 15_000_000_000
+    /// The longest time until another answer, in nanoseconds.
+    private static let answerTime: UInt64 = 3_000_000_000
 
     let pid: Int32
+    /// The socket's path from an earlier ``socketPath``, so that it is not searched for again; `nil` if unknown.
+    var knownPath: String?
 
     /// Returns the path of a process's control socket, as the tool reaches it; `nil` if it has none.
     var socketPath: String? {
@@ -53,7 +58,7 @@ struct ControlClient {
     /// - Throws: ``CommandFailure`` if the process is gone, another user's or not monitored, its socket is off or does
     ///   not answer, or the monitor refuses the request.
     func ask(_ request: ControlRequest) throws(CommandFailure) -> ControlAnswer {
-        guard let path = socketPath else {
+        guard let path = knownPath ?? socketPath else {
             let process = try MonitoredProcess(pid: pid)
             guard process.isMonitored else { throw process.notMonitored }
             throw CommandFailure(
@@ -76,7 +81,7 @@ struct ControlClient {
         guard UnixSocket.peerProcess(of: descriptor) == pid else {
             throw CommandFailure(.noPermission, "Another process has replaced the control socket of process \(pid).")
         }
-        var deadline = monotonicNow() &+ Self.answerTime
+        var deadline = monotonicNow() &+ (request.isSlow ? Self.slowAnswerTime : Self.answerTime)
         if case .profile(let plan) = request { deadline &+= UInt64(plan.seconds) * 1_000_000_000 }
         UnixSocket.send(Array(request.line.utf8), to: descriptor, until: deadline)
         guard let bytes = UnixSocket.receive(from: descriptor, limit: ControlAnswer.maximumBytes, until: deadline),

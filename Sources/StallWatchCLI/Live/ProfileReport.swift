@@ -23,6 +23,8 @@ struct ProfileReport: Encodable {
         let onCPUMilliseconds: Double?
         let runQueueMilliseconds: Double?
         let heldMilliseconds: Double
+        let skippedSamples: Int
+        let missingStacks: [ProfileTrees.MissingStacks]
         let tree: TreeReport
     }
 
@@ -45,7 +47,8 @@ struct ProfileReport: Encodable {
                 blockedMilliseconds: (times["blocked"] ?? 0).toMicroseconds,
                 idleMilliseconds: (times["idle"] ?? 0).toMicroseconds,
                 onCPUMilliseconds: thread.onCPUMilliseconds, runQueueMilliseconds: thread.runQueueMilliseconds,
-                heldMilliseconds: thread.heldMilliseconds,
+                heldMilliseconds: thread.heldMilliseconds, skippedSamples: thread.skippedSamples,
+                missingStacks: ProfileTrees.missingStacks(thread.report),
                 tree: TreeReport(tree, minimumPercent: trees.minimumPercent)
             )
         }

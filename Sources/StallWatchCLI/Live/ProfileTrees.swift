@@ -24,8 +24,9 @@ struct ProfileTrees {
     func text(for terminal: Terminal) -> String {
         let process = profile.threads.first?.report.process
         var text = terminal.style("\((process?.name ?? "").printable) (\(process?.pid ?? 0))", .bold)
-        text += ": \(profile.durationMilliseconds.duration), \(counted(profile.passes, "sample", "samples")) of each loop\n"
-        for (thread, tree) in zip(profile.threads, trees) {
+        text +=
+            ": \(profile.durationMilliseconds.duration), \(counted(profile.passes, "sample", "samples")) of each loop\n"
+        for (thread, tree) in zip(profile.threads, trees) where !Self.isIdleWorker(thread.report) {
             let shown = CallTreeText(tree, minimumPercent: minimumPercent)
             text += "\n" + terminal.style(Self.title(thread.report), .bold) + "\n"
             text += Self.times(thread).wrapped(to: terminal.width) + "\n\n"
@@ -34,7 +35,13 @@ struct ProfileTrees {
                 let omitted = (Double(shown.omittedMicroseconds) / 1_000).duration
                 text += "Stacks of \(omitted) are below the minimum of \(minimumPercent.fixed(1)) %.\n"
             }
-            for note in Self.reasons(thread.report) { text += note.wrapped(to: terminal.width) + "\n" }
+            if thread.skippedSamples > 0 {
+                let skipped = counted(thread.skippedSamples, "sample was", "samples were")
+                text += "\(skipped) not taken, so that the thread is stopped for at most 0.5 % of the time.\n"
+            }
+            for missing in Self.missingStacks(thread.report) {
+                text += missing.sentence.wrapped(to: terminal.width) + "\n"
+            }
         }
         let notes = notes.map { $0.wrapped(to: terminal.width) + "\n" }
         return notes.isEmpty ? text : text + "\n" + notes.joined()
@@ -72,32 +79,53 @@ struct ProfileTrees {
         .filter { $0.1 > 0 }
     }
 
-    /// Why samples have no stack or an incomplete one, with the number of samples.
-    static func reasons(_ report: StallReport) -> [String] {
+    /// Whether a pool's thread had no work all the time.
+    private static func isIdleWorker(_ report: StallReport) -> Bool {
+        let isPool = report.loop.kind == .cooperativePool || report.loop.kind == .globalQueue
+        return isPool && report.samples.allSatisfy { $0.threadState == .idle }
+    }
+
+    /// A reason for which samples have no stack or an incomplete one.
+    struct MissingStacks: Encodable, Equatable {
+        let reason: String
+        let samples: Int
+
+        var sentence: String {
+            "\(counted(samples, "sample has", "samples have")) no whole stack: \(reason.printable)."
+        }
+    }
+
+    /// The reasons, the most frequent first.
+    static func missingStacks(_ report: StallReport) -> [MissingStacks] {
         var counts: [String: Int] = [:]
         for sample in report.samples {
             guard let reason = sample.reason, sample.stack == nil || !sample.isComplete else { continue }
             counts[reason, default: 0] &+= sample.timesSeen ?? 1
         }
-        return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { reason, count in
-            "\(counted(count, "sample has", "samples have")) no whole stack: \(reason.printable)."
-        }
+        return counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map(MissingStacks.init)
     }
 
     /// What the profile lacks.
     var notes: [String] {
         var notes: [String] = []
+        let idle = profile.threads.filter { Self.isIdleWorker($0.report) }
+        for (label, count) in Dictionary(grouping: idle, by: \.report.loop.label).mapValues(\.count).sorted(by: <) {
+            notes.append("\(label.printable): \(counted(count, "thread", "threads")) had no work all the time.")
+        }
         if profile.missedPasses > 0 {
             notes.append(
-                "\(counted(profile.missedPasses, "sample was", "samples were")) not taken, because the monitor was late.")
+                "\(counted(profile.missedPasses, "sample was", "samples were")) not taken, because the monitor was late."
+            )
         }
         if profile.omittedThreads > 0 {
             notes.append(
-                "\(counted(profile.omittedThreads, "thread was", "threads were")) not sampled, because the process has too many.")
+                "\(counted(profile.omittedThreads, "thread was", "threads were")) not sampled, because the process has too many."
+            )
         }
         if profile.unkeptStacks > 0 {
             notes.append(
-                "\(counted(profile.unkeptStacks, "stack was", "stacks were")) not kept, because there were too many different ones.")
+                "\(counted(profile.unkeptStacks, "stack was", "stacks were")) not kept, because there were too many different ones."
+            )
         }
         return notes
     }

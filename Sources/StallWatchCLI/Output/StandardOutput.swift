@@ -16,4 +16,12 @@ enum StandardOutput {
         if error == EPIPE { throw ReaderGone() }
         throw CommandFailure(.inputOutput, "standard output cannot be written: \(String(cString: strerror(error)))")
     }
+
+    /// Whether the reader has closed its end.
+    ///
+    /// Hours may pass without a write that would show it.
+    static var readerIsGone: Bool {
+        var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+        return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR | POLLNVAL) != 0
+    }
 }

@@ -79,7 +79,8 @@ struct StallProfile {
                     loop: loop,
                     startedAt: Timestamp(
                         microsecondsSince1970: begin + Int64(StallWeights.microseconds(sample.atMilliseconds))),
-                    microseconds: duration, count: min(max(sample.timesSeen ?? 1, 1), Self.maximumCount), kind: report.kind.rawValue,
+                    microseconds: duration, count: min(max(sample.timesSeen ?? 1, 1), Self.maximumCount),
+                    kind: report.kind.rawValue,
                     cause: sample.threadState?.rawValue ?? StallReport.CauseKind.unknown.rawValue,
                     trace: TraceContext(metadata: report.metadata), shares: [(node, duration)], history: []
                 )

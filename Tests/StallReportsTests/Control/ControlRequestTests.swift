@@ -16,7 +16,8 @@ import Testing
         ("stallwatch one state", "not a request"), ("stallwatch 2 state", "has version 1"),
         ("stallwatch 1 memory", "does not know"), ("stallwatch 1 state 1", "does not know"),
         ("stallwatch 1 profile", "does not know"), ("stallwatch 1 profile 10", "does not know"),
-        ("stallwatch 1 profile 0 50", "takes 1 to 300 seconds"), ("stallwatch 1 profile 301 50", "takes 1 to 300 seconds"),
+        ("stallwatch 1 profile 0 50", "takes 1 to 300 seconds"),
+        ("stallwatch 1 profile 301 50", "takes 1 to 300 seconds"),
         ("stallwatch 1 profile 10 101", "at 1 to 100 samples"), ("stallwatch 1 profile ten 50", "takes 1 to 300"),
         ("stallwatch 1 profile 10 9999999999999999999999", "takes 1 to 300"), ("\u{0}\u{1}", "not a request"),
     ])

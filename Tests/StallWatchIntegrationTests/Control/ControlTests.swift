@@ -127,6 +127,50 @@ import Testing
         #expect(status.st_mode & 0o777 == 0o600)
     }
 
+    /// Root may always connect, so the process and the clients are three other users'.
+    @Test(.enabled(if: geteuid() == 0, "needs root, to become other users"))
+    func `another user gets no answer`() throws {
+        let directory = try TemporaryDirectory()
+        #expect(chmod(directory.path, 0o777) == 0)
+        let host = try TestHost(["control", directory.path, "wait"], wrapper: Self.user(65_533))
+        _ = host.firstLine()
+        let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
+        // The kernel refuses another user, and without the file's permissions the monitor does.
+        #expect(try Self.connect(to: path, as: 65_532) == "PermissionError")
+        #expect(chmod(path, 0o666) == 0)
+        #expect(try Self.connect(to: path, as: 65_532) == "no answer")
+        #expect(try Self.connect(to: path, as: 65_533) == "an answer")
+        #expect(try Tool.run(["state", "\(host.pid)"]).contains("main"))
+        let refused = try Tool.shell("\(Self.user(65_532).joined(separator: " ")) $TOOL state \(host.pid)")
+        #expect(refused.status == 77)
+        #expect(
+            refused.text.contains("belongs to user 65533: run the tool as that user or as root."), "\(refused.text)")
+    }
+
+    /// The command that runs another one as a user.
+    private static func user(_ id: Int) -> [String] {
+        ["setpriv", "--reuid=\(id)", "--regid=\(id)", "--clear-groups"]
+    }
+
+    /// Asks for the state as a user.
+    private static func connect(to path: String, as user: Int) throws -> String {
+        let script = """
+            import socket, sys
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(5)
+            try:
+                connection.connect(sys.argv[1])
+                connection.sendall(b"stallwatch 1 state\\n")
+                print("an answer" if b"loops" in connection.recv(65536) else "no answer")
+            except (ConnectionResetError, BrokenPipeError):
+                print("no answer")
+            except PermissionError:
+                print("PermissionError")
+            """
+        let arguments = Self.user(user) + ["python3", "-c", script, path]
+        return try Command(program: "/usr/bin/env", arguments: arguments).succeed().split(separator: "\n").joined()
+    }
+
     /// Connects, also when the backlog is full at first.
     private static func connect(_ path: String) -> Int32? {
         var descriptor: Int32?

@@ -26,7 +26,13 @@ import Testing
             let idleMilliseconds: Double
             let onCPUMilliseconds: Double?
             let heldMilliseconds: Double
+            let skippedSamples: Int
+            let missingStacks: [MissingStacks]
             let tree: Tool.Tree
+        }
+        struct MissingStacks: Decodable {
+            let reason: String
+            let samples: Int
         }
         let durationMilliseconds: Double
         let samples: Int
@@ -42,28 +48,34 @@ import Testing
         return try Tool.decode(Profile.self, text)
     }
 
-    /// The rounds of the host are 100 ms. 600 samples, one in each 10 ms at a random moment, see a share with a standard
-    /// deviation of at most 0.75 points: each of the two ends of a phase puts at most one sample per round in doubt, with
-    /// a variance of 1/6. So 3 points are four standard deviations.
-    @Test func `a known mix is shown within three points`() async throws {
+    /// The rounds of the host are 1 s.
+    ///
+    /// With a sample at a random moment of each 20 ms, each of the two ends of a phase puts at
+    /// most one sample a round in doubt, so the standard deviation over eight rounds is 0.4 points. On a busy machine a stop
+    /// takes longer, so samples are left out: then it is measured again.
+    @Test func `a known mix is shown within three points`() throws {
         let directory = try TemporaryDirectory()
         let host = try start("mix", directory)
         var points: [String: Double] = [:]
         let expected = [
-            "computeForMostOfTheTime(until:)": 70.0, "sleepForSomeOfTheTime(until:)": 20, "computeForALittleOfTheTime(until:)": 10,
+            "computeForMostOfTheTime(until:)": 70.0, "sleepForSomeOfTheTime(until:)": 20,
+            "computeForALittleOfTheTime(until:)": 10,
             "[running]": 80, "[blocked]": 20,
         ]
+        var isBusy = false
         let isRight = { expected.allSatisfy { abs((points[$0.key] ?? 0) - $0.value) <= 3 } }
-        try await remeasured {
-            let profile = try profile(host, seconds: 6, hertz: 100)
+        for _ in 0..<maximumMeasurements {
+            let profile = try profile(host, seconds: 8)
             let main = try #require(profile.threads.first { $0.loop == "main" })
             let tree = main.tree
             for name in expected.keys { points[name] = tree.milliseconds(of: name) / tree.totalMilliseconds * 100 }
             // The allowance, and one stop.
             #expect(main.heldMilliseconds <= 1 + profile.durationMilliseconds / 200 + 10)
-            print("mix: \(points), held \(main.heldMilliseconds) ms, \(profile.missedSamples) missed")
-        } until: {
-            isRight()
+            print(
+                "mix: \(points), held \(main.heldMilliseconds) ms, \(profile.missedSamples) missed, \(main.missingStacks)"
+            )
+            isBusy = 10 * (main.skippedSamples + profile.missedSamples) > profile.samples
+            if isRight() || !isBusy { break }
         }
         #expect(isRight(), "\(points)")
     }
@@ -96,7 +108,8 @@ import Testing
         let profile = try profile(host, seconds: 2)
         let main = try #require(profile.threads.first { $0.loop == "main" })
         #expect(main.runningMilliseconds > 0.95 * profile.durationMilliseconds, "\(main)")
-        #expect(main.tree.milliseconds(of: "spinForTheControlSocket()") > 0.9 * main.tree.totalMilliseconds, "\(main.tree)")
+        #expect(
+            main.tree.milliseconds(of: "spinForTheControlSocket()") > 0.9 * main.tree.totalMilliseconds, "\(main.tree)")
     }
 
     @Test func `others are answered while a profile runs`() throws {
@@ -109,7 +122,8 @@ import Testing
         #expect(try Tool.run(["state", "\(host.pid)"]).contains("main"))
         #expect(try Tool.run(["stacks", "\(host.pid)"]).contains("Thread"))
         let second = try Tool.shell("$TOOL profile \(host.pid) --seconds 1")
-        #expect(second.status == 75 && second.text.contains("another client's profile is not finished"), "\(second.text)")
+        #expect(
+            second.status == 75 && second.text.contains("another client's profile is not finished"), "\(second.text)")
         #expect(monotonicNow() - began < 60_000_000_000)
         // The profile ends with its client, and not after five minutes.
         close(profile)
@@ -125,7 +139,8 @@ import Testing
         let directory = try TemporaryDirectory()
         let host = try start("mix", directory)
         for (format, mark) in [
-            ("speedscope", "computeForMostOfTheTime"), ("firefox", "computeForMostOfTheTime"), ("collapsed", "[running];"),
+            ("speedscope", "computeForMostOfTheTime"), ("firefox", "computeForMostOfTheTime"),
+            ("collapsed", "[running];"),
             ("perf", " sample:"), ("html", "computeForMostOfTheTime"), ("text", "by the kernel's clock"),
         ] {
             let file = directory.path("profile.\(format)")

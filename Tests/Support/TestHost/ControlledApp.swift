@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import Glibc
 import StallWatch
+import Synchronization
 
 /// An app with a control socket that is stuck in one way until it is killed.
 enum ControlledApp {
@@ -17,6 +18,10 @@ enum ControlledApp {
         case wait
         /// The main thread shares its time among three functions.
         case mix
+        /// The main thread computes, and prints how much it has done.
+        case count
+        /// The main run loop is busy, and stalls about once a second.
+        case busy
     }
 
     static func run(directory: String, kind: String) throws {
@@ -33,6 +38,8 @@ enum ControlledApp {
         case .spin: stallOnce { spinForTheControlSocket() }
         case .wait: runIdleLoop()
         case .mix: stallOnce { KnownMix.run() }
+        case .busy: runBusyLoop()
+        case .count: stallOnce { countForTheControlSocket() }
         }
         withExtendedLifetime(monitor) {}
     }
@@ -61,6 +68,22 @@ enum ControlledApp {
         runIdleLoop()
     }
 
+    /// Runs the main run loop: 20 ms of work in each 50 ms, and now and then a quarter of a second of sleep.
+    private static func runBusyLoop() {
+        let count = Mutex(0)
+        let timer = Timer(timeInterval: 0.05, repeats: true) { _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number == 1 { tell("B \(now())") }
+            drawTheNotes()
+            if number % 20 == 0 { saveTheNotes() }
+        }
+        RunLoop.main.add(timer, forMode: .default)
+        CFRunLoopRun()
+    }
+
     /// Runs the main run loop, which has nothing to do but to print a line in its first turn.
     private static func runIdleLoop() {
         // From this line on the loop runs.
@@ -82,4 +105,26 @@ private func sleepOnThePool() {
 private func spinForTheControlSocket() {
     let end = now() + 600_000_000_000
     while now() < end {}
+}
+
+/// Prints a line for each 100 ms or so: the time in monotonic nanoseconds, and the number of rounds so far.
+@inline(never)
+private func countForTheControlSocket() {
+    var value: UInt64 = 1
+    for round in 1... {
+        for _ in 0..<100_000 { value = value &* 6_364_136_223_846_793_005 &+ 1 }
+        if round % 256 == 0 { tell("U \(now()) \(round) \(value & 1)") }
+    }
+}
+
+@inline(never)
+private func drawTheNotes() {
+    let end = now() + 20_000_000
+    while now() < end {}
+}
+
+@inline(never)
+private func saveTheNotes() {
+    let result = usleep(250_000)
+    withExtendedLifetime(result) {}
 }

@@ -5,7 +5,7 @@ import Glibc
 /// A phase ends at a time that was fixed before it began, so a thread that gets no CPU for a while catches up.
 enum KnownMix {
     /// The length of a round in nanoseconds.
-    private static let round: UInt64 = 100_000_000
+    private static let round: UInt64 = 1_000_000_000
 
     /// Runs rounds until the process is killed.
     static func run() {

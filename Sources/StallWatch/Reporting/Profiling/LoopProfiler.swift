@@ -12,10 +12,10 @@ struct LoopProfiler {
     static let maximumPoolThreads = 32
     /// The most threads that are sampled in a profile; the threads of a pool may come and go.
     static let maximumThreads = 128
-    /// The time for which a thread is not stopped after a stop that it did not answer, in nanoseconds (2 s).
+    /// The time for which a thread is not stopped after a stop that it did not answer, in nanoseconds (250 ms).
     ///
-    /// Such a thread is in the kernel for long. As long, the helper of that stop waits for it.
-    static let timeWithoutStops: UInt64 = 2_000_000_000
+    /// Such a thread is in the kernel for long. While a stop is pending, the watchdog has none of its own.
+    static let timeWithoutStops: UInt64 = 250_000_000
     /// The beginning of the names of the monitor's own threads, which no profile shows.
     private static let ownPrefix = "stallwatch-"
 
@@ -65,7 +65,11 @@ struct LoopProfiler {
 
     /// The samples of each thread, sorted by loop.
     var tracks: [ProfileTrack] {
-        keyed.sorted { ($0.key.loop, $0.key.thread) < ($1.key.loop, $1.key.thread) }.map(\.value)
+        keyed.sorted { ($0.key.loop, $0.key.thread) < ($1.key.loop, $1.key.thread) }.map { _, track in
+            var track = track
+            track.finish()
+            return track
+        }
     }
 
     /// The number of times that the loops were not sampled, because the profiler was late.
@@ -135,14 +139,18 @@ struct LoopProfiler {
         guard let thread = profiled(id) else { return }
         let time = now()
         let elapsed = time &- clock.begin
+        // Whatever the thread is doing: to sample only its waits would give them too much weight.
+        guard thread.allowance.mayStop(after: elapsed) else {
+            keyed[key]?.skip()
+            return
+        }
         let activity = thread.activity()
         var stack: Result<CapturedStack, CaptureError>
         if let unchanged = activity.flatMap(thread.unchangedStack) {
             stack = .success(unchanged)
         } else {
             do throws(CaptureError) {
-                let mayStop = time >= thread.stopsFrom && thread.allowance.mayStop(after: elapsed)
-                let captured = try capturer.capture(thread: id, mayStop: mayStop)
+                let captured = try capturer.capture(thread: id, mayStop: time >= thread.stopsFrom)
                 thread.allowance.add(captured.heldNanoseconds)
                 stack = .success(captured)
             } catch {

@@ -23,13 +23,14 @@ struct ProfileClock {
     /// When the profile ends, in monotonic nanoseconds.
     var end: UInt64 { begin &+ intervals &* interval }
 
-    /// Returns when the next sample is due, in monotonic nanoseconds; `nil` after the last interval.
+    /// Returns when the next sample is due, in monotonic nanoseconds.
     ///
     /// Intervals that are over are left out: to make up for them would show one moment many times.
     ///
     /// - Parameters:
     ///   - now: The time, in monotonic nanoseconds.
     ///   - generator: The source of the random moments.
+    /// - Returns: The time; `nil` after the last interval.
     mutating func nextSample(at now: UInt64, _ generator: inout some RandomNumberGenerator) -> UInt64? {
         let current = min((now &- min(begin, now)) / interval, intervals)
         if current > next {

@@ -18,7 +18,8 @@ struct ProfileReports {
         let deadline = monotonicNow() &+ Self.timeForNames
         var threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)] = []
         for track in profiler.tracks {
-            let report = symbolication.symbolicate(report(of: track, in: profiler), until: deadline)
+            var report = symbolication.symbolicate(report(of: track, in: profiler), until: deadline)
+            if track.isOfPool { Self.markIdle(&report) }
             threads.append((thread(report, of: track), track.isOfPool ? Self.isWorker(report) : nil))
         }
         return ProfileAnswer(
@@ -38,6 +39,16 @@ struct ProfileReports {
         return threads.filter { $0.isWorker != false || !labels.contains($0.answer.report.loop.label) }.map(\.answer)
     }
 
+    /// Marks the samples in which a pool's thread waited for work: none of its functions is the app's or a package's.
+    private static func markIdle(_ report: inout StallReport) {
+        let isBusy = report.stacks.map { stack in
+            stack.contains { report.frames[$0].isInApp || report.frames[$0].isDependency == true }
+        }
+        for index in report.samples.indices where report.samples[index].threadState == .blocked {
+            if let stack = report.samples[index].stack, !isBusy[stack] { report.samples[index].threadState = .idle }
+        }
+    }
+
     private static func isWorker(_ report: StallReport) -> Bool {
         report.frames.contains { $0.symbol.map(StallReport.workerFunctions.contains) ?? false }
     }
@@ -51,17 +62,17 @@ struct ProfileReports {
         return ProfileAnswer.Thread(
             report: report, onCPUMilliseconds: track.thread?.onCPU.map(milliseconds),
             runQueueMilliseconds: track.thread?.runQueue.map(milliseconds),
-            heldMilliseconds: milliseconds(track.thread?.allowance.held ?? 0)
+            heldMilliseconds: milliseconds(track.thread?.allowance.held ?? 0), skippedSamples: track.skipped
         )
     }
 
     /// Returns the samples of a thread without names.
     private func report(of track: ProfileTrack, in profiler: LoopProfiler) -> StallReport {
-        // Every sample stands for as much time, also if the profiler was late.
+        // Every pass stands for as much time, also if the profiler was late.
         let unit = Double(profiler.duration) / 1_000_000 / Double(max(profiler.passes, 1))
         let samples = track.runs.map { run in
             StallReport.Sample(
-                atMilliseconds: milliseconds(run.at), weightMilliseconds: Double(run.count) * unit,
+                atMilliseconds: milliseconds(run.at), weightMilliseconds: run.passes * unit,
                 timesSeen: run.count == 1 ? nil : run.count, stack: run.stack, reason: run.reason,
                 threadState: StallReport.ThreadState(rawValue: run.state.rawValue),
                 method: run.method.map { StallReport.CaptureMethod(rawValue: $0.rawValue) }, isValid: true,
@@ -71,7 +82,7 @@ struct ProfileReports {
         return StallReport(
             schemaVersion: StallReport.currentSchemaVersion, id: ReportIdentifier.make(at: profiler.startedAt),
             kind: .profile, state: .ended, startedAt: profiler.startedAt,
-            durationMilliseconds: Double(track.samples) * unit, thresholdMilliseconds: milliseconds(track.threshold),
+            durationMilliseconds: Double(track.passes) * unit, thresholdMilliseconds: milliseconds(track.threshold),
             process: process, metadata: metadata,
             loop: .init(
                 label: track.label, kind: StallReport.LoopKind(rawValue: track.kind.rawValue), turn: 0, nesting: 0,

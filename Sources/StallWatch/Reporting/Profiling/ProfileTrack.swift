@@ -25,6 +25,11 @@ struct ProfileTrack {
         let method: CapturedStack.Method?
         /// The number of samples.
         var count = 1
+        /// Twice the number of passes that they stand for: those between two samples count half for each.
+        var halfPasses: Int
+
+        /// The number of passes that they stand for.
+        var passes: Double { Double(halfPasses) / 2 }
     }
 
     /// A sample of the thread.
@@ -43,6 +48,14 @@ struct ProfileTrack {
     var thread: ProfiledThread?
     private(set) var runs: [Run] = []
     private(set) var samples = 0
+    /// The number of samples that were not taken, because the thread had been stopped for its whole allowance.
+    private(set) var skipped = 0
+    /// The number of those since the last sample.
+    private var pending = 0
+    /// The run with the last sample.
+    private var lastRun: Int?
+    /// The number of passes in which the thread was there.
+    var passes: Int { samples + skipped }
     private(set) var tables: ReportTables
     private var images = ImageList()
     /// The index of each stack, by its addresses.
@@ -70,6 +83,9 @@ struct ProfileTrack {
     ///   - limits: What the profile may still keep.
     mutating func add(_ sample: Sample, in list: ImageList, _ limits: inout ProfileLimits) {
         samples += 1
+        let halves = 2 + pending
+        if let lastRun { runs[lastRun].halfPasses += pending }
+        pending = 0
         let captured = try? sample.stack.get()
         var stack: Int?
         var reason: String?
@@ -81,15 +97,38 @@ struct ProfileTrack {
         case .failure(let error): reason = error.description
         }
         let key = RunKey(stack: stack, state: sample.state, reason: reason)
-        if let last = runs.indices.last, runIndices[key] == last { return runs[last].count += 1 }
+        if let last = runs.indices.last, runIndices[key] == last {
+            return extend(last, halves)
+        }
         // Beyond the limit, the order is lost, and not the sample.
-        if !limits.takeRun(), let known = runIndices[key] { return runs[known].count += 1 }
+        if !limits.takeRun(), let known = runIndices[key] { return extend(known, halves) }
         runIndices[key] = runs.count
+        lastRun = runs.count
         runs.append(
             Run(
                 at: sample.at, stack: stack, state: sample.state, reason: reason,
-                isComplete: captured?.isComplete ?? false, method: captured?.method)
+                isComplete: captured?.isComplete ?? false, method: captured?.method, halfPasses: halves)
         )
+    }
+
+    /// Counts a sample that was not taken.
+    ///
+    /// The samples before and after it count for it. To leave it out would favor what costs the thread no stop: its waits.
+    mutating func skip() {
+        skipped += 1
+        pending += 1
+    }
+
+    /// Ends the samples: the last one counts for those that were not taken after it.
+    mutating func finish() {
+        if let lastRun { runs[lastRun].halfPasses += 2 * pending }
+        pending = 0
+    }
+
+    private mutating func extend(_ run: Int, _ halves: Int) {
+        runs[run].count += 1
+        runs[run].halfPasses += halves
+        lastRun = run
     }
 
     /// Returns the index of a stack; `nil` if the profile has too many stacks already.

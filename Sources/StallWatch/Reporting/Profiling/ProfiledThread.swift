@@ -58,7 +58,9 @@ final class ProfiledThread {
 
     /// Returns the last stack if the thread has provably not run since it was captured.
     func unchangedStack(_ activity: Activity) -> CapturedStack? {
-        guard activity.isWaiting, let switches = activity.switches, let last, last.switches == switches else { return nil }
+        guard activity.isWaiting, let switches = activity.switches, let last, last.switches == switches else {
+            return nil
+        }
         return last.stack
     }
 
@@ -69,7 +71,8 @@ final class ProfiledThread {
     ///   - activity: The thread's state before the capture.
     func remember(_ stack: CapturedStack?, _ activity: Activity?) {
         last = nil
-        guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches else {
+        guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches
+        else {
             return
         }
         last = (stack, switches)

@@ -1,0 +1,126 @@
+import Foundation
+import Glibc
+import StallReports
+import TestSupport
+import Testing
+
+/// The live screen in a real terminal, which tmux emulates.
+@Suite(.serialized) struct WatchTests {
+    private func start(_ kind: String, _ directory: TemporaryDirectory) throws -> TestHost {
+        let host = try TestHost(["control", directory.path, kind])
+        _ = host.firstLine()
+        return host
+    }
+
+    /// A terminal with a command in it.
+    private final class Screen {
+        private let socket: String
+        private var server: pid_t?
+
+        /// Runs a command line of the shell, in which `$TOOL` is the tool.
+        init(_ line: String, in directory: TemporaryDirectory, columns: Int, rows: Int) throws {
+            socket = directory.path("tmux")
+            let tool = try Command.product("stallwatch")
+            // The server that tmux leaves behind must not keep the descriptor by which Foundation sees the end of its child.
+            let closing =
+                "for file in /proc/self/fd/*; do file=${file##*/}; ((file > 2)) && eval \"exec $file>&-\"; done; "
+            let arguments = [
+                "-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", "\(columns)", "-y", "\(rows)", "-e",
+                "TOOL=\(tool)", "/bin/bash", "-c", "\(line); exec sleep 60",
+            ]
+            try Command(
+                program: "/bin/bash",
+                arguments: ["-c", closing + "exec tmux \"$@\" </dev/null >/dev/null 2>&1", "tmux"] + arguments
+            ).succeed()
+            server = pid_t(
+                try tmux(["display-message", "-p", "#{pid}"]).trimmingCharacters(in: .whitespacesAndNewlines))
+        }
+
+        deinit {
+            // The socket may be gone with its directory.
+            if let server { kill(server, SIGKILL) }
+        }
+
+        @discardableResult
+        func tmux(_ arguments: [String]) throws -> String {
+            let result = try Command(program: "/usr/bin/env", arguments: ["tmux", "-S", socket] + arguments).run()
+            #expect(result.status == 0, "\(result.text)")
+            return result.text
+        }
+
+        var text: String { (try? tmux(["capture-pane", "-p"])) ?? "" }
+
+        /// Waits for a text on the screen.
+        func shows(_ text: String) -> Bool { eventually { self.text.contains(text) } }
+    }
+
+    @Test(arguments: [(80, 24), (160, 50)])
+    func `the screen shows the loops and the stalls`(columns: Int, rows: Int) throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("busy", directory)
+        let screen = try Screen("$TOOL watch \(host.pid) --interval 200ms", in: directory, columns: columns, rows: rows)
+        #expect(screen.shows("saveTheNotes()"), "\(screen.text)")
+        #expect(screen.shows("Slept for"), "\(screen.text)")
+        let text = screen.text
+        #expect(text.contains("stallwatch-test-host (\(host.pid))") && text.contains("q: quit"))
+        #expect(text.contains("█") && text.contains("tasks"))
+        print("watch \(columns)x\(rows):\n\(text)")
+        // A narrower terminal is drawn on anew.
+        try screen.tmux(["resize-window", "-x", "50", "-y", "12"])
+        #expect(eventually { screen.text.split(separator: "\n").allSatisfy { $0.count <= 50 } })
+        #expect(screen.shows("saveTheNotes()"), "\(screen.text)")
+    }
+
+    @Test(arguments: ["q", "C-c"]) func `the terminal is as before at the end`(key: String) throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("wait", directory)
+        let line = "stty -a > '\(directory.path("before"))'; echo BEFORE; $TOOL watch \(host.pid); echo STATUS $?; "
+        let screen = try Screen(
+            line + "stty -a > '\(directory.path("after"))'", in: directory, columns: 80, rows: 24)
+        #expect(screen.shows("latest stalls"), "\(screen.text)")
+        #expect(!screen.text.contains("BEFORE"))
+        try screen.tmux(["send-keys", key])
+        #expect(screen.shows("STATUS 0"), "\(screen.text)")
+        #expect(screen.text.contains("BEFORE") && !screen.text.contains("latest stalls"), "\(screen.text)")
+        let settings = ["before", "after"].map { directory.path($0) }
+        #expect(eventually { (try? String(contentsOfFile: settings[1], encoding: .utf8))?.isEmpty == false })
+        #expect(
+            try String(contentsOfFile: settings[0], encoding: .utf8)
+                == String(contentsOfFile: settings[1], encoding: .utf8))
+        #expect(try screen.tmux(["display-message", "-p", "#{cursor_flag}#{alternate_on}"]).contains("10"))
+    }
+
+    @Test func `a process that ends is one sentence`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("wait", directory)
+        let screen = try Screen("$TOOL watch \(host.pid); echo STATUS $?", in: directory, columns: 80, rows: 24)
+        #expect(screen.shows("latest stalls"), "\(screen.text)")
+        host.process.kill()
+        #expect(screen.shows("STATUS 66"), "\(screen.text)")
+        #expect(screen.text.contains("Error: Process \(host.pid) has ended."), "\(screen.text)")
+    }
+
+    @Test func `lines are written where there is no terminal`() throws {
+        let directory = try TemporaryDirectory()
+        let host = try start("busy", directory)
+        let refused = try Tool.shell("$TOOL watch \(host.pid) < /dev/null | cat; exit ${PIPESTATUS[0]}")
+        #expect(refused.status == 64 && refused.text.contains("use --once or --json"), "\(refused.text)")
+        let once = try Tool.run(["watch", "\(host.pid)", "--once"])
+        #expect(once.contains("main ") && once.contains(" %") && !once.contains("\u{1b}"), "\(once)")
+        let lines = try Tool.shell("$TOOL watch \(host.pid) --json --interval 100ms | head -n 3")
+        #expect(lines.status == 0)
+        let busy = try lines.text.split(separator: "\n").map { try Tool.decode(Line.self, String($0)) }
+            .compactMap { line in line.loops.first { $0.label == "main" }?.busy }
+        #expect(busy.count == 3 && busy.allSatisfy { (0.01...1).contains($0) }, "\(lines.text)")
+        let gone = try Tool.shell("$TOOL watch 2147483647 --json")
+        #expect(gone.status == 66 && gone.text.contains("There is no process 2147483647."), "\(gone.text)")
+    }
+
+    private struct Line: Decodable {
+        struct Loop: Decodable {
+            let label: String
+            let busy: Double?
+        }
+        let loops: [Loop]
+    }
+}
