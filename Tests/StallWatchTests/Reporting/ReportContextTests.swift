@@ -56,7 +56,7 @@ import Testing
 
     @Test func `a damaged context is none and says so`() {
         var context = captured("GET /feed", task: 7)
-        context.payload[50] ^= 1
+        context.payload[45] ^= 1
         let report = report([(50, context)])
         #expect(report.context == StallReport.Context(taskID: 7))
         #expect(report.missingContextReason == "the app's context was damaged in memory")
