@@ -190,6 +190,13 @@ fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a millio
 		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-demo" \
 		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
 
+# Fewer rounds: make context-servers CONTEXT_ROUNDS=10
+CONTEXT_ROUNDS := 100
+
+.PHONY: context-servers
+context-servers: install ## Block one of 100 concurrent requests of a Hummingbird and of a NIO server, and count the reports that name it
+	scripts/check-context-servers.sh $(CONTEXT_ROUNDS)
+
 .PHONY: guides
 guides: ## Follow the guides to the letter in fresh folders, and time the first report: twenty minutes (needs root)
 	@scripts/install-dependencies.sh slim

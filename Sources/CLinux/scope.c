@@ -24,6 +24,8 @@ void clinux_leave_scope(const struct clinux_scope *scope) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-struct clinux_scope *clinux_innermost_scope(void) { return innermost; }
+struct clinux_scope *clinux_innermost_scope(void) {
+  return innermost;
+}
 
 const void *clinux_scope_variable(void) { return (const void *)&innermost; }

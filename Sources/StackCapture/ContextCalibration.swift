@@ -120,10 +120,22 @@ package struct ContextCalibration: Sendable, Equatable {
             let expected = name.map { Array($0.utf8.prefix(CUnwindEngine.maximumTaskName)) }
             if context?.task?.name != expected { namesAreRight = false }
         }
+        if !isInherited(layout, publisher) { checked.task = nil }
         checked.hasTaskNames = checked.task != nil && namesAreRight
         if !isPublished(publisher.payload, by: publisher.bind, checked, without: \.scope) { checked.plainLocals = nil }
         if !isPublished(publisher.payload, by: publisher.enter, checked, without: \.plainLocals) { checked.scope = nil }
         return checked
+    }
+
+    /// Returns whether a child of a task is read with the context of its parent.
+    private static func isInherited(_ layout: ContextLayout, _ publisher: ContextPublisher) -> Bool {
+        let read = Carrier<CapturedContext?>(nil)
+        var asked = layout
+        asked.scope = nil
+        KnownTask.runWithChild(in: publisher.bindAsync) { [asked] in
+            read.value.withLock { $0 = CUnwindEngine.contextOfThisThread(asked) }
+        }
+        return read.value.withLock { $0?.payload.starts(with: publisher.payload) == true }
     }
 
     /// Returns whether the known context is read on the calling thread, outside of tasks and without one part.

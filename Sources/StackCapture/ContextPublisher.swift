@@ -10,6 +10,8 @@ package struct ContextPublisher: Sendable {
     package var payload: [UInt8]
     /// Calls a function with the known context as the task-local value.
     package var bind: @Sendable (() -> Void) -> Void
+    /// Calls an async function with the known context as the task-local value.
+    package var bindAsync: @Sendable (@Sendable () async -> Void) async -> Void
     /// Calls a function in a synchronous scope of the known context.
     package var enter: @Sendable (() -> Void) -> Void
     /// Returns the address of the calling thread's variable for the innermost scope.
@@ -17,7 +19,9 @@ package struct ContextPublisher: Sendable {
 
     package init(
         key: UInt64, value: UInt64, payloadOffset: UInt64, payload: [UInt8],
-        bind: @escaping @Sendable (() -> Void) -> Void, enter: @escaping @Sendable (() -> Void) -> Void,
+        bind: @escaping @Sendable (() -> Void) -> Void,
+        bindAsync: @escaping @Sendable (@Sendable () async -> Void) async -> Void,
+        enter: @escaping @Sendable (() -> Void) -> Void,
         scope: @escaping @Sendable () -> UnsafeRawPointer
     ) {
         self.key = key
@@ -25,6 +29,7 @@ package struct ContextPublisher: Sendable {
         self.payloadOffset = payloadOffset
         self.payload = payload
         self.bind = bind
+        self.bindAsync = bindAsync
         self.enter = enter
         self.scope = scope
     }

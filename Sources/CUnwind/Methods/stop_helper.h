@@ -44,7 +44,7 @@ typedef struct cunwind_stop_request {
   pid_t tid;
   cunwind_stack_bounds bounds;
   cunwind_stack_copy *copy;
-  cunwind_async_walk *walk;  ///< If not NULL, the helper fills this and does not copy the stack.
+  cunwind_async_walk *walk;                      ///< If not NULL, the helper fills this and does not copy the stack.
   const cunwind_context_layout *context_layout;  ///< NULL: the helper reads no context.
   uint64_t thread_pointer;
   uint64_t timeout_nanoseconds;

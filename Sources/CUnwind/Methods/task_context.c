@@ -6,10 +6,10 @@
 // The fields of a task, as words from its beginning, in the runtimes of Swift 6.2 and 6.3 on 64-bit platforms
 // (swift/ABI/Task.h: Job has eight words, AsyncTask two more, then Private; TaskPrivate.h: PrivateStorage). Calibration
 // checks each of them against a task that it knows.
-#define TASK_FLAGS_AND_ID 4   // Job::Flags, Job::Id: the low half of the task's id is the high half of the word.
-#define TASK_STATUS_RECORD 13 // ActiveTaskStatus::Record, the innermost of a list.
-#define TASK_LOCALS 17        // TaskLocal::Storage::head, the innermost of a list.
-#define TASK_ID_HIGH 18       // PrivateStorage::Id: the high half of the task's id.
+#define TASK_FLAGS_AND_ID 4    // Job::Flags, Job::Id: the low half of the task's id is the high half of the word.
+#define TASK_STATUS_RECORD 13  // ActiveTaskStatus::Record, the innermost of a list.
+#define TASK_LOCALS 17         // TaskLocal::Storage::head, the innermost of a list.
+#define TASK_ID_HIGH 18        // PrivateStorage::Id: the high half of the task's id.
 #define TASK_WORDS 19
 
 // JobKind::Task (swift/ABI/MetadataValues.h), in the low byte of the flags.
@@ -21,12 +21,18 @@
 #define RECORD_KIND_MASK 0xffu
 #define RECORD_KIND_NAME 6u
 
-// An item of a list of task-local values is { next, key, type, value }; the two low bits of `next` tell its kind. An item
-// without a type only leads to the list of the parent task (swift/ABI/TaskLocal.h).
+// An item of a list of task-local values is { next, key, type, value }. The low bits of `next` tell its kind.
+// - Swift 6.3: a set third bit marks an item of one word. It only leads to the list of the parent task, or with the
+//   second bit set, too, it ends the search (libswift_Concurrency: TaskLocal::MarkerItem, StopLookupScope,
+//   swift_task_localValueGet).
+// - Before: there are two bits, and an item without a key leads to the list of the parent (swift/ABI/TaskLocal.h).
+// Items are aligned to 16 bytes, so the same reading serves for both.
 #define ITEM_NEXT 0
 #define ITEM_KEY 1
 #define ITEM_VALUE 3
-#define ITEM_KIND_MASK 3ull
+#define ITEM_KIND_MASK 7ull
+#define ITEM_IS_MARKER 4ull
+#define ITEM_ENDS_SEARCH 6ull
 
 // The head of OpenTelemetry's thread context record: trace id, span id, valid, trace flags, size of the attributes
 // (OTEP 4947, Thread Local Context Record).
@@ -67,11 +73,14 @@ CUNWIND_BARE static uint64_t find_bound(const cunwind_context_layout *layout, ui
   for (int count = 0; at != 0 && at % sizeof at == 0 && count < CUNWIND_MAX_TASK_LOCALS; count++) {
     uint64_t item[4];
     size_t got = cunwind_guarded_read(at, item, sizeof item);
-    // An item without a value has three words and may end at the end of a page.
-    if (got < 3 * sizeof *item) return 0;
-    if (item[ITEM_KEY] == layout->key) {
-      bool has_value = got == sizeof item && item[ITEM_VALUE] != 0;
-      return has_value ? item[ITEM_VALUE] + layout->payload_offset : 0;
+    if (got < sizeof *item || (item[ITEM_NEXT] & ITEM_ENDS_SEARCH) == ITEM_ENDS_SEARCH) return 0;
+    if ((item[ITEM_NEXT] & ITEM_IS_MARKER) == 0) {
+      // An item without a value may end at the end of a page.
+      if (got < 2 * sizeof *item) return 0;
+      if (item[ITEM_KEY] == layout->key) {
+        bool has_value = got == sizeof item && item[ITEM_VALUE] != 0;
+        return has_value ? item[ITEM_VALUE] + layout->payload_offset : 0;
+      }
     }
     at = item[ITEM_NEXT] & ~ITEM_KIND_MASK;
   }

@@ -77,8 +77,7 @@ static int search_block(struct dl_phdr_info *info, size_t size, void *context) {
     uint64_t word = 0;
     if (cunwind_guarded_read(at, &word, sizeof word) != sizeof word) return 0;
     if (search->key == 0 ? word != search->value : !leads_to_item(search, word)) continue;
-    if (search->count < search->capacity)
-      search->offsets[search->count] = (int64_t)(at - cunwind_own_thread_pointer());
+    if (search->count < search->capacity) search->offsets[search->count] = (int64_t)(at - cunwind_own_thread_pointer());
     search->count++;
   }
   return 0;

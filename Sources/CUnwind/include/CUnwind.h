@@ -239,7 +239,8 @@ typedef struct cunwind_options {
 typedef struct cunwind_context_scope {
   uint64_t magic;    ///< CUNWIND_SCOPE_MAGIC.
   uint64_t payload;  ///< The address of the payload.
-  uint64_t bound;    ///< The address of the payload that was bound as a task-local value when the scope was entered; or 0.
+  uint64_t
+      bound;  ///< The address of the payload that was bound as a task-local value when the scope was entered; or 0.
 } cunwind_context_scope;
 
 /// Where the parts of a context are, in bytes from a thread's thread pointer. All zero: nothing is known.
@@ -262,9 +263,9 @@ typedef struct cunwind_context_layout {
 
 /// Whether a context was read, or why not.
 typedef enum cunwind_context_status {
-  CUNWIND_CONTEXT_NOT_READ = 0,   ///< The capture's method does not hold the thread, or nothing is known of the layout.
-  CUNWIND_CONTEXT_TAKEN,          ///< Read while the thread was stopped or blocked. Each part may be absent.
-  CUNWIND_CONTEXT_MOVED,          ///< The thread ran before its context was read.
+  CUNWIND_CONTEXT_NOT_READ = 0,  ///< The capture's method does not hold the thread, or nothing is known of the layout.
+  CUNWIND_CONTEXT_TAKEN,         ///< Read while the thread was stopped or blocked. Each part may be absent.
+  CUNWIND_CONTEXT_MOVED,         ///< The thread ran before its context was read.
   CUNWIND_CONTEXT_NO_THREAD_POINTER  ///< The kernel does not tell the thread pointer.
 } cunwind_context_status;
 

@@ -78,7 +78,8 @@ extension Capabilities.FeatureName {
         case .debugInformation: "frames of the executable have no files, lines and inlined functions"
         case .libdw: "frames have functions, but no files, lines and inlined functions"
         case .flush: "a power failure may lose the newest reports"
-        case .context: "reports have no task and no task-local context, or none of threads that are not captured by signal"
+        case .context:
+            "reports have no task and no task-local context, or none of threads that are not captured by signal"
         default: nil
         }
     }

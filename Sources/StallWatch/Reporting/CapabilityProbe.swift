@@ -11,7 +11,9 @@ struct CapabilityProbe: Sendable {
     var unflushed: [String]?
     /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
     var mayUsePtrace: Bool?
-    /// Returns why contexts cannot be read; `nil` if they can. May take a millisecond.
+    /// Returns why contexts cannot be read; `nil` if they can.
+    ///
+    /// May take a millisecond.
     var contextProblem: @Sendable () -> String? = { nil }
 
     /// Tries everything.

@@ -45,9 +45,13 @@ extension StallReport.Context {
         let record = captured.record.isEmpty ? nil : ThreadContextRecord(captured.record)
         var context = Self(
             taskID: captured.task?.id, taskName: captured.task?.name.map { String(decoding: $0, as: UTF8.self) },
-            label: payload?.label, traceID: payload?.traceID.map { hexadecimal($0) } ?? record?.traceID,
-            spanID: payload?.spanID.map { hexadecimal($0) } ?? record?.spanID
+            label: payload?.label, traceID: payload?.traceID.map { hexadecimal($0) },
+            spanID: payload?.spanID.map { hexadecimal($0) }
         )
+        // Both ids come from the same place.
+        if context.traceID == nil, let trace = record?.traceID {
+            (context.traceID, context.spanID) = (trace, record?.spanID)
+        }
         if let payload {
             let pairs = payload.attributes.map { ($0.key, $0.value) }
             if !pairs.isEmpty { context.attributes = Dictionary(pairs, uniquingKeysWith: { first, _ in first }) }

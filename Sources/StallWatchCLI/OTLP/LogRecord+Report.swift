@@ -52,7 +52,7 @@ extension LogRecord {
             attributes.set("stallwatch.metadata.\(key)", value)
         }
         for (key, value) in (report.context?.attributes ?? [:]).sorted(by: { $0.key < $1.key }) {
-            attributes.set("stallwatch.context.\(key)", value)
+            attributes.set("stallwatch.context.attribute.\(key)", value)
         }
         self.init(
             time: UInt64(clamping: report.startedAt.microsecondsSince1970) &* 1_000,

@@ -1,3 +1,5 @@
+import TextOutput
+
 /// Text in GitHub's Markdown (github.github.com/gfm).
 enum MarkdownText {
     /// Prose in one line, in which no character is markup.
@@ -39,7 +41,7 @@ enum MarkdownText {
     }
 
     private static func oneLine(_ text: String) -> String {
-        text.split(whereSeparator: \.isNewline).joined(separator: " ")
+        text.split(whereSeparator: \.isNewline).joined(separator: " ").printable
     }
 
     private static func longestRun(of character: Character, in text: String) -> Int {

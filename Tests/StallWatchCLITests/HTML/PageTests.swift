@@ -32,6 +32,17 @@ import Testing
         #expect(loops.first?["label"] as? String == "%CSS%")
     }
 
+    @Test func contextsAreStoredByLabelAndInWords() throws {
+        var report = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
+        report.context = .init(taskID: 12, label: "GET /feed")
+        let other = try StackFixture.report(300, [.init(at: 250, stack: ["a"])])
+        let data = try data(of: html([other, report]))
+        let strings = try #require(data["strings"] as? [String])
+        let column = try #require((data["stalls"] as? [String: Any])?["context"] as? [Any])
+        #expect(column.count == 2 && column[0] is NSNull && (column[1] as? Int).map { strings[$0] } == "GET /feed")
+        #expect(data["contexts"] as? [String: String] == ["1": "GET /feed, task 12"])
+    }
+
     @Test func thePageLoadsNoOtherFile() throws {
         let html = self.html([try StackFixture.report(300, [.init(at: 250, stack: ["a"])])])
         #expect(html.contains("default-src 'none'"))

@@ -20,6 +20,8 @@ struct ReportFixture {
     var startTicks: UInt64 = 123_456
     var bootID = "5c9d0e2a-0000-4000-8000-000000000000"
     var hostname = "web-3"
+    /// The context, as JSON.
+    var context: String?
 
     var id: String { "01936c1e-7a52-7c3e-9d0e-" + String(repeating: "0", count: 12 - "\(number)".count) + "\(number)" }
 
@@ -31,6 +33,7 @@ struct ReportFixture {
     /// Indented, as in a file of its own.
     var json: String {
         let fingerprint = self.fingerprint.map { "\"fingerprint\": \"\($0)\"," } ?? ""
+        let context = self.context.map { "\"context\": \($0)," } ?? ""
         let metadata = self.metadata.sorted { $0.key < $1.key }.map { "\"\($0)\": \"\($1)\"" }.joined(separator: ", ")
         return """
             {
@@ -50,7 +53,7 @@ struct ReportFixture {
               "loop": {
                 "label": "\(loop)", "kind": "runLoop", "turn": 7, "nesting": 0, "thread": { "id": 4700, "name": "notes" }
               },
-              "callout": "timer", \(fingerprint) "repeats": \(repeats),
+              "callout": "timer", \(fingerprint) \(context) "repeats": \(repeats),
               "culprit": { "function": "\(function)", "image": "notes", "file": "\(file)", "line": 88 },
               "cause": {
                 "kind": "\(cause)", "summary": "Blocked for 480 of 500 ms in pthread_mutex_lock.", "confidence": "certain",

@@ -38,7 +38,7 @@ import Testing
             let context = StallContext(
                 "r\(number)", ["number": "\(number)"], traceID: hexadecimal(UInt64(number), width: 32))
             let pause: @Sendable () -> Void = {
-                if waits { usleep(150) } else { for _ in 0..<number % 200 { sched_yield() } }
+                if waits { usleep(150) } else { for _ in 0..<number % 50 { _ = monotonicNow() } }
             }
             switch number % 3 {
             case 0: withStallContext(context) { pause() }
@@ -76,7 +76,8 @@ import Testing
         thread.join()
         #expect(torn == 0)
         #expect(whole > Self.captures / 20, "\(whole) contexts")
-        #expect(Double(switcher.switches.load(ordering: .relaxed)) / seconds > 1_000)
+        // A thread that waits is not the one that decides how often it runs.
+        if method != .read { #expect(Double(switcher.switches.load(ordering: .relaxed)) / seconds > 1_000) }
     }
 
     private func capture(_ thread: Int32, by method: CapturedStack.Method, _ engine: CUnwindEngine) -> CapturedContext?

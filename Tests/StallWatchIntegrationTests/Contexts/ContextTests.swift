@@ -58,6 +58,31 @@ import Testing
         #expect(context == StallReport.Context(taskID: context.taskID) && context.taskID != nil)
     }
 
+    @Test(arguments: StalledThread.Way.allCases)
+    func `a child of a task has the context of its parent`(way: StalledThread.Way) throws {
+        let report = try StalledThread.report { [feed] stall in
+            TaskOnThread.run(name: "parent") {
+                await StallContext.$current.withValue(feed) {
+                    await withTaskGroup(of: Void.self) { group in
+                        group.addTask(name: "child") {
+                            await withTaskGroup(of: Void.self) { $0.addTask(name: "grandchild") { stall(way) } }
+                        }
+                    }
+                }
+            }
+        }
+        #expect(report?.context?.label == "GET /feed" && report?.context?.taskName == "grandchild")
+    }
+
+    @Test func `a task that inherits nothing has no context`() throws {
+        let report = try StalledThread.report { [feed] stall in
+            StallContext.$current.withValue(feed) {
+                _ = TaskOnThread.run { await Task.detached(executorPreference: Inline()) { stall(.sleeping) }.value }
+            }
+        }
+        #expect(report?.context?.taskID != nil && report?.context?.label == nil)
+    }
+
     /// Which of two contexts is further inside.
     @Test(arguments: 0..<7)
     func `the innermost context counts`(order: Int) throws {
@@ -128,5 +153,12 @@ import Testing
             withStallContext(feed) { stall(.sleeping) }
         }
         #expect(report != nil && report?.context == nil)
+    }
+}
+
+/// Runs each job at once, on the thread that enqueues it.
+private final class Inline: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor())
     }
 }

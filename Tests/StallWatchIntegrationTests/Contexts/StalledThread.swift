@@ -29,6 +29,7 @@ final class StalledThread: Sendable {
     ///   - redact: The configuration's redaction.
     ///   - body: The code of the thread; it calls its parameter, which stalls.
     /// - Returns: The report; `nil` if there is none in time.
+    /// - Throws: The errors of the monitor and the thread.
     static func report(
         redact: (@Sendable (inout StallReport) -> Void)? = nil,
         _ body: @escaping @Sendable (_ stall: @escaping @Sendable (Way) -> Void) -> Void

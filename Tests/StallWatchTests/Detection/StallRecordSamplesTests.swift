@@ -21,6 +21,16 @@ import Testing
         try sample.stack.get().frames.map(\.address)
     }
 
+    @Test func theSameStackInAnotherContextIsAnotherSample() {
+        var first = sample(at: 30, [1, 2])
+        var second = sample(at: 40, [1, 2])
+        first.setContext(CapturedContext(task: .init(id: 1)))
+        second.setContext(CapturedContext(task: .init(id: 2)))
+        var samples: [StallRecord.Sample] = []
+        for sample in [first, first, second] { samples.add(sample) }
+        #expect(samples.map(\.timesSeen) == [2, 1])
+    }
+
     @Test func neighborsWithTheSameStackAreOneSample() {
         var samples: [StallRecord.Sample] = []
         for age in [30, 40, 50] as [UInt64] { samples.add(sample(at: age, [1, 2])) }
@@ -77,5 +87,14 @@ import Testing
         for age in 1...100 as ClosedRange<UInt64> { samples.add(sample(at: age * 10, [1_000 + age, 4])) }
         #expect(samples.count == StallRecord.maximumSamples)
         #expect((try? samples[0].stack.get()) == nil)
+    }
+}
+
+extension StallRecord.Sample {
+    /// Sets the context of a captured stack.
+    fileprivate mutating func setContext(_ context: CapturedContext) {
+        guard case .success(var captured) = stack else { return }
+        captured.context = context
+        stack = .success(captured)
     }
 }

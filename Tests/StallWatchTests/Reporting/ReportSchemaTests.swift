@@ -76,7 +76,9 @@ import Testing
             if let list = node as? [Any] { return list.reduce(into: []) { $0.formUnion(collect($1)) } }
             guard let object = node as? [String: Any] else { return [] }
             return object.reduce(into: Set(object.keys)) { keys, entry in
-                if !["metadata", "suppressed", "attributes"].contains(entry.key) { keys.formUnion(collect(entry.value)) }
+                if !["metadata", "suppressed", "attributes"].contains(entry.key) {
+                    keys.formUnion(collect(entry.value))
+                }
             }
         }
         return collect(report as Any)

@@ -103,6 +103,15 @@ import Testing
         #expect(report.metadata == [:])
     }
 
+    @Test func anInvalidRedactedReportHasNoContext() throws {
+        var report = try StallReport.literal()
+        report.context = .init(label: "secret")
+        report.samples[0].workers = [.init(threads: [.init(id: 1, context: .init(label: "secret"))])]
+        report.otherThreads = [.init(thread: .init(id: 1, context: .init(label: "secret")), heldMicroseconds: 0)]
+        #expect(report.redact { $0.durationMilliseconds = -1 } != nil)
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
+    }
+
     @Test func anInvalidRedactedReportSaysNothingOfOtherLoops() throws {
         var report = try StallReport.literal()
         report.history = .init(

@@ -5,11 +5,10 @@ struct PropagatedSpan: Equatable {
     /// The id of the span, as 16 hexadecimal digits.
     let spanID: String
 
-    /// Reads the ids.
+    /// Reads the ids; `nil` if there are none.
     ///
     /// - Parameter headers: The headers, with lowercase names: `traceparent` (W3C Trace Context, `version-trace-span-flags`),
     ///   `b3` (`trace-span-…`), or `x-b3-traceid` and `x-b3-spanid`. B3's trace ids may have 16 digits.
-    /// - Returns: The ids; `nil` if there are none.
     init?(headers: [String: String]) {
         if let parts = headers["traceparent"]?.split(separator: "-"), parts.count >= 4 {
             self.init(parts[1], parts[2])

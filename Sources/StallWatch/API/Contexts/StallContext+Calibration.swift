@@ -24,6 +24,7 @@ extension StallContext {
             payloadOffset: context.storage.address - object,
             payload: context.storage.payload.bytes,
             bind: { body in StallContext.$current.withValue(context, operation: body) },
+            bindAsync: { body in await StallContext.$current.withValue(context, operation: body) },
             enter: { body in withStallContext(context, body: body) },
             scope: { clinux_scope_variable() }
         )

@@ -1,0 +1,39 @@
+import Hummingbird
+import NIOPosix
+import ServiceLifecycle
+
+/// A Hummingbird server, whose handlers run on its event loop.
+enum HummingbirdServer {
+    /// Runs the server in the background.
+    ///
+    /// - Parameters:
+    ///   - group: Its event loops.
+    ///   - routes: The number of routes.
+    /// - Returns: The port.
+    /// - Throws: Nothing: the errors of the server end its task.
+    static func start(on group: MultiThreadedEventLoopGroup, routes: Int) async throws -> Int {
+        let router = Router()
+        router.addMiddleware {
+            TracingMiddleware()
+            StallContextMiddleware()
+        }
+        for number in 0..<routes {
+            router.get("item/\(number)") { _, _ in
+                // A task with a name: SE-0469.
+                await withTaskGroup(of: Void.self) { tasks in
+                    tasks.addTask(name: "item \(number)") { Work.run(number) }
+                }
+                return "done"
+            }
+        }
+        let (ports, port) = AsyncStream<Int>.makeStream()
+        let server = Application(
+            router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+            onServerRunning: { port.yield($0.localAddress?.port ?? 0) }, eventLoopGroupProvider: .shared(group)
+        )
+        // The tasks of the server inherit the executor.
+        Task(executorPreference: LoopExecutor(group.next())) { try await server.run() }
+        for await port in ports { return port }
+        return 0
+    }
+}
