@@ -6,7 +6,8 @@ import StallReports
 /// all threads share the tables. The fields are those of `src/types/profile.ts` at that version.
 ///
 /// Each loop becomes a thread. Each part of a stall becomes a sample at the time at which the part began; its weight
-/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker.
+/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker, and so does each turn of the loop that was no
+/// stall. A loop of which only turns are known is a thread without samples.
 struct FirefoxProfile {
     private let profile: StallProfile
     private let product: String
@@ -24,9 +25,20 @@ struct FirefoxProfile {
     }
 
     private mutating func file() -> JSONText.Value {
+        let turns = LoopTimeline.turns(of: profile)
+        let begins = profile.stalls.map(\.startedAt.microsecondsSince1970) + turns.joined().map(\.begin)
         // Rounded down to a millisecond, because `startTime` is written in whole milliseconds.
-        let begin = (profile.stalls.map(\.startedAt.microsecondsSince1970).min() ?? 0) / 1_000 * 1_000
-        let threads = zip(profile.loops.indices, profile.stallsByLoop).map { thread($0, $1, begin: begin) }
+        let begin = (begins.min() ?? 0) / 1_000 * 1_000
+        var threads = zip(profile.loops, zip(profile.stallsByLoop, turns)).map { loop, contents in
+            thread(loop, contents.0, contents.1, begin: begin)
+        }
+        for timeline in LoopTimeline.timelines(of: profile) where timeline.loop.lane == 0 {
+            let other = timeline.loop
+            if profile.loops.contains(where: { LoopTimeline.Loop($0) == other }) { continue }
+            let loop = StallProfile.Loop(
+                process: other.process, pid: other.pid, label: other.label, kind: "", thread: nil)
+            threads.append(thread(loop, [], timeline.spans, begin: begin))
+        }
         let shared = self.shared()
         return .object([
             ("meta", meta(begin: begin)),
@@ -57,6 +69,9 @@ struct FirefoxProfile {
             ("chartLabel", .string("{marker.data.cause}")),
             ("fields", .array(fields)),
         ])
+        let turnMarker = JSONText.Value.object([
+            ("name", .string("Turn")), ("display", .strings(["marker-chart", "marker-table"])), ("fields", .array([])),
+        ])
         return .object([
             ("interval", .int(1)),
             ("startTime", .int(Int(begin / 1_000))),
@@ -66,7 +81,7 @@ struct FirefoxProfile {
             ("version", .int(30)),
             ("preprocessedProfileVersion", .int(60)),
             ("categories", .array(categories)),
-            ("markerSchema", .array([marker])),
+            ("markerSchema", .array([marker, turnMarker])),
             ("symbolicated", .bool(true)),
             ("symbolicationNotSupported", .bool(true)),
             ("usesOnlyOneStackType", .bool(true)),
@@ -83,8 +98,9 @@ struct FirefoxProfile {
         ])
     }
 
-    private mutating func thread(_ index: Int, _ stalls: [StallProfile.Stall], begin: Int64) -> JSONText.Value {
-        let loop = profile.loops[index]
+    private mutating func thread(
+        _ loop: StallProfile.Loop, _ stalls: [StallProfile.Stall], _ turns: [LoopTimeline.Span], begin: Int64
+    ) -> JSONText.Value {
         let starts = stalls.map { Int($0.startedAt.microsecondsSince1970 - begin) }
         var samples: [(time: Int, node: Int, microseconds: Int)] = []
         for (stall, start) in zip(stalls, starts) {
@@ -96,7 +112,10 @@ struct FirefoxProfile {
         }
         // Stalls of one loop may overlap: two monitors of a process can watch the same one.
         samples.sort { $0.time < $1.time }
-        let name = string("Stall")
+        let names = (stall: string("Stall"), turn: string("Turn"))
+        let turnStarts = turns.map { Int($0.begin - begin) }
+        let ends = zip(starts, stalls).map { $0 + $1.microseconds } + turns.map { Int($0.end - begin) }
+        let markers = stalls.count + turns.count
         return .object([
             ("processType", .string("default")),
             ("processStartupTime", .int(0)),
@@ -123,13 +142,13 @@ struct FirefoxProfile {
             (
                 "markers",
                 .object([
-                    ("length", .int(stalls.count)),
-                    ("name", .ints(stalls.map { _ in name })),
-                    ("startTime", .milliseconds(starts)),
-                    ("endTime", .milliseconds(zip(starts, stalls).map { $0 + $1.microseconds })),
+                    ("length", .int(markers)),
+                    ("name", .ints(stalls.map { _ in names.stall } + turns.map { _ in names.turn })),
+                    ("startTime", .milliseconds(starts + turnStarts)),
+                    ("endTime", .milliseconds(ends)),
                     // 1: an interval with a start and an end.
-                    ("phase", .ints(stalls.map { _ in 1 })),
-                    ("category", .ints(stalls.map { _ in Self.stall })),
+                    ("phase", .ints([Int](repeating: 1, count: markers))),
+                    ("category", .ints(stalls.map { _ in Self.stall } + turns.map { _ in Self.other })),
                     (
                         "data",
                         .array(
@@ -138,7 +157,7 @@ struct FirefoxProfile {
                                     ("type", .string("Stall")), ("cause", .string($0.cause)),
                                     ("kind", .string($0.kind)),
                                 ])
-                            }
+                            } + turns.map { _ in .object([("type", .string("Turn"))]) }
                         )
                     ),
                 ])
