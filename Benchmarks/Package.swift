@@ -11,7 +11,7 @@ let settings: [SwiftSetting] = [
 let package = Package(
     name: "StallWatchBenchmarks",
     dependencies: [
-        .package(name: "StallWatch", path: ".."),
+        .package(name: "StallWatch", path: "..", traits: ["NIO"]),
         // Without its traits, which preload libraries that count allocations. These benchmarks measure time.
         .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -28,6 +28,14 @@ let package = Package(
         .executableTarget(
             name: "resident-with",
             dependencies: ["Measuring", .product(name: "StallWatch", package: "StallWatch")],
+            swiftSettings: settings
+        ),
+        // Event loops and queues without work.
+        .executableTarget(
+            name: "resting-loops",
+            dependencies: [
+                .product(name: "NIOPosix", package: "swift-nio"), .product(name: "StallWatch", package: "StallWatch"),
+            ],
             swiftSettings: settings
         ),
         // Symbolicates its own stack with the Runtime module, in a small and in a large program.

@@ -32,6 +32,12 @@ func runAGame(waitForFrame: () -> Bool, draw: () -> Void) throws {
     }
 }
 
+func watchWithAThresholdThatFits(search: DispatchQueue) throws {
+    try monitor.watch(
+        .queue(search, label: "search", threshold: .adaptive(floor: .milliseconds(20), ceiling: .seconds(1)))
+    )
+}
+
 func changeWhileItRuns() throws {
     try monitor.setThreshold(.milliseconds(500), of: "storage")
     monitor.unwatch("canvas")

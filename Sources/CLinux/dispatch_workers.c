@@ -12,7 +12,7 @@
 
 #include "CLinux.h"
 
-extern void *(*_dispatch_begin_NSAutoReleasePool)(void) __attribute__((weak));
+extern void *(*_dispatch_begin_NSAutoReleasePool)(void)__attribute__((weak));
 extern void (*_dispatch_end_NSAutoReleasePool)(void *) __attribute__((weak));
 extern const char *dispatch_queue_get_label(void *queue) __attribute__((weak));
 
@@ -22,8 +22,8 @@ extern const char *dispatch_queue_get_label(void *queue) __attribute__((weak));
 #define MAXIMUM_WAITERS 16
 
 struct worker {
-  _Atomic(pid_t) thread;  // 0 if the entry is free.
-  atomic_int depth;       // The number of drains on the thread's stack. Only the thread itself changes it.
+  _Atomic(pid_t) thread;   // 0 if the entry is free.
+  atomic_int depth;        // The number of drains on the thread's stack. Only the thread itself changes it.
   atomic_bool is_in_pool;  // Whether the outermost drain takes one of a limited number of threads.
 };
 

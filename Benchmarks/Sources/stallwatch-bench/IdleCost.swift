@@ -37,9 +37,9 @@ enum IdleCost {
         let names = found.map(\.0)
         let threads = found.compactMap(\.1)
         guard threads.count == names.count else { throw CannotMeasure("a watching thread is not there") }
-        let before = threads.map(ThreadUse.init)
+        let before = threads.map { ThreadUse(of: $0) }
         Thread.sleep(forTimeInterval: seconds)
-        let after = threads.map(ThreadUse.init)
+        let after = threads.map { ThreadUse(of: $0) }
         let rows = names.indices.map { index in
             let cpu = (after[index].nanosecondsOnCPU - before[index].nanosecondsOnCPU) / seconds / 1e9
             return (names[index], after[index].wakeUps - before[index].wakeUps, cpu)

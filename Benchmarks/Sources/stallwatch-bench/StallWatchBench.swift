@@ -13,6 +13,7 @@ struct StallWatchBench {
         ("debuggers", DebuggerCost.table),
         ("idle", IdleCost.table),
         ("busy", BusyCost.table),
+        ("rest", RestCost.table),
         ("heartbeat", HeartbeatCost.table),
         ("resident", MemoryCost.table),
         ("symbolication", SymbolicationCost.table),

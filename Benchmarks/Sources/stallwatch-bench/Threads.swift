@@ -63,9 +63,9 @@ struct ThreadUse {
     var nanosecondsOnCPU = 0.0
     var wakeUps = 0.0
 
-    /// Reads the values of the thread with this kernel id (proc(5): schedstat and status).
-    init(of thread: Int32) {
-        let directory = "/proc/self/task/\(thread)/"
+    /// Reads the values of the thread with this kernel id (proc(5): schedstat and status), by default of this process.
+    init(of thread: Int32, in process: String = "self") {
+        let directory = "/proc/\(process)/task/\(thread)/"
         let times = (try? String(contentsOfFile: directory + "schedstat", encoding: .utf8)) ?? ""
         nanosecondsOnCPU = times.split(separator: " ").first.flatMap { Double($0) } ?? 0
         let status = (try? String(contentsOfFile: directory + "status", encoding: .utf8)) ?? ""

@@ -139,7 +139,8 @@ const void *_Nonnull clinux_scope_variable(void);
 struct clinux_worker {
   pid_t thread;
   bool is_in_drain;  ///< Whether it has left its idle wait: it runs items, or is about to take one.
-  bool is_in_pool;   ///< Whether its drain takes one of a limited number of threads, as all but those of serial queues do.
+  bool
+      is_in_pool;  ///< Whether its drain takes one of a limited number of threads, as all but those of serial queues do.
 };
 
 /// Follows the worker threads of libdispatch from their next drain on, for the rest of the process: a few atomic stores

@@ -60,9 +60,10 @@ struct AdaptiveThreshold {
         threshold = overflows ? bounds.upperBound : min(max(learned, bounds.lowerBound), bounds.upperBound)
     }
 
-    /// Returns the least duration that at most one in 1,000 turns exceeds, in nanoseconds, up to 12.5 % too large.
+    /// Returns the least duration that at most one in 1,000 turns exceeds.
     ///
     /// - Parameter counts: The number of turns in each bucket of a ``TurnHistogram``.
+    /// - Returns: The duration in nanoseconds, up to 12.5 % too large.
     static func unusualDuration(of counts: [UInt64]) -> UInt64 {
         var longer = counts.reduce(0, &+)
         let permitted = longer / 1_000

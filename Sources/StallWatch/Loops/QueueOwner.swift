@@ -21,13 +21,18 @@ final class QueueOwner: Sendable {
         guard state.load(ordering: .relaxed) == 0 else { return }
         // The layout may be another one: until it is confirmed, every word is read through the kernel.
         let memory = GuardedMemory()
-        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
-        guard let wrapped = memory.word(at: object + DispatchLayout.wrappedOffset),
+        guard let wrapped = Self.address(of: queue),
             case let address = wrapped &+ DispatchLayout.stateOffset,
             address.isMultiple(of: UInt64(MemoryLayout<UInt64>.alignment)), let word = memory.word(at: address),
             word & DispatchLayout.ownerMask == UInt64(clinux_gettid())
         else { return }
         state.store(UInt(address), ordering: .relaxed)
+    }
+
+    /// Returns the address of a queue's C object, which is not confirmed; `nil` if it cannot be read.
+    static func address(of queue: DispatchQueue) -> UInt64? {
+        let object = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
+        return GuardedMemory().word(at: object + DispatchLayout.wrappedOffset)
     }
 
     /// The owner of a queue.

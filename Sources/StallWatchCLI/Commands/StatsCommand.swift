@@ -8,7 +8,8 @@ struct StatsCommand: ParsableCommand {
         abstract: "Sum up statistics files: turns, latencies and stalls of each loop.",
         discussion: """
             When a monitor stops, it writes its statistics to the configuration's statisticsPath. Several files are added up by \
-            loop label. In a directory, every *.json file with statistics is read.
+            loop label. The bars below the table are each loop's turns by duration. In a directory, every *.json file with \
+            statistics is read.
 
             Examples:
               stallwatch stats notes-statistics.json
@@ -43,6 +44,7 @@ struct StatsCommand: ParsableCommand {
         ])
         for loop in total.loops { table.add(cells(loop)) }
         var text = total.loops.isEmpty ? "No loop was watched.\n" : table.text(for: terminal)
+        for loop in total.loops { text += TurnHistogramText.text(loop, for: terminal) }
         text += "\n\(counted(total.stalls, "stall", "stalls")) in \(counted(total.files, "file", "files"))"
         let suppressed = total.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
         if !suppressed.isEmpty {

@@ -6,7 +6,8 @@ import StallReports
 /// `src/types/profile.ts` at that version (firefox-devtools/profiler, df31314e1).
 ///
 /// Each loop becomes a thread. Each part of a stall becomes a sample at the time at which the part began; its weight
-/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker. The samples of a live process have no markers,
+/// (`tracing-ms`) is the part's duration. Each stall also becomes a marker, and so does each turn of the loop that was no
+/// stall. A loop of which only turns are known is a thread without samples. The samples of a live process have no markers,
 /// and equal ones are as many samples as were taken.
 struct FirefoxProfile {
     private let profile: StallProfile
@@ -25,9 +26,20 @@ struct FirefoxProfile {
     }
 
     private mutating func file() -> JSONText.Value {
+        let turns = LoopTimeline.turns(of: profile)
+        let begins = profile.stalls.map(\.startedAt.microsecondsSince1970) + turns.joined().map(\.begin)
         // Rounded down to a millisecond, because `startTime` is written in whole milliseconds.
-        let begin = (profile.stalls.map(\.startedAt.microsecondsSince1970).min() ?? 0) / 1_000 * 1_000
-        let threads = zip(profile.loops.indices, profile.stallsByLoop).map { thread($0, $1, begin: begin) }
+        let begin = (begins.min() ?? 0) / 1_000 * 1_000
+        var threads = zip(profile.loops, zip(profile.stallsByLoop, turns)).map { loop, contents in
+            thread(loop, contents.0, contents.1, begin: begin)
+        }
+        for timeline in LoopTimeline.timelines(of: profile) where timeline.loop.lane == 0 {
+            let other = timeline.loop
+            if profile.loops.contains(where: { LoopTimeline.Loop($0) == other }) { continue }
+            let loop = StallProfile.Loop(
+                process: other.process, pid: other.pid, label: other.label, kind: "", thread: nil)
+            threads.append(thread(loop, [], timeline.spans, begin: begin))
+        }
         let shared = self.shared()
         return .object([
             ("meta", meta(begin: begin)),
@@ -58,6 +70,9 @@ struct FirefoxProfile {
             ("chartLabel", .string("{marker.data.cause}")),
             ("fields", .array(fields)),
         ])
+        let turnMarker = JSONText.Value.object([
+            ("name", .string("Turn")), ("display", .strings(["marker-chart", "marker-table"])), ("fields", .array([])),
+        ])
         return .object([
             ("interval", .int(1)),
             ("startTime", .int(Int(begin / 1_000))),
@@ -67,7 +82,7 @@ struct FirefoxProfile {
             ("version", .int(30)),
             ("preprocessedProfileVersion", .int(70)),
             ("categories", .array(categories)),
-            ("markerSchema", .array([marker])),
+            ("markerSchema", .array([marker, turnMarker])),
             ("symbolicated", .bool(true)),
             ("symbolicationNotSupported", .bool(true)),
             ("usesOnlyOneStackType", .bool(true)),
@@ -84,8 +99,9 @@ struct FirefoxProfile {
         ])
     }
 
-    private mutating func thread(_ index: Int, _ stalls: [StallProfile.Stall], begin: Int64) -> JSONText.Value {
-        let loop = profile.loops[index]
+    private mutating func thread(
+        _ loop: StallProfile.Loop, _ stalls: [StallProfile.Stall], _ turns: [LoopTimeline.Span], begin: Int64
+    ) -> JSONText.Value {
         let starts = stalls.map { Int($0.startedAt.microsecondsSince1970 - begin) }
         var samples: [(time: Int, node: Int, microseconds: Int)] = []
         for (stall, start) in zip(stalls, starts) {
@@ -103,7 +119,10 @@ struct FirefoxProfile {
         // Stalls of one loop may overlap: two monitors of a process can watch the same one.
         samples.sort { $0.time < $1.time }
         let marked = profile.content == .stalls ? stalls : []
-        let name = string("Stall")
+        let names = (stall: string("Stall"), turn: string("Turn"))
+        let turnStarts = turns.map { Int($0.begin - begin) }
+        let ends = zip(starts, marked).map { $0 + $1.microseconds } + turns.map { Int($0.end - begin) }
+        let markers = marked.count + turns.count
         return .object([
             ("processType", .string("default")),
             ("processStartupTime", .int(0)),
@@ -130,13 +149,13 @@ struct FirefoxProfile {
             (
                 "markers",
                 .object([
-                    ("length", .int(marked.count)),
-                    ("name", .ints(marked.map { _ in name })),
-                    ("startTime", .milliseconds(Array(starts.prefix(marked.count)))),
-                    ("endTime", .milliseconds(zip(starts, marked).map { $0 + $1.microseconds })),
+                    ("length", .int(markers)),
+                    ("name", .ints(marked.map { _ in names.stall } + turns.map { _ in names.turn })),
+                    ("startTime", .milliseconds(starts.prefix(marked.count) + turnStarts)),
+                    ("endTime", .milliseconds(ends)),
                     // 1: an interval with a start and an end.
-                    ("phase", .ints(marked.map { _ in 1 })),
-                    ("category", .ints(marked.map { _ in Self.stall })),
+                    ("phase", .ints([Int](repeating: 1, count: markers))),
+                    ("category", .ints(marked.map { _ in Self.stall } + turns.map { _ in Self.other })),
                     (
                         "data",
                         .array(
@@ -145,7 +164,7 @@ struct FirefoxProfile {
                                     ("type", .string("Stall")), ("cause", .string($0.cause)),
                                     ("kind", .string($0.kind)),
                                 ])
-                            }
+                            } + turns.map { _ in .object([("type", .string("Turn"))]) }
                         )
                     ),
                 ])

@@ -22,11 +22,35 @@ struct LoopTimeline: Equatable {
         var label: String
         /// 0; 1 and more for stalls that overlap others of the loop, as when two monitors watch it.
         var lane = 0
+
+        init(process: String, pid: Int32, label: String) {
+            self.process = process
+            self.pid = pid
+            self.label = label
+        }
+
+        /// The loop of a profile.
+        init(_ loop: StallProfile.Loop) {
+            self.init(process: loop.process, pid: loop.pid, label: loop.label)
+        }
     }
 
     var loop: Loop
     /// Ascending by time.
     var spans: [Span]
+
+    /// Returns the turns that were no stalls, for each loop of a profile.
+    ///
+    /// A profile has several loops with one label if the loop has moved to another thread. The first has the turns.
+    ///
+    /// - Parameter profile: The stalls.
+    /// - Returns: An element for each of the profile's loops.
+    static func turns(of profile: StallProfile) -> [[Span]] {
+        var turns = Dictionary(
+            timelines(of: profile).filter { $0.loop.lane == 0 }.map { ($0.loop, $0.spans.filter { $0.stall == nil }) },
+            uniquingKeysWith: { first, _ in first })
+        return profile.loops.map { turns.removeValue(forKey: Loop($0)) ?? [] }
+    }
 
     /// Arranges the stalls and turns of a profile by loop.
     ///

@@ -22,6 +22,9 @@ struct StatisticsReport: Encodable {
         let p50Milliseconds: Double?
         let p99Milliseconds: Double?
         let maxMilliseconds: Double?
+        /// The threshold at the end of the last file; left out if it has none.
+        let thresholdMilliseconds: Double?
+        let isThresholdAdaptive: Bool
     }
 
     init(_ sum: StatisticsSum) {
@@ -39,7 +42,8 @@ struct StatisticsReport: Encodable {
                 label: loop.label, watchedSeconds: loop.watchedSeconds, turns: loop.turns,
                 busySeconds: loop.busySeconds, stalls: loop.stalls, stallSeconds: loop.stallSeconds,
                 p50Milliseconds: loop.milliseconds(quantile: 0.5), p99Milliseconds: loop.milliseconds(quantile: 0.99),
-                maxMilliseconds: loop.milliseconds(quantile: 1)
+                maxMilliseconds: loop.milliseconds(quantile: 1),
+                thresholdMilliseconds: loop.thresholdMilliseconds, isThresholdAdaptive: loop.isThresholdAdaptive
             )
         }
     }

@@ -21,8 +21,12 @@ struct StatisticsSum: Sendable {
         fileprivate(set) var busySeconds = 0.0
         fileprivate(set) var stalls = 0
         fileprivate(set) var stallSeconds = 0.0
+        /// The threshold of the last file that has one.
+        fileprivate(set) var thresholdMilliseconds: Double?
+        /// Whether a monitor learned it.
+        fileprivate(set) var isThresholdAdaptive = false
         /// Turns by upper bound, in microseconds.
-        fileprivate var latency: [Double: UInt64] = [:]
+        fileprivate(set) var latency: [Double: UInt64] = [:]
 
         /// The bound that the fraction `quantile` of all turns stayed below; `nil` without turns, or over the largest bucket.
         func milliseconds(quantile: Double) -> Double? {
@@ -68,6 +72,8 @@ struct StatisticsSum: Sendable {
             total.busySeconds += loop.busySeconds ?? 0
             total.stalls &+= loop.stalls ?? 0
             total.stallSeconds += loop.stallSeconds ?? 0
+            total.thresholdMilliseconds = loop.thresholdMilliseconds ?? total.thresholdMilliseconds
+            total.isThresholdAdaptive = loop.isThresholdAdaptive ?? total.isThresholdAdaptive
             for bucket in loop.latency ?? [] {
                 total.latency[bucket.belowMicroseconds ?? .infinity, default: 0] &+= bucket.turns
             }

@@ -12,26 +12,23 @@ import Testing
         var worker: DispatchWorkers.Worker?
     }
 
-    private func seen(_ run: (@escaping @Sendable () -> Void) -> Void) throws -> Seen {
+    /// Runs an item and returns what it sees; no thread waits for it, because tests are items themselves.
+    private func seen(_ run: (@escaping @Sendable () -> Void) -> Void) async throws -> Seen {
         try #require(DispatchWorkers.follow())
-        let seen = Mutex<Seen?>(nil)
-        let isDone = Semaphore()
-        run {
-            let thread = ownThread()
-            seen.withLock {
-                $0 = Seen(
-                    isInDrain: DispatchWorkers.isCurrentInDrain,
-                    worker: DispatchWorkers.all.first { $0.thread == thread })
+        return await withCheckedContinuation { continuation in
+            run {
+                let thread = ownThread()
+                continuation.resume(
+                    returning: Seen(
+                        isInDrain: DispatchWorkers.isCurrentInDrain,
+                        worker: DispatchWorkers.all.first { $0.thread == thread }))
             }
-            isDone.post()
         }
-        try #require(isDone.wait(until: monotonicNow() + 30_000_000_000))
-        return try #require(seen.withLock { $0 })
     }
 
-    @Test func `an item of a serial queue runs in a drain, outside of the pools`() throws {
+    @Test func `an item of a serial queue runs in a drain, outside of the pools`() async throws {
         let queue = DispatchQueue(label: "serial")
-        let seen = try seen { queue.async(execute: $0) }
+        let seen = try await seen { queue.async(execute: $0) }
         #expect(seen.isInDrain)
         #expect(seen.worker?.isInDrain == true)
         #expect(seen.worker?.isInPool == false)
@@ -41,15 +38,17 @@ import Testing
             "the worker waits again, or has ended")
     }
 
-    @Test func `items of a global queue and of tasks run in a pool`() throws {
-        #expect(try seen { DispatchQueue.global().async(execute: $0) }.worker?.isInPool == true)
-        #expect(try seen { item in _ = Task.detached { item() } }.worker?.isInPool == true)
+    @Test func `items of a global queue and of tasks run in a pool`() async throws {
+        let global = try await seen { DispatchQueue.global().async(execute: $0) }
+        #expect(global.worker?.isInPool == true)
+        let task = try await seen { item in _ = Task.detached { item() } }
+        #expect(task.worker?.isInPool == true)
     }
 
     /// Such a queue has a pool of its own around each item.
-    @Test func `a queue with a pool per item leaves no drain open`() throws {
+    @Test func `a queue with a pool per item leaves no drain open`() async throws {
         let queue = DispatchQueue(label: "pools", autoreleaseFrequency: .workItem)
-        let thread = try #require(try seen { queue.async(execute: $0) }.worker?.thread)
+        let thread = try #require(try await seen { queue.async(execute: $0) }.worker?.thread)
         #expect(eventually { DispatchWorkers.all.first { $0.thread == thread }?.isInDrain != true })
     }
 
@@ -63,17 +62,17 @@ import Testing
         #expect(isInDrain.withLock { $0 } == false)
     }
 
-    @Test func `a drain calls every notice, until it is gone`() throws {
+    @Test func `a drain calls every notice, until it is gone`() async throws {
         let calls = Atomic<Int>(0)
-        func run() throws { _ = try seen { DispatchQueue(label: "noticed").async(execute: $0) } }
+        func run() async throws { _ = try await seen { DispatchQueue(label: "noticed").async(execute: $0) } }
         do {
             let notice = try #require(DrainNotice { calls.wrappingAdd(1, ordering: .relaxed) })
-            try run()
+            try await run()
             #expect(calls.load(ordering: .relaxed) > 0)
             withExtendedLifetime(notice) {}
         }
         let before = calls.load(ordering: .relaxed)
-        try run()
+        try await run()
         #expect(calls.load(ordering: .relaxed) == before)
     }
 }

@@ -11,7 +11,7 @@ import Testing
           "reportsRemoved": 0, "reportsRecovered": 0, "failedWrites": 1, "lastWriteError": "no space",
           "loops": [
             { "label": "main", "watchedSeconds": 1800, "turns": 100, "busySeconds": 18, "stalls": 3, "stallSeconds": 1.5,
-              "stallsPerHour": 6, "stallSecondsPerHour": 3,
+              "stallsPerHour": 6, "stallSecondsPerHour": 3, "thresholdMilliseconds": 120, "isThresholdAdaptive": true,
               "latency": [ { "belowMicroseconds": 1000, "turns": 98 }, { "belowMicroseconds": 500000, "turns": 2 } ] }
           ]
         }
@@ -39,6 +39,19 @@ import Testing
                 idle  1 min 0 s      0  0.0 %       -       -         -       0      0.00     0 ms
                 main  1 h 0 min    200  1.0 %  < 2 ms  < 2 ms  < 500 ms       4      4.00   2.00 s
 
+                turns of main  count
+                       < 1 ms     98  ███████████████████████████████████████
+                       < 2 ms    100  ████████████████████████████████████████
+                       < 4 ms      0
+                       < 8 ms      0
+                      < 17 ms      0
+                      < 34 ms      0
+                      < 67 ms      0
+                     < 134 ms      0
+                     < 268 ms      0
+                     < 537 ms      2  █
+                Threshold: 120 ms, adaptive
+
                 3 stalls in 2 files; suppressed: 3 repeated.
                 Reports that a sink missed: 1
                 Writes that failed: 1
@@ -60,6 +73,8 @@ import Testing
         #expect(loops[0]["p50Milliseconds"] as? Double == 1)
         #expect(loops[0]["p99Milliseconds"] as? Double == 500)
         #expect(loops[0]["stalls"] as? Int == 3)
+        #expect(loops[0]["thresholdMilliseconds"] as? Double == 120)
+        #expect(loops[0]["isThresholdAdaptive"] as? Bool == true)
         #expect(object?["suppressed"] as? [String: Int] == ["repeated": 2, "debugger": 0])
     }
 

@@ -22,6 +22,7 @@ import Testing
     /// - Parameters:
     ///   - minutes: The number of minutes.
     ///   - turns: Returns the durations of one minute's turns, in nanoseconds.
+    /// - Returns: The outcome.
     private func outcome(minutes: Int, _ turns: (Int) -> [UInt64]) -> Outcome {
         let histogram = TurnHistogram()
         var adaptive = AdaptiveThreshold(Self.bounds)

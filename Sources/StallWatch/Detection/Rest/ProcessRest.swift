@@ -12,6 +12,7 @@ final class ProcessRest {
     /// Whether polls are possible; `nil` before the first try.
     private var canPoll: Bool?
     private var drains: DrainNotice?
+    private var manager: DispatchManager?
     private var attempts = RestAttempts()
     /// The threads that wait for events, whose epoll sets are polled.
     private var waits: [Int32: EpollWait] = [:]
@@ -31,7 +32,7 @@ final class ProcessRest {
     /// Returns whether no thread of the process can do anything before an event; `false` also if the last answers were no.
     func isQuiet(_ loops: [LoopMonitor], at now: UInt64) -> Bool {
         guard isDue(at: now) else { return false }
-        let isQuiet = QuietProcess(loops) != nil
+        let isQuiet = process(loops) != nil
         if !isQuiet { attempts.noteRefusal(at: now) }
         return isQuiet
     }
@@ -45,32 +46,36 @@ final class ProcessRest {
     func prepare(_ rests: [LoopRest], _ loops: [LoopMonitor]) -> Bool {
         waits = [:]
         quiet = nil
+        // First, because they have a thread of their own.
+        preparePolls()
         for case .events(let thread, let wait) in rests { waits[thread] = wait }
         if rests.contains(.dispatch) {
             if drains == nil { drains = DrainNotice { [alarm] in alarm.wakeIfParked() } }
-            guard drains != nil, let process = QuietProcess(loops) else { return false }
+            guard drains != nil, let process = process(loops) else { return false }
             waits.merge(process.waits) { own, _ in own }
             quiet = process
         }
-        return poll()
+        return waits.values.allSatisfy { polls?.begin($0.descriptor) ?? false }
     }
 
-    private func poll() -> Bool {
-        guard !waits.isEmpty else { return true }
-        if canPoll == nil {
-            // Each call is tried in a child process under a seccomp filter, so this may take some milliseconds.
-            if mayPoll() { polls = EventPolls { [alarm] in alarm.wakeIfParked() } }
-            canPoll = polls != nil
-        }
-        guard let polls else { return false }
-        return waits.values.allSatisfy { polls.begin($0.descriptor) }
+    private func preparePolls() {
+        guard canPoll == nil else { return }
+        // Each call is tried in a child process under a seccomp filter, so this may take some milliseconds.
+        if mayPoll() { polls = EventPolls { [alarm] in alarm.wakeIfParked() } }
+        canPoll = polls != nil
+    }
+
+    private func process(_ loops: [LoopMonitor]) -> QuietProcess? {
+        let manager = self.manager ?? DispatchManager()
+        self.manager = manager
+        return QuietProcess(loops, manager: manager.thread)
     }
 
     /// Returns whether everything is as it was before ``prepare(_:_:)``.
     ///
     /// If it is, every poll has begun while its thread was waiting.
     func isUnchanged(_ loops: [LoopMonitor]) -> Bool {
-        if let quiet, QuietProcess(loops) != quiet { return false }
+        if let quiet, process(loops) != quiet { return false }
         return waits.allSatisfy { EpollWait(thread: $0.key) == $0.value } && polls?.hasFired != true
     }
 

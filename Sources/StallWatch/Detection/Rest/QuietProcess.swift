@@ -6,8 +6,8 @@ import LinuxSupport
 /// only while each thread is known to do nothing, and known to be noticed when it goes on:
 /// - a run loop's thread that waits, whose observer notices the next turn;
 /// - a worker of libdispatch in its idle wait, which is noticed when it begins a drain;
-/// - a thread that waits for an epoll set without an end, whose next event is noticed: SwiftNIO's loops, and the worker
-///   on which libdispatch itself waits for timers and descriptors;
+/// - libdispatch's manager, which runs none of the app's code;
+/// - a thread that waits for an epoll set without an end, whose next event is noticed: SwiftNIO's loops;
 /// - the monitors' own threads, and a main thread that has ended.
 struct QuietProcess: Equatable {
     /// What is known of a thread.
@@ -33,16 +33,18 @@ struct QuietProcess: Equatable {
     ///   - threads: The kernel ids of all threads, in ascending order.
     ///   - waiting: The threads of run loops that wait.
     ///   - workers: The workers of libdispatch.
+    ///   - manager: The worker that waits for libdispatch's timers and descriptors.
     ///   - others: Returns what is known of any other thread, and of a worker in a drain.
     init?(
-        threads: [Int32], waiting: Set<Int32>, workers: [DispatchWorkers.Worker], others: (Int32) -> Activity
+        threads: [Int32], waiting: Set<Int32>, workers: [DispatchWorkers.Worker], manager: Int32? = nil,
+        others: (Int32) -> Activity
     ) {
         var waits: [Int32: EpollWait] = [:]
         let workers = Dictionary(workers.map { ($0.thread, $0) }) { first, _ in first }
-        for thread in threads where !waiting.contains(thread) {
+        for thread in threads where !waiting.contains(thread) && thread != manager {
             if let worker = workers[thread] {
                 if !worker.isInDrain { continue }
-                // An item that waits for events itself takes a thread of the pool. libdispatch's own wait does not.
+                // An item that waits for events itself takes a thread of the pool.
                 guard !worker.isInPool else { return nil }
             }
             switch others(thread) {
@@ -61,12 +63,14 @@ extension QuietProcess {
     ///
     /// It reads a small file for most threads, some microseconds each.
     ///
-    /// - Parameter loops: The watched loops.
-    init?(_ loops: [LoopMonitor]) {
+    /// - Parameters:
+    ///   - loops: The watched loops.
+    ///   - manager: The worker that waits for libdispatch's timers and descriptors.
+    init?(_ loops: [LoopMonitor], manager: Int32?) {
         guard DispatchWorkers.areFollowed else { return nil }
         self.init(
             threads: ThreadIdentity.all(), waiting: Set(loops.compactMap(\.recorder.waitingThread)),
-            workers: DispatchWorkers.all, others: Self.activity)
+            workers: DispatchWorkers.all, manager: manager, others: Self.activity)
     }
 
     /// What the names of the monitors' own threads begin with.

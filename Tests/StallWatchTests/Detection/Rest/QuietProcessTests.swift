@@ -30,7 +30,13 @@ import Testing
         #expect(quiet([2], workers: [.init(thread: 2, isInDrain: true, isInPool: false)]) == nil)
     }
 
-    /// The worker that libdispatch waits with for timers and descriptors never ends its drain.
+    /// It never ends its drain.
+    @Test func `libdispatch's manager does not count, whatever it does`() {
+        let workers = [DispatchWorkers.Worker(thread: 2, isInDrain: true, isInPool: false)]
+        #expect(QuietProcess(threads: [2], waiting: [], workers: workers, manager: 2) { _ in .unknown } != nil)
+        #expect(QuietProcess(threads: [2], waiting: [], workers: workers, manager: 3) { _ in .unknown } == nil)
+    }
+
     @Test func `a worker outside of the pools may wait for events`() {
         #expect(quiet([2], workers: [.init(thread: 2, isInDrain: true, isInPool: false)], events: [2]) != nil)
         #expect(quiet([2], workers: [.init(thread: 2, isInDrain: true, isInPool: true)], events: [2]) == nil)
