@@ -1,3 +1,5 @@
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import StackCapture
@@ -18,6 +20,7 @@ import Testing
         let methods = [CapturedStack.Method.read]
         func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack { .stub([0x1000]) }
         func images() -> ImageList { ImageList() }
+        func leave(processor: Int32) {}
     }
 
     private let world = WatchedWorld(at: Self.minute)
