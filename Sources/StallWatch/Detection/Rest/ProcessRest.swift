@@ -1,4 +1,5 @@
 import LinuxSupport
+import Synchronization
 
 /// Lets the watchdog sleep without a deadline while loops without observers have no work.
 ///
@@ -6,12 +7,18 @@ import LinuxSupport
 /// events of the epoll sets among that, and see that nothing has changed meanwhile. Whatever happens after the third step
 /// wakes the watchdog.
 final class ProcessRest {
+    /// Whether a drain of libdispatch's workers has to wake the watchdog.
+    private final class DrainInterest: Sendable {
+        let isWanted = Atomic<Bool>(false)
+    }
+
     private let alarm: WatchdogAlarm
     private let mayPoll: () -> Bool
     private var polls: EventPolls?
     /// Whether polls are possible; `nil` before the first try.
     private var canPoll: Bool?
     private var drains: DrainNotice?
+    private let interest = DrainInterest()
     private var manager: DispatchManager?
     private var attempts = RestAttempts()
     /// The threads that wait for events, whose epoll sets are polled.
@@ -50,7 +57,13 @@ final class ProcessRest {
         preparePolls()
         for case .events(let thread, let wait) in rests { waits[thread] = wait }
         if rests.contains(.dispatch) {
-            if drains == nil { drains = DrainNotice { [alarm] in alarm.wakeIfParked() } }
+            if drains == nil {
+                drains = DrainNotice { [alarm, interest] in
+                    if interest.isWanted.load(ordering: .sequentiallyConsistent) { alarm.wakeIfParked() }
+                }
+            }
+            // Before the workers are read: either that shows a drain, or the drain's notice sees this.
+            interest.isWanted.store(true, ordering: .sequentiallyConsistent)
             guard drains != nil, let process = process(loops) else { return false }
             waits.merge(process.waits) { own, _ in own }
             quiet = process
@@ -87,6 +100,7 @@ final class ProcessRest {
     ///   - hasRested: Whether it did.
     func end(from began: UInt64, at now: UInt64, hasRested: Bool) {
         polls?.endAll()
+        interest.isWanted.store(false, ordering: .sequentiallyConsistent)
         if hasRested { attempts.noteRest(from: began, to: now) } else { attempts.noteRefusal(at: now) }
     }
 }
