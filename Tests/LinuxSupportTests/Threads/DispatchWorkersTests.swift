@@ -12,18 +12,26 @@ import Testing
         var worker: DispatchWorkers.Worker?
     }
 
-    /// Runs an item and returns what it sees; no thread waits for it, because tests are items themselves.
+    /// Runs items until one runs on a followed worker, and returns what it sees.
+    ///
+    /// No thread waits for it, because tests are items themselves. A worker whose drain began before any test followed the
+    /// workers is followed from its next drain on.
     private func seen(_ run: (@escaping @Sendable () -> Void) -> Void) async throws -> Seen {
         try #require(DispatchWorkers.follow())
-        return await withCheckedContinuation { continuation in
-            run {
-                let thread = ownThread()
-                continuation.resume(
-                    returning: Seen(
-                        isInDrain: DispatchWorkers.isCurrentInDrain,
-                        worker: DispatchWorkers.all.first { $0.thread == thread }))
+        for _ in 0..<4_000 {
+            let seen = await withCheckedContinuation { continuation in
+                run {
+                    let thread = ownThread()
+                    continuation.resume(
+                        returning: Seen(
+                            isInDrain: DispatchWorkers.isCurrentInDrain,
+                            worker: DispatchWorkers.all.first { $0.thread == thread }))
+                }
             }
+            if seen.worker != nil { return seen }
+            try await Task.sleep(for: .milliseconds(5))
         }
+        throw CancellationError()
     }
 
     @Test func `an item of a serial queue runs in a drain, outside of the pools`() async throws {
