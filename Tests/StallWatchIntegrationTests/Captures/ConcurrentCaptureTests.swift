@@ -14,8 +14,7 @@ import Testing
 
     /// A thread has one tracer at a time, and a second one is refused.
     ///
-    /// That must not look like a system without ptrace, in
-    /// which threads get signals.
+    /// That must not look like a system without ptrace, in which threads get signals.
     @Test func `engines that stop one thread stay with ptrace`() throws {
         let shared = Shared()
         let spinner = try WorkerThread(name: "spinner") {
@@ -43,7 +42,8 @@ import Testing
         #expect(all.count == 2)
         for (methods, stacks) in all {
             #expect(methods.contains(.ptrace) && !methods.contains(.signal))
-            #expect(stacks >= 360, "\(stacks) of 400")
+            // A capture that waits longer for the other one than its bound fails, and says that the thread is busy.
+            #expect(stacks >= 200, "\(stacks) of 400")
         }
     }
 }

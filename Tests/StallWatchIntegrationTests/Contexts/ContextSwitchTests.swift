@@ -75,7 +75,8 @@ import Testing
         switcher.isOver.store(true, ordering: .releasing)
         thread.join()
         #expect(torn == 0)
-        #expect(whole > Self.captures / 20, "\(whole) contexts")
+        // Most captures meet the thread between two contexts.
+        #expect(whole > Self.captures / 100, "\(whole) contexts")
         // A thread that waits is not the one that decides how often it runs.
         if method != .read { #expect(Double(switcher.switches.load(ordering: .relaxed)) / seconds > 1_000) }
     }

@@ -132,7 +132,11 @@ import Testing
     func `another user gets no answer`() throws {
         let directory = try TemporaryDirectory()
         #expect(chmod(directory.path, 0o777) == 0)
-        let host = try TestHost(["control", directory.path, "wait"], wrapper: Self.user(65_533))
+        // Copies, because the build's directory may be closed to other users, as in root's home.
+        let (program, tool) = (directory.path("host"), directory.path("tool"))
+        try FileManager.default.copyItem(atPath: Command.product("stallwatch-test-host"), toPath: program)
+        try FileManager.default.copyItem(atPath: Command.product("stallwatch"), toPath: tool)
+        let host = try TestHost(["control", directory.path, "wait"], wrapper: Self.user(65_533), program: program)
         _ = host.firstLine()
         let path = "\(directory.path)/\(ControlRequest.socketName(ofProcess: host.pid))"
         // The kernel refuses another user, and without the file's permissions the monitor does.
@@ -141,7 +145,7 @@ import Testing
         #expect(try Self.connect(to: path, as: 65_532) == "no answer")
         #expect(try Self.connect(to: path, as: 65_533) == "an answer")
         #expect(try Tool.run(["state", "\(host.pid)"]).contains("main"))
-        let refused = try Tool.shell("\(Self.user(65_532).joined(separator: " ")) $TOOL state \(host.pid)")
+        let refused = try Tool.shell("\(Self.user(65_532).joined(separator: " ")) \(tool) state \(host.pid)")
         #expect(refused.status == 77)
         #expect(
             refused.text.contains("belongs to user 65533: run the tool as that user or as root."), "\(refused.text)")
@@ -167,7 +171,7 @@ import Testing
             except PermissionError:
                 print("PermissionError")
             """
-        let arguments = Self.user(user) + ["python3", "-c", script, path]
+        let arguments = Self.user(user) + ["/usr/bin/python3", "-c", script, path]
         return try Command(program: "/usr/bin/env", arguments: arguments).succeed().split(separator: "\n").joined()
     }
 

@@ -92,13 +92,11 @@ import Testing
             _ = host.messages(milliseconds: 100)
             // Longer than the three intervals and two seconds after which a record is out of date.
             #expect(feeds(host, seconds: 4) == 0)
+            let sentence =
+                "cannot tell: process \(host.pid) is stopped by a signal: continue it with kill -CONT \(host.pid)\n"
             for byFile in [false, true] {
-                #expect(
-                    try host.health(byFile: byFile)
-                        == .init(
-                            2,
-                            "cannot tell: process \(host.pid) is stopped by a signal: continue it with kill -CONT \(host.pid)\n"
-                        ))
+                let answer = try host.health(byFile: byFile)
+                #expect(answer == .init(2, sentence), "\(answer)")
             }
             kill(host.pid, SIGCONT)
             // Asked at once, while the record is out of date.

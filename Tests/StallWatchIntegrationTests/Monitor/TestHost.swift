@@ -14,8 +14,10 @@ final class TestHost {
     private var text = Data()
 
     /// Starts the host with these arguments, through the command `wrapper` if it is not empty.
-    init(_ arguments: [String], wrapper: [String] = []) throws {
-        let words = wrapper + [try Command.product("stallwatch-test-host")] + arguments
+    ///
+    /// `program` is a copy of the host; `nil` for the host itself.
+    init(_ arguments: [String], wrapper: [String] = [], program: String? = nil) throws {
+        let words = wrapper + [try program ?? Command.product("stallwatch-test-host")] + arguments
         process = Command(
             program: "/usr/bin/env", arguments: words,
             // The runtime's crash report takes seconds and is not tested here.
