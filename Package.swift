@@ -216,7 +216,8 @@ if isInert {
         .target(
             name: "StallWatch", dependencies: ["StallReports"] + integrations,
             exclude: [
-                "API/Configuration+Watchdog.swift", "API/ControlService.swift", "API/Exports.swift",
+                "API/Configuration+Watchdog.swift", "API/ControlJob.swift", "API/ControlJobs.swift",
+                "API/ControlService.swift", "API/Exports.swift",
                 "API/HangDump.swift", "API/LoopProbe.swift",
                 "API/ProbeSource.swift", "API/ReportSink.swift", "API/Contexts/StallContext+CString.swift",
                 "API/Contexts/StallContext+Calibration.swift", "API/Contexts/StallContext+Scope.swift",
