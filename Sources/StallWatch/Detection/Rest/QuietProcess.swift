@@ -3,7 +3,7 @@ import LinuxSupport
 /// Decides whether no thread of the process can do anything before an event wakes the watchdog.
 ///
 /// A pure value. A loop that has no work can get some, or can be occupied, by any thread of the process. So it may rest
-/// only while each thread is known to do nothing, and known to be noticed when it goes on:
+/// only while each thread is known to do nothing, and known to wake the watchdog when it goes on:
 /// - a run loop's thread that waits, whose observer notices the next turn;
 /// - a worker of libdispatch in its idle wait, which is noticed when it begins a drain;
 /// - libdispatch's manager, which runs none of the app's code;
@@ -12,9 +12,9 @@ import LinuxSupport
 struct QuietProcess: Equatable {
     /// What is known of a thread.
     enum Activity: Equatable {
-        /// The watchdog is told before the thread does anything.
+        /// The thread wakes the watchdog before it does anything.
         case isNoticed
-        /// The watchdog is told if the next event of the epoll set is polled for.
+        /// The next event of the epoll set wakes the watchdog, if it is polled for.
         case waitsForEvents(EpollWait)
         /// It may do anything.
         case unknown
