@@ -47,7 +47,7 @@ enum DebuggerCost {
     private static func report(of spinner: Spinner) throws -> (Double, Double) {
         let probe = LoopProbe(label: "measured")
         let threshold: UInt64 = 50_000_000
-        var configuration = StallMonitor.Configuration(threshold: .nanoseconds(Int(threshold)), reports: .none)
+        var configuration = StallMonitor.Configuration(threshold: .fixed(.nanoseconds(Int(threshold))), reports: .none)
         let named = Mutex<UInt64?>(nil)
         configuration.onStallBegan = { _ in named.withLock { $0 = $0 ?? now() } }
         let monitor = try StallMonitor(configuration)

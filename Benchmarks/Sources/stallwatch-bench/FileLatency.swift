@@ -14,7 +14,7 @@ enum FileLatency {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-bench-\(getpid())")
         defer { try? FileManager.default.removeItem(at: directory) }
         var configuration = StallMonitor.Configuration(
-            threshold: .nanoseconds(Int(threshold)), reports: .directory(directory.path))
+            threshold: .fixed(.nanoseconds(Int(threshold))), reports: .directory(directory.path))
         configuration.reportsEveryRepeat = true
         configuration.maximumReportsPerMinute = 10_000
         let probe = LoopProbe(label: "measured")
