@@ -21,9 +21,9 @@ package struct ContextPayload: Sendable, Equatable {
     /// The size of the block, in bytes.
     package static let byteCount = 1_024
     /// The longest label, in bytes of UTF-8.
-    package static let maximumLabel = 128
+    package static let maximumLabel = StallReport.Context.maximumText
     /// The most attributes.
-    package static let maximumAttributes = 8
+    package static let maximumAttributes = StallReport.Context.maximumAttributes
     /// The longest key of an attribute, in bytes of UTF-8.
     package static let maximumKey = 32
     /// The longest value of an attribute, in bytes of UTF-8.

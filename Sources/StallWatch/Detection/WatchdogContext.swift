@@ -130,14 +130,8 @@ func isTraced(_ thread: Int32) -> Bool { CUnwindEngine.isDebugged(thread: thread
 
 /// Returns the thread's number of waits (`voluntary_ctxt_switches` in /proc/…/status, proc(5)); `nil` if it is unknown.
 func voluntarySwitches(of thread: Int32) -> UInt64? {
-    statusNumber(of: thread, "voluntary_ctxt_switches:")
-}
-
-/// Returns the number in the line of /proc/…/status that begins with `prefix`; `nil` if there is no such line or
-/// thread.
-private func statusNumber(of thread: Int32, _ prefix: StaticString) -> UInt64? {
     guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
-        status.skip(pastLinePrefix: prefix)
+        status.skip(pastLinePrefix: "voluntary_ctxt_switches:")
     else { return nil }
     return status.number()
 }
