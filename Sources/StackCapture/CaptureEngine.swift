@@ -29,3 +29,181 @@ package protocol CaptureEngine: AnyObject {
     /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
     func leave(processor: Int32)
 }
+
+/// Captures the stacks of threads of this process.
+///
+/// Only one thread, the watchdog, uses it.
+package protocol StackCapturing: AnyObject {
+    /// Captures a thread's stack in bounded time.
+    ///
+    /// - Parameters:
+    ///   - thread: The thread's kernel id.
+    ///   - mayStop: Whether the capture may keep the thread from running. If not, only a blocked thread has a stack.
+    /// - Returns: The stack, complete or not.
+    /// - Throws: ``CaptureError`` if there is no stack.
+    func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack
+
+    /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
+    ///
+    /// - Parameter thread: The thread's kernel id.
+    /// - Returns: The stack, complete or not.
+    /// - Throws: ``CaptureError`` if there is no stack. If its ``CaptureError/isPending`` is set, the thread's stack is
+    ///   captured when its system call returns: see ``pendingCapture(of:)``.
+    func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack
+
+    /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
+    func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>?
+
+    /// Drops a pending capture, if there is one.
+    func cancelPendingCapture(of thread: Int32)
+
+    /// Notes a thread's CPU time so far, before a capture may be needed.
+    ///
+    /// A capture of a thread that may be in a system call tries not to disturb the call.
+    ///
+    /// - Parameters:
+    ///   - thread: The thread's kernel id.
+    ///   - turn: The beginning of its turn, in monotonic nanoseconds.
+    func note(thread: Int32, turn: UInt64)
+
+    /// The capture methods that the system permits.
+    var methods: [CapturedStack.Method] { get }
+
+    /// Returns the images that are currently mapped.
+    func images() -> ImageList
+
+    /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
+    func leave(processor: Int32)
+}
+
+extension StackCapturing {
+    /// Captures a thread's stack in bounded time, by a method that may keep the thread from running.
+    package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+        try capture(thread: thread, mayStop: true)
+    }
+}
+
+/// A capturer without pending captures.
+extension StackCapturing {
+    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack { try capture(thread: thread) }
+    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? { nil }
+    package func cancelPendingCapture(of thread: Int32) {}
+    package func note(thread: Int32, turn: UInt64) {}
+}
+
+/// The reason why a thread's stack could not be captured.
+package struct CaptureError: Error, Equatable, CustomStringConvertible {
+    /// A sentence without its period, such as "the thread has ended".
+    package var description: String
+    /// Whether the thread has ended.
+    package var isThreadGone = false
+    /// Whether the stack is captured as soon as the thread leaves the kernel.
+    package var isPending = false
+
+    package init(
+        description: String,
+        isThreadGone: Bool = false,
+        isPending: Bool = false
+    ) {
+        self.description = description
+        self.isThreadGone = isThreadGone
+        self.isPending = isPending
+    }
+}
+
+/// A reason why one capture method returned no stack.
+package enum CaptureFailure: Error, Equatable {
+    case noSuchThread
+    /// The thread has to be stopped for a stack, and must not be.
+    case notStopped
+    /// The thread is running, so that its stack cannot be read.
+    case notBlocked
+    /// The thread ran during the read.
+    case moved
+    case refused(errno: Int32)
+    case timedOut
+    /// The thread waits, in a system call that is not known.
+    case unknownSystemCall
+    case signalBlocked
+    /// The thread runs, but not in a system call.
+    case notInCall
+    /// The kernel took no sample of the thread in time: the thread was not on a CPU, or the event was not open yet.
+    case notSampled
+    /// The thread has been asked to stop, and has not left the kernel yet.
+    case pending
+    /// No stop of the thread is pending.
+    case notPending
+    case failed(errno: Int32)
+}
+
+/// A thread's status at one moment, as far as the choice of a capture method depends on it.
+package struct ThreadStatus: Equatable {
+    var state: CapturedStack.ThreadState
+    /// The number of the system call that blocks the thread; `nil` if it is running or waits for a page.
+    var systemCall: Int?
+    /// Whether a stop would end that call with EINTR (signal(7)).
+    var isInterruptedByStop = false
+    /// Whether the kernel shows no more of the thread than that it waits, so that it cannot be read.
+    ///
+    /// If its call may be one that a stop interrupts, `isInterruptedByStop` is true.
+    var isOpaque = false
+}
+
+/// The way in which the engine reads memory that may not be mapped.
+package enum MemoryAccess: Sendable, Equatable {
+    /// process_vm_readv(2).
+    case call
+    /// /proc/self/mem.
+    case file
+    /// A pipe, through which the kernel copies.
+    case pipe
+}
+
+/// Forwards to another capturer, and adds up the time of its captures.
+///
+/// The watchdog uses it to tell the time that it spends on captures from a time in which the process was stopped.
+package final class TimedCapturer: StackCapturing {
+    /// The longest time that counts for one capture, in nanoseconds.
+    ///
+    /// A capture waits at most twice for the thread to stop. Each wait takes at most `CUNWIND_STOP_TIMEOUT_NANOSECONDS`
+    /// and the helper's grace period of 100 ms. If a capture takes longer, the whole process was stopped meanwhile.
+    static let longestCapture: UInt64 = 500_000_000
+
+    /// The time of all captures so far, in nanoseconds.
+    package private(set) var timeTaken: UInt64 = 0
+    private let capturer: any StackCapturing
+    private let now: @Sendable () -> UInt64
+
+    package init(_ capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64) {
+        self.capturer = capturer
+        self.now = now
+    }
+
+    package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+        let begun = now()
+        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
+        return try capturer.capture(thread: thread, mayStop: mayStop)
+    }
+
+    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
+        let begun = now()
+        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
+        return try capturer.captureOrWait(thread: thread)
+    }
+
+    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
+        let begun = now()
+        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
+        return capturer.pendingCapture(of: thread)
+    }
+
+    package func cancelPendingCapture(of thread: Int32) { capturer.cancelPendingCapture(of: thread) }
+
+    package func note(thread: Int32, turn: UInt64) { capturer.note(thread: thread, turn: turn) }
+
+    package var methods: [CapturedStack.Method] { capturer.methods }
+
+    package func images() -> ImageList { capturer.images() }
+
+    package func leave(processor: Int32) { capturer.leave(processor: processor) }
+}

@@ -151,3 +151,132 @@ package struct ContextCalibration: Sendable, Equatable {
         return during?.payload.starts(with: payload) == true && (after?.payload ?? []).isEmpty
     }
 }
+
+/// Runs tasks on the calling thread, with known names, and tells their ids.
+enum KnownTask {
+    /// Holds the jobs of a task and its children until the calling thread runs them.
+    private final class Executor: TaskExecutor {
+        private let jobs = Mutex<[UnownedJob]>([])
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            jobs.withLock { $0.append(job) }
+        }
+
+        /// Runs all jobs, and those that they enqueue; returns the id of the first one's task.
+        func run() -> UInt64? {
+            var id: UInt64?
+            while let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+                // "UnownedJob(id: 12)".
+                let digits = job.description.drop { !$0.isNumber }.prefix { $0.isNumber }
+                if id == nil { id = UInt64(digits) }
+                job.runSynchronously(on: asUnownedTaskExecutor())
+            }
+            return id
+        }
+    }
+
+    /// Runs `body` in a new task, on the calling thread.
+    ///
+    /// - Parameters:
+    ///   - name: The task's name.
+    ///   - body: Gets the address of the task, 0 if it is not known.
+    /// - Returns: The task's id; `nil` if the runtime does not tell it.
+    static func run(name: String?, _ body: @escaping @Sendable (_ task: UInt64) -> Void) -> UInt64? {
+        let executor = Executor()
+        Task(name: name, executorPreference: executor) { body(address()) }
+        return executor.run()
+    }
+
+    /// Runs `body` in a child of a new task, on the calling thread.
+    ///
+    /// - Parameters:
+    ///   - bind: Calls an async function, in the parent.
+    ///   - body: The code of the child.
+    static func runWithChild(
+        in bind: @escaping @Sendable (@Sendable () async -> Void) async -> Void, _ body: @escaping @Sendable () -> Void
+    ) {
+        let executor = Executor()
+        Task(executorPreference: executor) {
+            await bind {
+                await withTaskGroup(of: Void.self) { $0.addTask { body() } }
+            }
+        }
+        _ = executor.run()
+    }
+
+    /// Returns the address of the current task; 0 if there is none or it is not known.
+    private static func address() -> UInt64 {
+        withUnsafeCurrentTask { task in
+            // The type has one field, the reference to the task (stdlib/public/Concurrency/Task.swift). If that
+            // changes, the address is not found in the runtime's memory, and tasks are not read.
+            guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt>.size else { return 0 }
+            return UInt64(unsafeBitCast(task, to: UInt.self))
+        }
+    }
+}
+
+/// Where the parts of a context are, in bytes from a thread's thread pointer; `nil` for parts that are not known.
+package struct ContextLayout: Sendable, Equatable {
+    /// The place of OpenTelemetry's thread-local variable.
+    package struct Record: Sendable, Equatable {
+        /// The module id of its image, from 1, by which each thread has a block.
+        var module: UInt64
+        /// The distance from the beginning of the block.
+        var offset: UInt64
+    }
+
+    /// The list of robust futexes, by which the kernel tells the thread pointer.
+    package var robustList: Int64?
+    /// The address of the current task.
+    package var task: Int64?
+    /// Whether the tasks' names have the expected layout.
+    package var hasTaskNames = false
+    /// The address of the task-local values that are bound outside of tasks.
+    package var plainLocals: Int64?
+    /// The address of the innermost synchronous scope.
+    package var scope: Int64?
+    /// OpenTelemetry's thread-local variable.
+    package var record: Record?
+    /// The key of the task-local value that is the context.
+    package var key: UInt64 = 0
+    /// The distance from the value's object to the payload.
+    package var payloadOffset: UInt64 = 0
+}
+
+/// What the calibration must know of the code that publishes contexts.
+package struct ContextPublisher: Sendable {
+    /// The key of the task-local value: the address of its declaration's object.
+    package var key: UInt64
+    /// The address of the object that is the value of ``bind``.
+    package var value: UInt64
+    /// The distance from that object to its payload.
+    package var payloadOffset: UInt64
+    /// The payload that ``bind`` and ``enter`` publish.
+    package var payload: [UInt8]
+    /// Calls a function with the known context as the task-local value.
+    package var bind: @Sendable (() -> Void) -> Void
+    /// Calls an async function with the known context as the task-local value.
+    package var bindAsync: @Sendable (@Sendable () async -> Void) async -> Void
+    /// Calls a function in a synchronous scope of the known context.
+    package var enter: @Sendable (() -> Void) -> Void
+    /// Returns the address of the calling thread's variable for the innermost scope.
+    package var scope: @Sendable () -> UnsafeRawPointer
+
+    package init(
+        key: UInt64, value: UInt64, payloadOffset: UInt64, payload: [UInt8],
+        bind: @escaping @Sendable (() -> Void) -> Void,
+        bindAsync: @escaping @Sendable (@Sendable () async -> Void) async -> Void,
+        enter: @escaping @Sendable (() -> Void) -> Void,
+        scope: @escaping @Sendable () -> UnsafeRawPointer
+    ) {
+        self.key = key
+        self.value = value
+        self.payloadOffset = payloadOffset
+        self.payload = payload
+        self.bind = bind
+        self.bindAsync = bindAsync
+        self.enter = enter
+        self.scope = scope
+    }
+}
