@@ -166,3 +166,99 @@ extension StallReport {
         public static let macro = CompilerGenerated(rawValue: "macro")
     }
 }
+
+extension StallReport.Callout {
+    /// Finds the callout in a stack; `nil` if there is none.
+    ///
+    /// - Parameter symbols: The stack's symbols, innermost first. The innermost callout belongs to the turn.
+    package init?(symbols: [String?]) {
+        for symbol in symbols {
+            guard let callout = Self(symbol: symbol) else { continue }
+            self = callout
+            return
+        }
+        return nil
+    }
+
+    /// The callout of a function through which a CFRunLoop calls out (CFRunLoop.c); `nil` for any other function.
+    package init?(symbol: String?) {
+        // Most functions are none, and this is asked for every frame.
+        guard let symbol, symbol.hasPrefix("__CFRUNLOOP_IS_") else { return nil }
+        switch symbol {
+        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__": self = .timer
+        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION__": self = .source0
+        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION__": self = .source1
+        case "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__": self = .performedBlock
+        case "__CFRUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION__": self = .observer
+        case "__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__": self = .mainQueue
+        default: return nil
+        }
+    }
+}
+
+/// A reason for suppression: the monitor counts a delay over the threshold, and does not report it.
+public enum SuppressionReason: String, Codable, Sendable, CaseIterable {
+    /// The whole process was stopped, by SIGSTOP, the cgroup freezer or a paused virtual machine.
+    ///
+    /// The watchdog was late itself, and had not been waiting for a CPU.
+    case processStopped
+    /// The host of the virtual machine ran other machines on its CPUs (steal, proc_stat(5)), so the watchdog was late.
+    ///
+    /// Turns get a grace period of a fifth of the threshold, at most 50 ms, before they count as stalls.
+    case cpuStolen
+    /// The machine was suspended.
+    case suspended
+    /// A debugger was attached to the loop's thread.
+    case debugger
+    /// The app had paused the monitor, or the loop was in an ignored scope.
+    case paused
+    /// The thread that runs the loop had ended.
+    case threadEnded
+    /// The stall repeated a reported one, and was not occurrence 1, 2, 4, 8, … of its fingerprint.
+    case repeated
+    /// The monitor had reached the limit of reports per minute.
+    case rateLimit
+}
+
+/// The number of suppressions for each reason.
+public struct SuppressionCounts: Codable, Sendable, Equatable {
+    // Only counts other than 0, so that equal counts are equal values.
+    private var counts: [String: Int] = [:]
+
+    package init() {}
+
+    package mutating func add(_ other: SuppressionCounts) {
+        counts.merge(other.counts) { $0 + $1 }
+    }
+
+    /// The alphabetically first reason with a negative count, and that count; `nil` if there is none.
+    package var firstNegative: (reason: String, count: Int)? {
+        counts.filter { $0.value < 0 }.min { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    /// The number of suppressions for one reason; setting 0 removes it.
+    public subscript(reason: SuppressionReason) -> Int {
+        get { counts[reason.rawValue] ?? 0 }
+        set { counts[reason.rawValue] = newValue == 0 ? nil : newValue }
+    }
+
+    /// Decodes an object with a count for each reason.
+    ///
+    /// The count of a missing reason is 0. Unknown reasons are kept.
+    ///
+    /// - Parameter decoder: The decoder.
+    /// - Throws: `DecodingError` if the value is not an object of integers. A negative count is not an error here.
+    public init(from decoder: any Decoder) throws {
+        counts = try decoder.singleValueContainer().decode([String: Int].self).filter { $0.value != 0 }
+    }
+
+    /// Encodes an object with a count for each reason, known or kept from the input.
+    ///
+    /// - Parameter encoder: The encoder.
+    /// - Throws: An error of the encoder.
+    public func encode(to encoder: any Encoder) throws {
+        let all = SuppressionReason.allCases.map { ($0.rawValue, self[$0]) }
+        var container = encoder.singleValueContainer()
+        try container.encode(counts.merging(all) { known, _ in known })
+    }
+}

@@ -1,0 +1,158 @@
+/// What the reporter does when a stall escalates.
+package enum EscalationAction: Sendable {
+    /// Calls the app's closure.
+    case call(@Sendable (StallReport) -> Void)
+    /// Ends the process with abort(3).
+    case abort
+}
+
+/// Which code is the app's own.
+///
+/// The first frame of the app's own code is what a report blames: see ``StallReport/culprit``. By default that is the root
+/// package's code: sources in a `checkouts` folder of the package manager are dependencies, and so is C code without debug
+/// information in an executable that has some. Code of the system and of the Swift toolchain is never the app's. An
+/// executable without debug information does not say where its code was compiled: there, name the app's modules.
+public struct InAppSettings: Sendable, Equatable {
+    /// Directories whose images are not the app's, besides `/lib`, `/usr/lib`, `/usr/local/lib` and the Swift
+    /// toolchain's.
+    public var excludedDirectories: [String]
+    /// Swift modules that are not the app's, such as a package that is used by path.
+    public var excludedModules: [String]
+    /// Swift modules that are the app's wherever their sources lie, even if a module of the toolchain has the same name.
+    ///
+    /// Where there is no debug information, a Swift module that is not in this list is a dependency, unless the list is
+    /// empty. A module in both lists is excluded.
+    public var includedModules: [String]
+
+    /// Makes a rule; all lists are empty by default.
+    public init(
+        excludedDirectories: [String] = [], excludedModules: [String] = [], includedModules: [String] = []
+    ) {
+        self.excludedDirectories = excludedDirectories
+        self.excludedModules = excludedModules
+        self.includedModules = includedModules
+    }
+}
+
+/// The limits of a report directory.
+public struct ReportQuota: Sendable, Equatable {
+    /// The maximum number of reports; at least 1.
+    public var reports: Int
+    /// The maximum total size of the reports in bytes; at least 1 MiB.
+    public var bytes: Int
+
+    /// Creates a quota.
+    ///
+    /// A report takes some tens of kilobytes.
+    ///
+    /// - Parameters:
+    ///   - reports: The maximum number of reports; 1,000 by default.
+    ///   - bytes: The maximum total size in bytes; 128 MiB by default.
+    public init(reports: Int = 1_000, bytes: Int = 128 << 20) {
+        self.reports = reports
+        self.bytes = bytes
+    }
+}
+
+extension StallReport {
+    /// Where names and lines come from when a report is symbolicated after the fact.
+    public struct DebugSources: Sendable, Equatable {
+        /// Directories with debug files or unstripped images, looked in before `/usr/lib/debug`.
+        ///
+        /// Files are found by build ID (`.build-id/ab/cdef.debug`), by the name in `.gnu_debuglink`, and by the image's
+        /// own name or path, with or without `.debug`. A file with another build ID is never used.
+        public var directories: [String]
+        /// Whether the debuginfod servers that the environment names (`DEBUGINFOD_URLS`) are asked for what no
+        /// directory has.
+        ///
+        /// Off by default: it uses the network.
+        public var usesDebuginfod: Bool
+        /// How long the call may take, servers included.
+        ///
+        /// What is not done by then stays as it was. Servers are not asked in the last second: that is how long it may
+        /// take to notice that one does not answer. Default: 60 s.
+        public var timeLimit: Duration
+        /// What debug information may hold in memory, in bytes.
+        ///
+        /// Default: 4 GB.
+        public var maximumMemoryBytes: Int
+
+        /// Makes the sources; every value has a default.
+        public init(
+            directories: [String] = [],
+            usesDebuginfod: Bool = false,
+            timeLimit: Duration = .seconds(60),
+            maximumMemoryBytes: Int = 4 << 30
+        ) {
+            self.directories = directories
+            self.usesDebuginfod = usesDebuginfod
+            self.timeLimit = timeLimit
+            self.maximumMemoryBytes = maximumMemoryBytes
+        }
+    }
+}
+
+/// How addresses get their names and lines, on the monitor's own thread, never on a monitored one.
+///
+/// Nothing here uses the network. Whatever is left without a name or line keeps its build ID and offset, from which it
+/// can be symbolicated later and elsewhere: see ``StallReport/symbolicated(with:inApp:)``.
+///
+/// Lines need libdw.so.1 (package libdw1 or elfutils-libs), which is loaded with dlopen(3) when the first report is
+/// made; without it there are names, by code of this library's own. So a slim image needs no further package, and a
+/// program that never stalls never loads it. Where `DEBUGINFOD_URLS` is set, loading libdw also loads libdebuginfod and
+/// libcurl, neither of which is then used.
+///
+/// libdw reads the program's debug information inside the program, and a fault of libdw's would end the program as one of
+/// any library would. What is done about that: libdw sees no file, but copies of sections that were checked against
+/// their file, each with zeros behind it; a line table is parsed only if the most memory that a table of its size can
+/// take is within the limit; time and memory are bounded; and damaged ELF and DWARF input is part of the
+/// tests (200,000 mutations of debug sections passed under AddressSanitizer). Should it happen all the same, it is not
+/// silent: the report is on disk before libdw is called, without the names, and the next start marks it as abandoned.
+/// To keep libdw out of the process, set ``names``, and add the lines to the report elsewhere.
+public struct SymbolicationSettings: Sendable, Equatable {
+    /// How much is looked up.
+    public enum Detail: String, Sendable {
+        /// Nothing: reports have build IDs and offsets.
+        case none
+        /// Functions, by the images' symbol tables.
+        case names
+        /// Functions, files, lines and inlined functions, by the debug information.
+        case lines
+    }
+
+    /// How much is looked up.
+    public var detail: Detail
+    /// Directories with debug files, looked in before `/usr/lib/debug`.
+    public var debugDirectories: [String]
+    /// What the debug information may hold in memory, in bytes.
+    ///
+    /// An image that needs more gets names only. The memory is freed when there is nothing left to report; malloc
+    /// may keep some of it for the next time. Default: 512 MB. Measured: 0.6 MB for a 20 MB release executable, most of
+    /// which is the standard library's and has no debug information; 22 MB for a 53 MB debug build.
+    public var maximumMemoryBytes: Int
+    /// How long one report may wait for its names and lines before it is written without the rest, which then
+    /// follows.
+    ///
+    /// Default: 200 ms.
+    public var timeLimit: Duration
+
+    /// Makes settings; every value has a default.
+    public init(
+        detail: Detail = .lines,
+        debugDirectories: [String] = [],
+        maximumMemoryBytes: Int = 512 << 20,
+        timeLimit: Duration = .milliseconds(200)
+    ) {
+        self.detail = detail
+        self.debugDirectories = debugDirectories
+        self.maximumMemoryBytes = maximumMemoryBytes
+        self.timeLimit = timeLimit
+    }
+
+    /// No symbolication.
+    public static let none = SymbolicationSettings(detail: .none)
+    /// Functions only.
+    public static let names = SymbolicationSettings(detail: .names)
+    /// Functions, files, lines and inlined functions.
+    public static let lines = SymbolicationSettings()
+}
