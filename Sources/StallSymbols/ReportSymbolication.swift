@@ -1,5 +1,5 @@
-package import StallReports
-import LinuxSupport
+package import LinuxSupport
+public import StallReports
 
 /// Names the frames of a report, and derives the callout and the culprit from the names.
 ///
@@ -197,5 +197,90 @@ package struct ReportSymbolication {
                 reason: answer.reason, kind: frame.kind, isTaskStart: frame.isTaskStart
             )
         }
+    }
+}
+
+/// Gives reports their names and lines after the fact, one after another: what was read for one is there for the next.
+package final class OfflineSymbolication {
+    private let symbolicator: Symbolicator
+    private let debuginfod: DebuginfodClient?
+    private let functions: FunctionClassifier
+    private let limit: UInt64
+
+    /// - Parameters:
+    ///   - sources: Where to look; their time limit is each report's.
+    ///   - inApp: What is not the app's own code.
+    package init(_ sources: StallReport.DebugSources, inApp: InAppSettings = InAppSettings()) {
+        limit = nanoseconds(sources.timeLimit)
+        debuginfod = sources.usesDebuginfod ? DebuginfodClient(deadline: 0) : nil
+        functions = FunctionClassifier(inApp)
+        symbolicator = Symbolicator(
+            SymbolicationSettings(
+                detail: .lines, debugDirectories: sources.directories, maximumMemoryBytes: sources.maximumMemoryBytes
+            ),
+            debuginfod: debuginfod
+        )
+    }
+
+    /// The moment, in nanoseconds of CLOCK_MONOTONIC, at which the time limit is over if it begins now.
+    package var deadline: UInt64 {
+        let (deadline, overflow) = monotonicNow().addingReportingOverflow(limit)
+        return overflow ? .max : deadline
+    }
+
+    /// The report with the names and lines that can be found for its frames until `deadline`, by default within a time
+    /// limit of its own.
+    package func symbolicate(_ report: StallReport, until deadline: UInt64? = nil) -> StallReport {
+        let deadline = deadline ?? self.deadline
+        debuginfod?.deadline = deadline
+        let now = monotonicNow()
+        let left = now < deadline ? deadline - now : 0
+        return ReportSymbolication(
+            symbolicator: symbolicator, functions: functions, ownExecutable: nil, timeLimit: left, timeout: left
+        ).symbolicate(report) { _ in }
+    }
+}
+
+extension StallReport {
+    /// This report with the names and lines that can be found for its frames, on any machine and at any time later.
+    ///
+    /// Frames are looked up by their images' build IDs and their offsets. A frame for which nothing better is found stays as
+    /// it is. The callout and the culprit follow from the names; the images say why names or lines are still missing.
+    ///
+    /// - Parameters:
+    ///   - sources: Where to look.
+    ///   - inApp: What is not the app's own code.
+    /// - Returns: The report, with as much as was found.
+    public func symbolicated(
+        with sources: DebugSources, inApp: InAppSettings = InAppSettings()
+    ) -> StallReport {
+        OfflineSymbolication(sources, inApp: inApp).symbolicate(self)
+    }
+}
+
+extension Sequence where Element == StallReport {
+    /// These reports with the names and lines that can be found for their frames.
+    ///
+    /// Faster than one report after another: the data read from a file for one report is kept for the next, within the
+    /// memory limit. The time limit applies to all reports together.
+    ///
+    /// - Parameters:
+    ///   - sources: Where to look.
+    ///   - inApp: What is not the app's own code.
+    /// - Returns: As many reports, in the same order.
+    public func symbolicated(
+        with sources: StallReport.DebugSources, inApp: InAppSettings = InAppSettings()
+    ) -> [StallReport] {
+        let symbolication = OfflineSymbolication(sources, inApp: inApp)
+        let deadline = symbolication.deadline
+        return map { symbolication.symbolicate($0, until: deadline) }
+    }
+}
+
+extension ProcessIdentity {
+    /// The process that a report is about; `nil` if the report does not say enough.
+    package init?(_ process: StallReport.ProcessDescription) {
+        guard let startTicks = process.startTicks, let bootID = process.bootID else { return nil }
+        self.init(pid: process.pid, startTicks: startTicks, bootID: bootID)
     }
 }

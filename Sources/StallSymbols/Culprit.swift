@@ -167,3 +167,80 @@ extension StallReport.Culprit {
         )
     }
 }
+
+extension StallReport {
+    /// The stack that explains the largest part of a stall.
+    package struct DominantStack {
+        /// The index of the stack.
+        package var stack: Int
+        /// The function to blame for it.
+        package var blame: Blame
+        /// The share of the stall's duration that stacks with the same function to blame stand for, 0 to 1.
+        package var share: Double
+    }
+
+    /// The stack that explains the largest part of the stall; `nil` without a stack of the stalled turn.
+    ///
+    /// Stacks whose function to blame is the same count together: its callees and lines may differ. Of these stacks, it is
+    /// the one that stands for the most time. Of equal ones, the one with the lowest index.
+    ///
+    /// The report's indices must be valid.
+    package var dominantStack: DominantStack? {
+        var shares: [Int: Double] = [:]
+        for (sample, share) in zip(samples, sampleShares) {
+            if sample.isValid, let stack = sample.stack { shares[stack, default: 0] += share }
+        }
+        var groups: [Place: DominantStack] = [:]
+        for (stack, share) in shares.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+            let blame = Self.blame(for: stacks[stack].map { frames[$0] }, images: images)
+            groups[Place(blame), default: DominantStack(stack: stack, blame: blame, share: 0)].share += share
+        }
+        return groups.values.max { ($0.share, $1.stack) < ($1.share, $0.stack) }
+    }
+
+    /// What stacks with the same function to blame have in common.
+    private struct Place: Hashable {
+        var function: String?
+        var image: String?
+        var file: String?
+
+        init(_ blame: Blame) {
+            guard case .culprit(let culprit) = blame else { return }
+            (function, image, file) = (culprit.function, culprit.image, culprit.file)
+        }
+    }
+}
+
+extension StallReport {
+    /// The functions in the stack of every libdispatch worker, including the workers of Swift's cooperative pool.
+    package static let workerFunctions: Set<String> = ["_dispatch_worker_thread", "_dispatch_root_queue_drain"]
+
+    /// Orders the workers of each sample of a pool by what they tell, and leaves out threads that are no workers.
+    ///
+    /// Groups with in-app frames come first, larger groups before smaller ones: idle workers are often more, but they delay
+    /// no work. The first group's stack is the sample's. Without the names of libdispatch's functions, as in a stripped
+    /// executable, every thread may be a worker.
+    package mutating func sortWorkers() {
+        for index in samples.indices {
+            guard let groups = samples[index].workers, !groups.isEmpty else { continue }
+            let workers = groups.filter { frames(of: $0).contains(where: Self.isOfWorker) }
+            let sorted = (workers.isEmpty ? groups : workers).sorted { first, second in
+                let (isFirstBusy, isSecondBusy) = (isBusy(first), isBusy(second))
+                return isFirstBusy == isSecondBusy ? first.threads.count > second.threads.count : isFirstBusy
+            }
+            samples[index].workers = sorted
+            samples[index].stack = sorted.first?.stack
+        }
+    }
+
+    private func frames(of group: WorkerGroup) -> [Frame] { group.stack.map { stacks[$0].map { frames[$0] } } ?? [] }
+
+    private func isBusy(_ group: WorkerGroup) -> Bool {
+        frames(of: group).contains { frame in
+            // A library may be linked into the executable.
+            frame.isInApp && frame.symbol.map(RuntimeLibrary.contains) != true
+        }
+    }
+
+    private static func isOfWorker(_ frame: Frame) -> Bool { frame.symbol.map(workerFunctions.contains) ?? false }
+}

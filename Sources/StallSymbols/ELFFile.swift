@@ -1,0 +1,291 @@
+import Glibc
+package import StallReports
+
+/// Reads the sections of a 64-bit little-endian ELF file with pread(2), so that a file that shrinks meanwhile gives an
+/// error and not a SIGBUS, as a mapping would.
+package final class ELFFile {
+    static let symbolTable = UInt32(SHT_SYMTAB)
+    static let dynamicSymbolTable = UInt32(SHT_DYNSYM)
+    static let symbolBytes = MemoryLayout<Elf64_Sym>.size
+    /// The largest number of sections; a file with more counts as damaged.
+    static let maximumSections = 65_536
+
+    /// Open for as long as this object lives.
+    package let descriptor: Int32
+    package let path: String
+    private var knownSections: [Section]?
+
+    /// Opens the file.
+    package init(path: String) throws(StallWatchError) {
+        // Without O_NONBLOCK, a pipe in the place of the file would wait here for its writer (fifo(7)).
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            throw StallWatchError(.unreadableImage, "\(path) cannot be opened", errno: errno)
+        }
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    /// Takes over an open descriptor.
+    package init(descriptor: Int32, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// The section headers, as they were when they were first asked for.
+    func sections() throws(StallWatchError) -> [Section] {
+        if let knownSections { return knownSections }
+        let sections = try readSections()
+        knownSections = sections
+        return sections
+    }
+
+    private func readSections() throws(StallWatchError) -> [Section] {
+        let header = try header()
+        guard header.e_shnum > 0, Int(header.e_shentsize) == MemoryLayout<Elf64_Shdr>.size else { return [] }
+        let bytes = try bytes(
+            at: header.e_shoff, count: UInt64(header.e_shnum) * UInt64(MemoryLayout<Elf64_Shdr>.size),
+            atMost: Self.maximumSections * MemoryLayout<Elf64_Shdr>.size
+        )
+        return bytes.withUnsafeBytes { buffer in
+            (0..<Int(header.e_shnum)).map { index in
+                // Inside the buffer: it has e_shnum headers.
+                let raw = buffer.loadUnaligned(
+                    fromByteOffset: index * MemoryLayout<Elf64_Shdr>.size, as: Elf64_Shdr.self
+                )
+                return Section(
+                    type: raw.sh_type, address: raw.sh_addr, offset: raw.sh_offset, size: raw.sh_size,
+                    link: raw.sh_link,
+                    name: raw.sh_name, flags: raw.sh_flags
+                )
+            }
+        }
+    }
+
+    /// The file's header.
+    func header() throws(StallWatchError) -> Elf64_Ehdr {
+        let header = try load(Elf64_Ehdr.self, at: 0)
+        let identity = header.e_ident
+        guard identity.0 == 0x7f, identity.1 == 0x45, identity.2 == 0x4c, identity.3 == 0x46,
+            identity.4 == UInt8(ELFCLASS64), identity.5 == UInt8(ELFDATA2LSB)
+        else {
+            throw StallWatchError(.unreadableImage, "\(path) is not a 64-bit little-endian ELF file")
+        }
+        return header
+    }
+
+    /// A section's place in the file.
+    struct Section {
+        var type: UInt32
+        /// Its first virtual address; 0 for a section that is not mapped.
+        var address: UInt64
+        var offset: UInt64
+        var size: UInt64
+        var link: UInt32
+        /// Offset in the table of section names.
+        var name: UInt32 = 0
+        var flags: UInt64 = 0
+    }
+
+    /// A section's contents.
+    func bytes(of section: Section, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
+        try bytes(at: section.offset, count: section.size, atMost: limit)
+    }
+
+    /// The size of the file now.
+    package func size() throws(StallWatchError) -> UInt64 {
+        let end = lseek(descriptor, 0, SEEK_END)
+        guard end >= 0 else {
+            throw StallWatchError(.unreadableImage, "\(path) cannot be read", errno: errno)
+        }
+        return UInt64(end)
+    }
+
+    private func load<T: BitwiseCopyable>(_ type: T.Type, at offset: UInt64) throws(StallWatchError) -> T {
+        let bytes = try bytes(at: offset, count: UInt64(MemoryLayout<T>.size), atMost: MemoryLayout<T>.size)
+        return bytes.withUnsafeBytes { $0.loadUnaligned(as: type) }
+    }
+
+    /// `count` bytes from `offset` on.
+    package func bytes(at offset: UInt64, count: UInt64, atMost limit: Int) throws(StallWatchError) -> [UInt8] {
+        // Against the file's size first, so that a damaged count cannot ask for memory that no file could fill.
+        let size = try size()
+        guard count <= UInt64(limit), offset <= size, count <= size - offset else {
+            throw StallWatchError(.unreadableImage, "\(path) is damaged: it points outside itself")
+        }
+        var done = 0
+        let wanted = Int(count)
+        let bytes = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, initialized in
+            while done < wanted, let base = buffer.baseAddress {
+                let got = pread(descriptor, base + done, wanted - done, off_t(offset) + off_t(done))
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else { break }
+                done += got
+            }
+            initialized = done
+        }
+        guard done == wanted else {
+            throw StallWatchError(.unreadableImage, "\(path) could not be read to its end")
+        }
+        return bytes
+    }
+}
+
+/// What a file says about itself and its debug information.
+extension ELFFile {
+    /// Longest name that a section may have.
+    static let maximumSectionNameBytes = 64
+    /// Bytes of names that a file's sections may have.
+    static let maximumSectionNamesBytes = 8 << 20
+    /// Bytes of notes that are looked through for the build ID.
+    static let maximumNoteBytes = 64 << 10
+    /// Longest build ID that is accepted, in bytes.
+    ///
+    /// SHA-1, the linkers' default, has 20.
+    static let maximumBuildIDBytes = 64
+
+    /// The sections whose names are known, by name; of several with one name, the first.
+    func namedSections() throws(StallWatchError) -> [String: Section] {
+        let sections = try sections()
+        let index = Int(try header().e_shstrndx)
+        guard sections.indices.contains(index) else { return [:] }
+        let names = try bytes(of: sections[index], atMost: Self.maximumSectionNamesBytes)
+        var named = [String: Section](minimumCapacity: sections.count)
+        for section in sections where section.type != UInt32(SHT_NULL) && section.type != UInt32(SHT_NOBITS) {
+            guard let name = Self.name(at: Int(section.name), in: names) else { continue }
+            if named[name] == nil { named[name] = section }
+        }
+        return named
+    }
+
+    /// The name that begins there; of a longer one than a section may have, the beginning.
+    package static func name(at start: Int, in names: [UInt8]) -> String? {
+        guard start < names.count else { return nil }
+        return names.withUnsafeBytes { bytes in
+            let longest = UnsafeRawBufferPointer(rebasing: bytes[start...].prefix(maximumSectionNameBytes))
+            // Not empty, because `start` is inside, and read no further than its end.
+            let length = longest.baseAddress.map { strnlen($0, longest.count) } ?? 0
+            return String(decoding: longest.prefix(length), as: UTF8.self)
+        }
+    }
+
+    /// The build ID in lower-case hexadecimal, or `nil` if the file has none.
+    package func buildID() throws(StallWatchError) -> String? {
+        for section in try sections() where section.type == UInt32(SHT_NOTE) {
+            let notes = try bytes(of: section, atMost: Self.maximumNoteBytes)
+            if let identifier = Self.buildID(inNotes: notes) { return identifier }
+        }
+        return nil
+    }
+
+    /// The file name in `.gnu_debuglink`, and the CRC-32 of the file that is meant.
+    func debugLink() throws(StallWatchError) -> (name: String, checksum: UInt32)? {
+        guard let section = try namedSections()[".gnu_debuglink"] else { return nil }
+        let bytes = try bytes(of: section, atMost: Int(PATH_MAX) + 8)
+        let name = bytes.prefix { $0 != 0 }
+        // The checksum is the section's last word, aligned to four bytes.
+        let place = (name.count + 4) & ~3
+        guard !name.isEmpty, !name.contains(UInt8(ascii: "/")), place + 4 <= bytes.count else { return nil }
+        return (String(decoding: name, as: UTF8.self), Self.word(in: bytes, at: place))
+    }
+
+    /// Walks an array of notes (elf(5)): name size, description size, type, then name and description, padded to words.
+    private static func buildID(inNotes notes: [UInt8]) -> String? {
+        var place = 0
+        while place + 12 <= notes.count {
+            let nameBytes = Int(word(in: notes, at: place))
+            let descriptionBytes = Int(word(in: notes, at: place + 4))
+            let name = place + 12
+            guard nameBytes <= notes.count - name else { return nil }
+            let description = name + ((nameBytes + 3) & ~3)
+            guard description <= notes.count, descriptionBytes <= notes.count - description else { return nil }
+            if word(in: notes, at: place + 8) == UInt32(NT_GNU_BUILD_ID),
+                notes[name..<name + nameBytes].elementsEqual(gnu),
+                (1...maximumBuildIDBytes).contains(descriptionBytes)
+            {
+                return hexadecimal(notes[description..<description + descriptionBytes])
+            }
+            place = description + ((descriptionBytes + 3) & ~3)
+        }
+        return nil
+    }
+
+    private static let gnu = Array("GNU\0".utf8)
+
+    /// The word at `place`, which must be inside.
+    private static func word(in bytes: [UInt8], at place: Int) -> UInt32 {
+        bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: place, as: UInt32.self) }
+    }
+}
+
+/// What a file says about how the kernel and the dynamic linker run it.
+extension ELFFile {
+    /// The most program headers; a file with more counts as damaged.
+    ///
+    /// Linkers write about a dozen.
+    static let maximumProgramHeaders = 1_024
+    /// The longest dynamic section in bytes: 64 Ki entries.
+    static let maximumDynamicBytes = 1 << 20
+
+    /// What decides whether the dynamic linker can load a library into a program.
+    package struct Program: Equatable, Sendable {
+        /// The machine that it is built for: one of the EM constants of elf.h.
+        package var machine: UInt16
+        /// The path of its dynamic linker; `nil` if it is linked statically.
+        package var interpreter: String?
+        /// Whether its Swift runtime is part of the executable.
+        package var hasStaticSwift: Bool
+
+        package init(machine: UInt16, interpreter: String?, hasStaticSwift: Bool) {
+            self.machine = machine
+            self.interpreter = interpreter
+            self.hasStaticSwift = hasStaticSwift
+        }
+    }
+
+    /// Reads what decides whether the dynamic linker can load a library into the program.
+    ///
+    /// - Throws: ``StallWatchError/Code/unreadableImage`` if the file is damaged or not a 64-bit little-endian ELF file.
+    package func program() throws(StallWatchError) -> Program {
+        let header = try header()
+        var interpreter: String?
+        if header.e_phnum > 0, Int(header.e_phentsize) == MemoryLayout<Elf64_Phdr>.size {
+            let size = MemoryLayout<Elf64_Phdr>.size
+            let table = try bytes(
+                at: header.e_phoff, count: UInt64(header.e_phnum) * UInt64(size),
+                atMost: Self.maximumProgramHeaders * size
+            )
+            for start in stride(from: 0, to: table.count, by: size) {
+                // Inside the table: its size is a multiple of the size of a header.
+                let raw = table.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: start, as: Elf64_Phdr.self) }
+                guard raw.p_type == UInt32(PT_INTERP) else { continue }
+                let path = try bytes(at: raw.p_offset, count: raw.p_filesz, atMost: Int(PATH_MAX))
+                interpreter = String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
+            }
+        }
+        return Program(machine: header.e_machine, interpreter: interpreter, hasStaticSwift: try hasStaticSwift())
+    }
+
+    /// Whether the file has Swift code and needs no Swift runtime from elsewhere.
+    ///
+    /// Swift code has sections of metadata, which strip(1) keeps.
+    private func hasStaticSwift() throws(StallWatchError) -> Bool {
+        let sections = try namedSections()
+        guard sections.keys.contains(where: { $0.hasPrefix("swift5_") }) else { return false }
+        guard let dynamic = sections[".dynamic"], let names = sections[".dynstr"] else { return true }
+        let entries = try bytes(of: dynamic, atMost: Self.maximumDynamicBytes)
+        let strings = try bytes(of: names, atMost: Self.maximumSectionNamesBytes)
+        let size = MemoryLayout<Elf64_Dyn>.size
+        for start in stride(from: 0, to: entries.count - entries.count % size, by: size) {
+            // Inside the section: whole entries only.
+            let entry = entries.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: start, as: Elf64_Dyn.self) }
+            guard entry.d_tag == Int64(DT_NEEDED), let offset = Int(exactly: entry.d_un.d_val) else { continue }
+            if Self.name(at: offset, in: strings) == "libswiftCore.so" { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,216 @@
+package import StallReports
+
+/// Derives names and owners from functions' mangled names.
+///
+/// This takes longer than everything else that a report's frame needs, and stacks consist of the same few functions, so
+/// the results are kept. Only one thread uses it, never a monitored one.
+final class FunctionClassifier {
+    /// The largest number of functions to keep, and of source files.
+    ///
+    /// A function takes some 300 bytes.
+    static let maximumFunctions = 4096
+
+    struct Function {
+        /// The demangled name, or the symbol if it is not mangled.
+        var name: String
+        /// Whether the function only passes a call on.
+        var isRuntimeFrame: Bool
+        /// The reason why the compiler generated it; `nil` for a function that may be in the source.
+        var compilerGenerated: StallReport.CompilerGenerated?
+        /// The Swift module that contains it; `nil` for a function of another language.
+        var module: String?
+        /// The library that has functions with such names; `nil` for a Swift function.
+        var library: RuntimeLibrary?
+    }
+
+    private let excludedModules: Set<String>
+    private let includedModules: Set<String>
+    private var functions: [String: Function] = [:]
+    /// The owner of each source file, by its path and the directory that it was compiled in.
+    private var sources: [SourceFile: CodeOwner] = [:]
+
+    private struct SourceFile: Hashable {
+        var path: String
+        var directory: String?
+    }
+
+    init(_ settings: InAppSettings) {
+        excludedModules = Set(settings.excludedModules)
+        includedModules = Set(settings.includedModules).subtracting(settings.excludedModules)
+    }
+
+    subscript(symbol: String) -> Function {
+        if let known = functions[symbol] { return known }
+        let name = Demangler.functionName(symbol)
+        let module = SwiftModule.of(symbol)
+        let generated = StallReport.CompilerGenerated(function: name)
+        let function = Function(
+            name: name,
+            isRuntimeFrame: RuntimeFrame.contains(function: name, generated: generated, symbol: symbol),
+            compilerGenerated: generated,
+            module: module, library: module == nil ? RuntimeLibrary(symbol: symbol) : nil
+        )
+        if functions.count >= Self.maximumFunctions { functions.removeAll() }
+        functions[symbol] = function
+        return function
+    }
+
+    /// Determines the owner of code in an image that belongs to the app or contains it.
+    ///
+    /// - Parameters:
+    ///   - location: The function and where it was compiled.
+    ///   - isOutsideDebugInformation: Whether the image has debug information that does not cover the address.
+    /// - Returns: The owner of the code.
+    func owner(of location: CodeLocation, isOutsideDebugInformation: Bool = false) -> CodeOwner {
+        let function = location.symbol.map { self[$0] }
+        return owner(of: location, function, isOutsideDebugInformation: isOutsideDebugInformation)
+    }
+
+    /// The same for a location whose function has been looked up.
+    func owner(of location: CodeLocation, _ function: Function?, isOutsideDebugInformation: Bool) -> CodeOwner {
+        let source = source(of: location)
+        if let module = function?.module {
+            if excludedModules.contains(module) { return .dependency }
+            if includedModules.contains(module) { return .app }
+            if SwiftModule.ofLibraries.contains(module) { return .library }
+            if let source { return source }
+            // The place where it was compiled is unknown.
+            return includedModules.isEmpty || location.directory != nil ? .app : .dependency
+        }
+        if let source { return source }
+        if function?.library != nil { return .library }
+        return isOutsideDebugInformation ? .dependency : .app
+    }
+
+    /// Returns the owner of the source file; `nil` if the file is unknown.
+    private func source(of location: CodeLocation) -> CodeOwner? {
+        guard let file = location.declaration?.file ?? location.file else { return nil }
+        let source = SourceFile(path: file, directory: location.directory)
+        if let known = sources[source] { return known }
+        let isCheckedOut = PackageCheckout.contains(file, compiledIn: location.directory)
+        let owner = Self.isOfSystem(file) ? CodeOwner.library : isCheckedOut ? .dependency : .app
+        if sources.count >= Self.maximumFunctions { sources.removeAll() }
+        sources[source] = owner
+        return owner
+    }
+
+    /// Returns whether the file is a header of the system, the compiler or the Swift toolchain.
+    static func isOfSystem(_ file: String) -> Bool {
+        file.hasPrefix("/usr/include/") || file.hasPrefix("/usr/lib/") || file.hasPrefix("/usr/local/include/")
+            || file.containsBytes(of: "/usr/lib/swift/")
+            || file.containsBytes(of: "/usr/lib/swift_static/") || file.containsBytes(of: "/usr/lib/clang/")
+    }
+}
+
+/// Whose code a function is.
+enum CodeOwner: Equatable {
+    /// The root package's.
+    case app
+    /// A package's that the app depends on, or a library's that was compiled elsewhere.
+    case dependency
+    /// The system's, the Swift toolchain's, or ours.
+    case library
+}
+
+/// Frames that only pass a call on.
+///
+/// They are kept, and readers may fold them.
+enum RuntimeFrame {
+    /// The prefixes of the symbols that run run loops, queues, jobs and threads.
+    private static let systemsOwn = [
+        "__CFRUNLOOP_IS_", "__CFRunLoop", "_CFRunLoop", "CFRunLoopRun", "__CFMachPort", "_dispatch_",
+        "__libc_start", "swift_job_run", "swift_task_run", "_ZN5swift34runJobInEstablishedExecutorContext",
+        "_ZL23swift_job_runImpl", "$s10Foundation7RunLoopC3run", "$s10Foundation7RunLoopC13CurrentMode",
+    ]
+    /// The same symbols by their whole names.
+    private static let systemsOwnExactly: Set<String> = [
+        "_start", "start_thread", "clone", "clone3", "__clone", "__clone3", "async_MainTQ0_", "async_Main",
+    ]
+
+    /// Checks whether the function only passes a call or a value on.
+    ///
+    /// - Parameters:
+    ///   - function: The demangled name.
+    ///   - generated: The reason for which the compiler generated the function, if it did.
+    ///   - symbol: The mangled name.
+    /// - Returns: Whether it is such a function.
+    static func contains(function: String?, generated: StallReport.CompilerGenerated?, symbol: String?) -> Bool {
+        switch generated {
+        case .thunk, .outlined, .metadata: return true
+        default: break
+        }
+        if let function, function.hasSuffix(".$main()") { return true }
+        guard let symbol else { return false }
+        return systemsOwnExactly.contains(symbol) || systemsOwn.contains { symbol.hasPrefix($0) }
+    }
+}
+
+/// Tells code that macros expand to from sources that were written.
+enum MacroExpansion {
+    /// How the compiler names the file of an expansion, after the mangled name of the expansion.
+    ///
+    /// It lies in `swift-generated-sources` of the directory for temporary files, of whatever package the code is, and may
+    /// be gone (SourceManager.cpp of the Swift compiler: `dumpExpandedMacro…`).
+    private static let fileName: StaticString = "/@__swiftmacro_"
+
+    /// Returns whether the source file at `path` is an expansion of a macro.
+    static func isFile(_ path: String) -> Bool { path.containsBytes(of: fileName) }
+}
+
+/// Tells sources that the package manager has fetched from sources of the app.
+enum PackageCheckout {
+    /// The folders in the package manager's scratch directory (`.build`, `SourcePackages`) with the dependencies' sources.
+    ///
+    /// The first has Git checkouts, the second has archives from a package registry (Workspace+Configuration.swift of the
+    /// package manager).
+    private static let folders = ["/checkouts/", "/registry/downloads/"].map { Array($0.utf8) }
+
+    /// Returns whether the source file at `path` belongs to a dependency.
+    ///
+    /// The compiler runs in the root package's directory. If that itself lies in a folder with such a name, the folder is
+    /// not the package manager's.
+    static func contains(_ path: String, compiledIn directory: String?) -> Bool {
+        let path = Array(path.utf8)
+        let directory = directory.map { Array($0.utf8) + [UInt8(ascii: "/")] } ?? []
+        return folders.contains { folder in
+            path.indices.contains { start in
+                path[start...].starts(with: folder) && !directory.starts(with: path[..<(start + folder.count)])
+            }
+        }
+    }
+}
+
+/// Which images are the app's own: the executable, and what lies outside the directories where systems and toolchains put
+/// theirs.
+///
+/// A frame in such an image is still not the app's if it is code of a library that was linked into it; see
+/// ``FunctionClassifier``.
+package struct InAppRule {
+    /// Directories whose images are never the app's.
+    static let systemDirectories = [
+        "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib",
+    ]
+
+    private let excludedDirectories: [String]
+
+    /// - Parameters:
+    ///   - settings: What the app says.
+    ///   - imagePaths: The paths of the process's images, of which one tells where the toolchain's libraries are.
+    package init(_ settings: InAppSettings, imagePaths: some Sequence<String>) {
+        let toolchain = imagePaths.filter { $0.hasSuffix("/libswiftCore.so") }.map { directory(of: $0) }
+        excludedDirectories = Self.systemDirectories + toolchain + settings.excludedDirectories
+    }
+
+    /// Whether the image at `path` is the app's.
+    package func isInApp(imageAt path: String, isExecutable: Bool) -> Bool {
+        if isExecutable { return true }
+        guard path.hasPrefix("/") else { return false }
+        return !excludedDirectories.contains { path.hasPrefix($0 + "/") }
+    }
+}
+
+/// The part of a path before its last slash.
+private func directory(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "" }
+    return String(path[..<slash])
+}

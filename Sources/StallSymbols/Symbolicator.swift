@@ -1,0 +1,230 @@
+internal import CLinux
+import Glibc
+import LinuxSupport
+import StallReports
+
+/// Names and lines from the images' own files and their debug files.
+///
+/// It reads an image's files when they are first needed, keeps their contents while a report is made, and frees them
+/// afterwards. It keeps the answers, so that the next stall at the same place costs nothing.
+final class Symbolicator: Symbolicating {
+    /// The largest number of answers to keep.
+    ///
+    /// An answer has the names and paths of the functions inlined at one address, which are usually few.
+    static let maximumAnswers = 4096
+    /// The largest number of images with open files.
+    static let maximumOpenImages = 64
+
+    private struct Place: Hashable {
+        var image: ImageIdentity
+        var offset: UInt64
+    }
+
+    private let settings: SymbolicationSettings
+    private let files: DebugFiles
+    private var answers: [Place: CodeLookup] = [:]
+    private var images: [ImageIdentity: ImageSymbols] = [:]
+    /// Kept with the answers, and longer than the images.
+    private var reasons: [ImageIdentity: String] = [:]
+
+    init(_ settings: SymbolicationSettings, debuginfod: DebuginfodClient? = nil) {
+        self.settings = settings
+        files = DebugFiles(directories: settings.debugDirectories, debuginfod: debuginfod)
+    }
+
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
+        guard settings.detail != .none else { return .nothing }
+        let place = Place(image: image, offset: offset)
+        if let known = answers[place] { return known }
+        guard monotonicNow() < deadline else {
+            return CodeLookup(
+                locations: [CodeLocation()], reason: DebugInformation.UnavailableReason.outOfTime.reason,
+                isUnfinished: true
+            )
+        }
+        let answer = lookUpAnew(offset, in: image, deadline: deadline)
+        if !answer.isUnfinished {
+            if answers.count >= Self.maximumAnswers {
+                answers.removeAll()
+                reasons.removeAll()
+            }
+            answers[place] = answer
+        }
+        return answer
+    }
+
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
+        open(image).name(at: offset)
+    }
+
+    func reason(for image: ImageIdentity) -> String? { reasons[image] }
+
+    func releaseMemory() { images.removeAll() }
+
+    private func lookUpAnew(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup {
+        let symbols = open(image)
+        func attempt() -> CodeLookup {
+            let others = images.values.reduce(0) { $0 + ($1 === symbols ? 0 : $1.memoryBytes) }
+            return symbols.lookUp(
+                offset, lines: settings.detail == .lines, deadline: deadline,
+                maximumBytes: settings.maximumMemoryBytes - others
+            )
+        }
+        var answer = attempt()
+        if symbols.isTooLarge, images.count > 1 {
+            images = [image: symbols]
+            symbols.retryDebugInformation()
+            answer = attempt()
+        }
+        reasons[image] = symbols.reason
+        return answer
+    }
+
+    private func open(_ image: ImageIdentity) -> ImageSymbols {
+        if let known = images[image] { return known }
+        if images.count >= Self.maximumOpenImages { images.removeAll() }
+        let symbols = ImageSymbols(image, files: files)
+        images[image] = symbols
+        return symbols
+    }
+}
+
+/// Finds the names and lines of addresses.
+///
+/// Only one thread uses it, never a monitored one.
+package protocol Symbolicating: AnyObject {
+    /// Finds the functions at the virtual address `offset` in the file of `image`.
+    ///
+    /// After `deadline`, in nanoseconds of CLOCK_MONOTONIC, it returns only known results, marked as unfinished.
+    func lookUp(_ offset: UInt64, in image: ImageIdentity, deadline: UInt64) -> CodeLookup
+
+    /// Returns the mangled name of the function at `offset`, for the monitor's own use; it ignores the settings.
+    func symbol(at offset: UInt64, in image: ImageIdentity) -> String?
+
+    /// Returns the reason why names or lines of the image are missing; `nil` if none are, or none were requested.
+    func reason(for image: ImageIdentity) -> String?
+
+    /// Frees everything that can be read again.
+    func releaseMemory()
+}
+
+/// What is known of one address.
+package struct CodeLookup: Sendable, Equatable {
+    /// Innermost first.
+    ///
+    /// Functions inlined there come before the one that the address is in. Never empty.
+    var locations: [CodeLocation]
+    /// Why not all is known, in words, where the reason is not the whole image's.
+    var reason: String?
+    /// Whether the code was compiled elsewhere: the image's debug information does not cover the address, or without that
+    /// the symbols around it are a library's.
+    var isOutsideDebugInformation = false
+    /// Whether it was not done for want of time, so that asking again with more time may tell more.
+    var isUnfinished = false
+
+    /// Nothing is known.
+    static let nothing = CodeLookup(locations: [CodeLocation()])
+}
+
+/// A function that runs at an address, and the place in its source.
+package struct CodeLocation: Sendable, Equatable {
+    /// The mangled name.
+    var symbol: String?
+    /// The source file as the compiler recorded it: an absolute path, as a rule.
+    var file: String?
+    /// From 1.
+    ///
+    /// Where the compiler made code that stands for no line: the one before it in the same function.
+    var line: Int?
+    /// From 1.
+    var column: Int?
+    /// Where the function is declared; `nil` for one that the compiler made.
+    var declaration: Declaration?
+    /// The directory that the compiler ran in: with Swift packages, the root package's.
+    var directory: String?
+    /// Whether the compiler says that no source has the function.
+    var isArtificial = false
+    /// Whether the function was inlined into the next location's.
+    var isInlined = false
+
+    /// A place in a source file.
+    package struct Declaration: Sendable, Equatable {
+        var file: String
+        var line: Int
+    }
+
+    /// Returns the path of a source file that the compiler recorded as `file`, which may be relative to where it ran.
+    static func sourcePath(_ file: String, compiledIn directory: String?) -> String {
+        guard let directory, directory.hasPrefix("/"), !file.hasPrefix("/"), !file.hasPrefix("<") else { return file }
+        return directory + "/" + file
+    }
+}
+
+/// An ELF file that addresses are looked up in.
+package struct ImageIdentity: Sendable, Hashable {
+    /// The file's path when it was mapped.
+    package var path: String
+    /// The build ID in lower-case hexadecimal; `nil` if the file has none.
+    package var buildID: String?
+    /// Whether it is the executable of this process, which /proc finds even when its file has been moved or deleted.
+    package var isOwnExecutable = false
+
+    package init(
+        path: String,
+        buildID: String? = nil,
+        isOwnExecutable: Bool = false
+    ) {
+        self.path = path
+        self.buildID = buildID
+        self.isOwnExecutable = isOwnExecutable
+    }
+}
+
+/// Converts symbols to the names in the source.
+enum Demangler {
+    /// The short form of a mangled Swift or C++ name; any other name as it is.
+    ///
+    /// A function whose code the optimizer shares among several that are alike has the name of one of them, and the word
+    /// "merged" before it, as in the long form: it may have been another one that was called. A closure of top-level code
+    /// is in no function; its module stands for that.
+    static func functionName(_ symbol: String) -> String {
+        guard var name = demangle(symbol, with: clinux_demangle) else { return symbol }
+        if name.utf8.last == UInt8(ascii: " ") { name.removeLast() }
+        if name.hasSuffix(" in"), let module = SwiftModule.of(symbol) { name += " " + module }
+        // The linker's and the code generator's additions come after a period, which no mangled name has.
+        let mangled = symbol.utf8.prefix { $0 != UInt8(ascii: ".") }
+        let isMerged = symbol.hasPrefix("$") && mangled.suffix(mergedOperator.count).elementsEqual(mergedOperator)
+        return isMerged ? "merged " + name : name
+    }
+
+    /// How the mangled name of a merged function ends (docs/ABI/Mangling.rst of the Swift compiler).
+    private static let mergedOperator = Array("Tm".utf8)
+
+    /// The long form of a mangled Swift name, which has the modules in it; `nil` for any other name.
+    static func longName(_ symbol: String) -> String? {
+        demangle(symbol, with: clinux_demangle_long)
+    }
+
+    /// The length of the longest symbol to demangle, in bytes.
+    ///
+    /// Only deeply nested generic types have longer ones, and their names are unreadable.
+    static let maximumSymbolBytes = 16_384
+
+    private static func demangle(
+        _ symbol: String, with function: (UnsafePointer<CChar>, Int) -> UnsafeMutablePointer<CChar>?
+    ) -> String? {
+        guard symbol.hasPrefix("$s") || symbol.hasPrefix("_Z") || symbol.hasPrefix("$S"),
+            symbol.utf8.count <= maximumSymbolBytes
+        else { return nil }
+        var name = symbol
+        return name.withUTF8 { utf8 -> String? in
+            guard let base = utf8.baseAddress else { return nil }
+            // The C function takes a pointer and a length and keeps neither.
+            return base.withMemoryRebound(to: CChar.self, capacity: utf8.count) { characters in
+                guard let result = function(characters, utf8.count) else { return nil }
+                defer { free(result) }
+                return String(cString: result)
+            }
+        }
+    }
+}
