@@ -1,4 +1,8 @@
+import Glibc
+import LinuxSupport
 import StallReports
+import StallSymbols
+import Synchronization
 import Testing
 
 /// A stall that a budget does not allow.
@@ -36,4 +40,203 @@ struct StallFinding: Sendable {
     }
 
     private func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
+}
+
+extension StallFinding {
+    /// Records the stall as an issue of the current test, with its report and its stacks as attachments.
+    ///
+    /// - Parameter location: Where to record it if the function to inspect first is not in the package.
+    func record(elsewhere location: SourceLocation) {
+        guard !isExcused else { return }
+        record(sentence, at: report.culpritLocation ?? location)
+    }
+
+    /// Records the stall as an issue of the test run.
+    ///
+    /// Called on a thread of the monitor, where no test is current. Swift Testing then records it once for the run and once
+    /// for each group of `.serialized` tests that runs at this time.
+    ///
+    /// - Parameters:
+    ///   - tests: The tests that the stall may belong to.
+    ///   - location: Where to record it if the function to inspect first is not in the package.
+    func recordForRun(tests: [String], elsewhere location: SourceLocation?) {
+        guard !isExcused else { return }
+        guard let location = report.culpritLocation ?? location else { return }
+        let names = Set(tests).sorted().joined(separator: ", ")
+        record(
+            "\(sentence) It belongs to one of the tests that ran then (\(names)), but no stack shows to which: run them one "
+                + "after another to know.",
+            at: location)
+    }
+
+    private func record(_ text: String, at location: SourceLocation) {
+        Issue.record(Comment(rawValue: text), severity: severity, sourceLocation: location)
+        let name = report.fileName
+        Attachment.record(String(decoding: report.jsonData(), as: UTF8.self), named: name, sourceLocation: location)
+        Attachment.record(
+            StallText(report).text, named: name.replacing(".json", with: ".txt"), sourceLocation: location)
+    }
+}
+
+extension StallReport {
+    /// The place of the function to inspect first; `nil` if it is unknown or not in the app's own package.
+    var culpritLocation: SourceLocation? {
+        guard let culprit, let file = culprit.file, let line = culprit.line, line > 0,
+            let frame = frames.first(where: { $0.isInApp && $0.function == culprit.function && $0.file == file })
+        else { return nil }
+        let path = file.split(separator: "/")
+        guard let name = path.last else { return nil }
+        // A file ID is the module and the file's name. The directory stands for the module of a function in C.
+        let module = frame.symbol.flatMap(SwiftModule.of) ?? path.dropLast().last.map(String.init) ?? "C"
+        return SourceLocation(fileID: "\(module)/\(name)", filePath: file, line: line, column: 1)
+    }
+}
+
+extension StallFinding {
+    /// Returns the finding with what a baseline says about it: that it is excused, or was excused until a day.
+    func excused(by baseline: StallBaseline?) -> StallFinding {
+        guard let baseline else { return self }
+        let today = CalendarDay(Timestamp(wallClockNanoseconds: wallClockNow()))
+        var finding = self
+        finding.isExcused = isExcused || baseline.excuses(report.fingerprint, on: today)
+        finding.expired = expired ?? baseline.expired(report.fingerprint, on: today)?.expires
+        return finding
+    }
+}
+
+/// The baseline files that the tests of this process use, each read once.
+enum BaselineFiles {
+    /// The environment variable with the path of the baseline of tests that name none.
+    static let variable = "STALLWATCH_BASELINE"
+    /// A larger file is no baseline.
+    private static let maximumBytes = 16 << 20
+
+    private static let known = Mutex<[String: Result<StallBaseline, StallWatchError>]>([:])
+
+    /// Returns the baseline at a path, or the one that the environment names; `nil` if there is none.
+    static func baseline(at path: String?) throws(StallWatchError) -> StallBaseline? {
+        guard let path = path ?? getenv(variable).map({ String(cString: $0) }), !path.isEmpty else { return nil }
+        return try known.withLock { known in
+            if let result = known[path] { return result }
+            let result = Result { () throws(StallWatchError) in try read(path) }
+            known[path] = result
+            return result
+        }.get()
+    }
+
+    private static func read(_ path: String) throws(StallWatchError) -> StallBaseline {
+        guard let bytes = AtomicFile.read(path, limit: maximumBytes) else {
+            throw StallWatchError(
+                .invalidConfiguration,
+                "the baseline \(path) cannot be read: create it with `stallwatch baseline update --file \(path)`, "
+                    + "or name another file; relative paths start at the tests' working directory"
+            )
+        }
+        do {
+            return try StallBaseline(jsonData: bytes)
+        } catch {
+            throw StallWatchError(.invalidConfiguration, "the baseline \(path) is damaged: \(error.message)")
+        }
+    }
+}
+
+/// A stall as plain text: what stalled, why, who holds the lock, and the stacks.
+///
+/// `stallwatch show` shows more of the same report.
+struct StallText {
+    /// The most samples whose stacks are shown.
+    private static let maximumSamples = 3
+
+    private let report: StallReport
+
+    init(_ report: StallReport) {
+        self.report = report
+    }
+
+    /// The text, with a line feed at the end.
+    var text: String {
+        var lines = [report.summary]
+        if let cause = report.cause {
+            lines.append("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)")
+            lines.append(
+                "on CPU \(whole(cause.onCPUMilliseconds)) ms, waiting for a CPU \(whole(cause.runQueueMilliseconds)) ms, "
+                    + "blocked \(whole(cause.blockedMilliseconds)) ms")
+        }
+        if let fingerprint = report.fingerprint { lines.append("fingerprint \(fingerprint)") }
+        for owner in report.cause?.lock?.owners ?? [] {
+            lines += ["", "Lock owner: thread \(owner.thread.id)\(owner.thread.name.map { " \"\($0)\"" } ?? "")"]
+            if let stack = owner.stack { lines += frames(of: stack) }
+        }
+        var shown: Set<Int> = []
+        // The samples with the most time, in the order of their times.
+        let shares = report.sampleShares
+        let main = Set(report.samples.indices.sorted { shares[$0] > shares[$1] }.prefix(Self.maximumSamples))
+        for (index, sample) in report.samples.enumerated() where main.contains(index) {
+            if let stack = sample.stack, shown.insert(stack).inserted {
+                lines += ["", "Stack at \(whole(sample.atMilliseconds)) ms"] + frames(of: stack)
+            }
+            for group in sample.workers ?? [] {
+                guard let stack = group.stack, shown.insert(stack).inserted else { continue }
+                lines += ["", "Workers: \(group.threads.count)"] + frames(of: stack)
+            }
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// A stack's frames, innermost first; those of the app are marked, runtime frames are left out.
+    ///
+    /// What Swift Testing does to run a test is left out, and so is what its macros expand to.
+    private func frames(of stack: Int) -> [String] {
+        let frames = report.stacks[stack].prefix { !report.frames[$0].runsTest }
+        return frames.enumerated().compactMap { number, index in
+            let frame = report.frames[index]
+            guard frame.isRuntimeFrame != true, frame.compilerGenerated != .macro else { return nil }
+            let image = frame.image.map { report.images[$0].name }
+            let name = frame.function ?? "\(image ?? "?")+\(frame.offset)"
+            var line = "\(frame.isInApp ? ">" : " ") \(number) \(name)"
+            if let file = frame.file {
+                line += "  \(file)\(frame.line.map { ":\($0)" } ?? "")"
+            } else if let image {
+                line += "  \(image)"
+            }
+            if frame.kind == .asyncCaller { line += "  (async caller)" }
+            return line
+        }
+    }
+
+    private func whole(_ milliseconds: Double) -> Int { Int(milliseconds.rounded()) }
+}
+
+/// The stalls that a test may have: the durations from which a stall is a warning, and from which it fails the test.
+struct StallBudget: Sendable, Equatable {
+    /// The duration from which a stall is a warning, in milliseconds; `nil` for no warnings.
+    var warn: Double?
+    /// The duration from which a stall fails the test, in milliseconds.
+    var fail: Double
+
+    init(warn: Duration? = nil, fail: Duration) {
+        self.warn = warn.map { $0 / .milliseconds(1) }
+        self.fail = fail / .milliseconds(1)
+    }
+
+    /// The shortest stall that matters, in milliseconds.
+    var shortest: Double { min(warn ?? fail, fail) }
+
+    /// Returns how severe a stall is, `nil` if the budget allows it.
+    ///
+    /// A stall fails the test only if it is certain that it is long enough.
+    func severity(of time: CodeTime) -> Issue.Severity? {
+        if time.least >= fail { return .error }
+        guard let warn else { return nil }
+        return time.most >= warn ? .warning : nil
+    }
+
+    /// Returns how severe a stall is if it belongs to one of several tests, and it is not known to which.
+    ///
+    /// It is an error if it is one for each of the tests, and a warning if at least one of them does not allow it.
+    static func severity(of time: CodeTime, inOneOf budgets: [StallBudget]) -> Issue.Severity? {
+        let severities = budgets.map { $0.severity(of: time) }
+        if !severities.isEmpty, severities.allSatisfy({ $0 == .error }) { return .error }
+        return severities.contains { $0 != nil } ? .warning : nil
+    }
 }

@@ -1,3 +1,4 @@
+import StallReports
 public import StallWatch
 public import Testing
 
@@ -73,4 +74,31 @@ public func expectNoStalls<Success>(
     }
     for finding in await SharedMonitor.shared.leave(scope) { finding.record(elsewhere: sourceLocation) }
     return success
+}
+
+/// One run of blocking code, which a probe reports as one turn of a loop.
+struct BlockingCheck {
+    private let probe: LoopProbe
+    let scope: StallScope
+
+    init(_ budget: StallBudget, baseline: StallBaseline?, _ location: SourceLocation) {
+        probe = SharedMonitor.shared.takeProbe()
+        scope = StallScope(
+            loops: [.probe(probe)], budget: budget, function: nil, location: location, baseline: baseline)
+    }
+
+    /// Runs the code as one turn.
+    func run<Success, Failure>(_ body: () throws(Failure) -> Success) throws(Failure) -> Success {
+        probe.beginTurn()
+        defer { probe.endTurn() }
+        return try body()
+    }
+
+    /// Ends the check.
+    ///
+    /// - Returns: Its stalls.
+    func finish() -> [StallFinding] {
+        defer { SharedMonitor.shared.giveBack(probe) }
+        return SharedMonitor.shared.leaveBlocking(scope)
+    }
 }
