@@ -1,3 +1,5 @@
+import Glibc
+
 /// A text table that fits the terminal.
 package struct TextTable {
     /// A column.
@@ -113,4 +115,9 @@ package struct TextTable {
         }
         return places
     }
+}
+
+/// The side of a column that text is aligned to.
+package enum Alignment {
+    case left, right
 }

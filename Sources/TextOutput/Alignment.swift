@@ -1,6 +1,0 @@
-import Glibc
-
-/// The side of a column that text is aligned to.
-package enum Alignment {
-    case left, right
-}
