@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 
 /// An error that ends a command: a sentence that says what to do, and an exit status.
@@ -52,5 +53,23 @@ struct CommandFailure: Error, Equatable {
         default: status = .cannotCreate
         }
         self.init(status, "\(path) cannot be written: \(String(cString: strerror(errno)))")
+    }
+}
+
+/// A program that cannot be started.
+struct StartFailure: Error, Equatable {
+    /// The exit status of shells for a program that is there and cannot be executed.
+    static let notExecutable: Int32 = 126
+    /// The exit status of shells for a program that is not there.
+    static let notFound: Int32 = 127
+
+    var sentence: String
+    /// ``notExecutable`` or ``notFound``.
+    var status: Int32
+
+    /// Prints the sentence and returns the error that ends the tool with the status.
+    var exit: ExitCode {
+        StandardError.write("Error: \(sentence)\n")
+        return ExitCode(status)
     }
 }

@@ -1,5 +1,6 @@
-import LinuxSupport
 import Glibc
+import LinuxSupport
+import TextOutput
 
 /// A file that is written as a whole or not at all.
 ///
@@ -67,5 +68,62 @@ struct OutputFile {
         guard let resolved = realpath(path, nil) else { return path }
         defer { free(resolved) }
         return String(cString: resolved)
+    }
+}
+
+/// The destination of a result: a file or standard output.
+enum Destination {
+    case file(OutputFile)
+    case standardOutput
+
+    /// - Parameters:
+    ///   - path: `-` for standard output.
+    ///   - isBinary: Whether a terminal could not show it.
+    /// - Throws: A ``CommandFailure`` for a path that cannot be a file, before anything is read.
+    init(_ path: String, isBinary: Bool) throws {
+        guard path == "-" else {
+            self = .file(try OutputFile(path: path))
+            return
+        }
+        guard !isBinary || !Terminal.standardOutput.isTerminal else {
+            throw CommandFailure(
+                .cannotCreate, "This format is binary. Name a file with --output instead of writing to the terminal.")
+        }
+        self = .standardOutput
+    }
+
+    /// Writes everything.
+    func write(_ bytes: [UInt8]) throws {
+        switch self {
+        case .file(let file): try file.write(bytes)
+        case .standardOutput: try StandardOutput.write(bytes)
+        }
+    }
+}
+
+/// A directory that another process writes reports to, possibly from another current directory.
+struct ReportOutput: Equatable {
+    /// The absolute path.
+    let path: String
+
+    /// - Parameter path: The path; a relative one is one of this process's current directory.
+    /// - Throws: ``CommandFailure`` if it is relative and the current directory does not exist.
+    init(_ path: String) throws(CommandFailure) {
+        guard let absolute = absolutePath(path) else {
+            throw CommandFailure(
+                .noInput, "the current directory does not exist: name one by a full path in --output")
+        }
+        self.path = absolute
+    }
+
+    /// Throws unless the directory can be written, or can be created in a directory that exists.
+    func checkWritable() throws(CommandFailure) {
+        var existing = path
+        while access(existing, F_OK) != 0, errno == ENOENT, let slash = existing.lastIndex(of: "/") {
+            existing = slash == existing.startIndex ? "/" : String(existing[..<slash])
+        }
+        guard let status = FileStatus(path: existing) else { throw CommandFailure(writing: path, errno: errno) }
+        guard status.isDirectory else { throw CommandFailure(writing: path, errno: ENOTDIR) }
+        guard access(existing, W_OK | X_OK) == 0 else { throw CommandFailure(writing: path, errno: errno) }
     }
 }

@@ -1,5 +1,5 @@
-import LinuxSupport
 import Glibc
+import LinuxSupport
 
 /// The tool's output.
 enum StandardOutput {
@@ -25,3 +25,18 @@ enum StandardOutput {
         return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR | POLLNVAL) != 0
     }
 }
+
+/// Errors, warnings and progress.
+enum StandardError {
+    /// Writes at once.
+    ///
+    /// Errors are ignored: there is no other place to report them.
+    static func write(_ text: String) {
+        _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
+    }
+}
+
+/// The reader has closed standard output, as in `stallwatch top | head`.
+///
+/// This ends the command without an error.
+struct ReaderGone: Error {}

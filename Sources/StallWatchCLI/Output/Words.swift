@@ -1,3 +1,6 @@
+import StallReports
+import TextOutput
+
 /// "1 report", "2 reports".
 func counted(_ count: Int, _ one: String, _ many: String) -> String { "\(count) \(count == 1 ? one : many)" }
 
@@ -6,3 +9,110 @@ func fileName(_ path: String) -> String { path.split(separator: "/").last.map(St
 
 /// A file's name with a line, such as `NoteStore.swift:88`.
 func sourcePlace(_ file: String, _ line: Int?) -> String { fileName(file) + (line.map { ":\($0)" } ?? "") }
+
+extension Double {
+    /// A duration in milliseconds as text: `812 ms`, `1.25 s`, `3 min 20 s`, `2 h 5 min`.
+    var duration: String {
+        let milliseconds = rounded()
+        if self < 1, self > 0 { return "\(fixed(3)) ms" }
+        if milliseconds < 1_000 { return "\(Int(milliseconds)) ms" }
+        if milliseconds < 60_000 { return "\((self / 1_000).fixed(2)) s" }
+        guard self < 1e15 else { return "\(self) ms" }
+        let seconds = Int((self / 1_000).rounded())
+        if seconds < 3_600 { return "\(seconds / 60) min \(seconds % 60) s" }
+        return "\(seconds / 3_600) h \(seconds % 3_600 / 60) min"
+    }
+
+    /// The number with that many digits after the point.
+    func fixed(_ digits: Int) -> String {
+        guard isFinite, magnitude < 1e15 else { return "\(self)" }
+        let factor = (0..<digits).reduce(1) { value, _ in value * 10 }
+        let scaled = Int((self * Double(factor)).rounded())
+        let fraction = String(scaled.magnitude % UInt(factor))
+        let sign = scaled < 0 ? "-" : ""
+        let whole = "\(sign)\(scaled.magnitude / UInt(factor))"
+        return digits == 0 ? whole : whole + "." + String(repeating: "0", count: digits - fraction.count) + fraction
+    }
+
+    /// Rounded to microseconds, as the reports' own numbers are.
+    var toMicroseconds: Double { (self * 1_000).rounded() / 1_000 }
+}
+
+extension Timestamp {
+    /// Hours, minutes and seconds (UTC).
+    var timeOfDay: String {
+        // 2026-11-21T08:00:00.123456Z
+        let text = description
+        guard let t = text.firstIndex(of: "T") else { return text }
+        return String(text[text.index(after: t)...].prefix(8))
+    }
+}
+
+extension String {
+    /// The text without blanks and tabs around it.
+    var trimmed: String {
+        let isBlank = { (character: Character) in character == " " || character == "\t" }
+        return String(drop(while: isBlank).reversed().drop(while: isBlank).reversed())
+    }
+}
+
+extension StallReport {
+    /// The threshold with its unit, and whether the monitor learned it.
+    var thresholdInWords: String {
+        thresholdMilliseconds.duration + (isThresholdAdaptive == true ? ", adaptive" : "")
+    }
+}
+
+/// Text in GitHub's Markdown (github.github.com/gfm).
+enum MarkdownText {
+    /// Prose in one line, in which no character is markup.
+    static func prose(_ text: String) -> String {
+        oneLine(text).reduce(into: "") { result, character in
+            if #"\`*_[]<>&|~"#.contains(character) { result.append("\\") }
+            result.append(character)
+        }
+    }
+
+    /// A code span; `text` may contain backticks.
+    static func code(_ text: String) -> String {
+        let text = oneLine(text)
+        guard !text.isEmpty else { return "" }
+        let quotes = String(repeating: "`", count: longestRun(of: "`", in: text) + 1)
+        let pad = text.hasPrefix("`") || text.hasSuffix("`") ? " " : ""
+        return quotes + pad + text + pad + quotes
+    }
+
+    /// A code span in a table's cell, where a vertical bar needs a backslash even in code.
+    static func codeCell(_ text: String) -> String { code(text).replacing("|", with: "\\|") }
+
+    /// A block of code.
+    static func block(_ lines: [String]) -> String {
+        let fence = String(repeating: "`", count: max(longestRun(of: "`", in: lines.joined(separator: "\n")) + 1, 3))
+        return ([fence + "text"] + lines + [fence]).joined(separator: "\n") + "\n"
+    }
+
+    /// A table; the cells are Markdown already.
+    ///
+    /// - Parameters:
+    ///   - titles: The columns' titles.
+    ///   - right: The indices of the columns with numbers, which are aligned to the right.
+    ///   - rows: The rows, with a cell for each title.
+    /// - Returns: The table, with a line feed at the end.
+    static func table(_ titles: [String], right: Set<Int> = [], _ rows: [[String]]) -> String {
+        let rule = titles.indices.map { right.contains($0) ? "---:" : "---" }
+        return ([titles, rule] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
+    }
+
+    private static func oneLine(_ text: String) -> String {
+        text.split(whereSeparator: \.isNewline).joined(separator: " ").printable
+    }
+
+    private static func longestRun(of character: Character, in text: String) -> Int {
+        var longest = 0, run = 0
+        for next in text {
+            run = next == character ? run + 1 : 0
+            longest = max(longest, run)
+        }
+        return longest
+    }
+}

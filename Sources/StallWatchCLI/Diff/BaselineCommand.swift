@@ -1,0 +1,106 @@
+import ArgumentParser
+import Glibc
+import StallReports
+import TextOutput
+
+/// Works on baselines: the known stalls that tests excuse until a day.
+struct BaselineCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "baseline",
+        abstract: "Maintain a file of known stalls, which tests excuse until a day.",
+        subcommands: [BaselineUpdateCommand.self]
+    )
+}
+
+/// Adds the stalls of reports to a baseline.
+struct BaselineUpdateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "update",
+        abstract: "Add the stalls of reports to a baseline, by fingerprint.",
+        discussion: """
+            Tests that use the baseline (the trait's argument, or STALLWATCH_BASELINE) do not fail for its stalls up to and including the \
+            day on which the entry expires. Entries that exist stay as they are, also expired ones: edit their day, or remove them.
+
+            The reports are those that the tests attach, or that they write to the directory in STALLWATCH_REPORTS.
+
+            Examples:
+              swift test --attachments-path reports; stallwatch baseline update reports
+              STALLWATCH_BASELINE=stall-baseline.json swift test
+              stallwatch baseline update reports --file ci/stalls.json --expires 2027-03-31
+            """
+    )
+    /// The file that the option names by default.
+    static let standardFile = "stall-baseline.json"
+    /// After how many days new entries expire by default.
+    static let standardDays = 30
+    /// A larger file is no baseline.
+    private static let maximumBytes = 16 << 20
+
+    @OptionGroup var selection: ReportSelection
+
+    @Option(help: ArgumentHelp("The baseline; it is created if it does not exist.", valueName: "path"))
+    var file = standardFile
+
+    @Option(
+        help: ArgumentHelp(
+            "The last day on which new entries excuse a stall. Default: \(standardDays) days from today.",
+            valueName: "day"),
+        transform: day(parsing:)
+    )
+    var expires: CalendarDay?
+
+    func run() throws {
+        let today = CalendarDay(Timestamp(microsecondsSince1970: Int64(time(nil)) * 1_000_000))
+        let expires = expires ?? today.adding(days: Self.standardDays)
+        if expires < today { throw ValidationError("--expires is \(expires), which is over. Today is \(today), UTC.") }
+        var baseline = try readBaseline()
+        let kept = baseline.entries.count
+        var unnamed = 0
+        try selection.read().forEach { report, _ in
+            guard let fingerprint = report.fingerprint else {
+                unnamed += 1
+                return
+            }
+            baseline.add(
+                StallBaseline.Entry(
+                    fingerprint: fingerprint, expires: expires, loop: report.loop.label,
+                    culprit: report.culprit?.function, cause: report.cause?.summary))
+        }
+        try OutputFile(path: file).write(baseline.jsonData())
+        let added = baseline.entries.count - kept
+        var text = "\(file): \(counted(added, "entry", "entries")) added"
+        if added > 0 { text += " until \(expires)" }
+        text += ", \(kept) kept.\n"
+        let expired = baseline.entries.count { $0.expires < today }
+        if expired > 0 {
+            text += "\(counted(expired, "entry has", "entries have")) expired: edit the day or remove it.\n"
+        }
+        if unnamed > 0 {
+            text += counted(unnamed, "report has", "reports have")
+            text += " no fingerprint: run `stallwatch symbolicate` first.\n"
+        }
+        try StandardOutput.write(text)
+    }
+
+    private func readBaseline() throws -> StallBaseline {
+        guard access(file, F_OK) == 0 else { return StallBaseline() }
+        let bytes: [UInt8]
+        do throws(UnreadableReport) {
+            bytes = try FileReader.contents(of: file, limit: Self.maximumBytes)
+        } catch {
+            throw CommandFailure(.inputOutput, "\(file): \(error.reason)")
+        }
+        do throws(StallWatchError) {
+            return try StallBaseline(jsonData: bytes)
+        } catch {
+            throw CommandFailure(.faultyData, "\(file) is not a baseline: \(error.message)")
+        }
+    }
+
+    private static func day(parsing text: String) throws -> CalendarDay {
+        guard let day = CalendarDay(text) else {
+            throw ValidationError("'\(text)' is not a day. Give one such as 2027-03-31.")
+        }
+        return day
+    }
+}

@@ -1,0 +1,259 @@
+import TextOutput
+
+/// Two sets of reports, compared group by group.
+struct Comparison {
+    let base: ReportSet
+    let new: ReportSet
+    /// Sorted: bad changes first, and within a kind the largest change first.
+    let changes: [GroupChange]
+
+    init(base: ReportSet, new: ReportSet, tolerance: Double) {
+        self.base = base
+        self.new = new
+        let fingerprints = Set(base.groups.all.map(\.fingerprint)).union(new.groups.all.map(\.fingerprint))
+        let order: [GroupChange.Kind] = [.new, .worse, .better, .gone, .same]
+        changes = fingerprints.compactMap { fingerprint in
+            GroupChange(
+                base: base.groups[fingerprint], new: new.groups[fingerprint], baseHours: base.time.hours,
+                newHours: new.time.hours, tolerance: tolerance
+            )
+        }.sorted { left, right in
+            guard left.kind == right.kind else {
+                return (order.firstIndex(of: left.kind) ?? 0) < (order.firstIndex(of: right.kind) ?? 0)
+            }
+            if left.weight != right.weight { return left.weight > right.weight }
+            return (left.group.fingerprint ?? "") < (right.group.fingerprint ?? "")
+        }
+    }
+
+    func count(of kind: GroupChange.Kind) -> Int { changes.count { $0.kind == kind } }
+
+    /// The text.
+    func text(for terminal: Terminal, showsSame: Bool) -> String {
+        var table = TextTable([
+            .init("change"), .init("stalls", .right, dropped: 2), .init("stalls/h", .right), .init("stalled/h", .right),
+            .init("median", .right, dropped: 1),
+            .init("cause"), .init("culprit", isFlexible: true, minimumWidth: 20, style: .bold),
+            .init("fingerprint", dropped: 3, style: .faint),
+        ])
+        for change in changes where showsSame || change.kind != .same {
+            table.add(
+                [
+                    change.kind.rawValue, Self.pair(change, \.count) { String($0) },
+                    Self.pair(change, \.countPerHour) { $0.fixed(2) },
+                    Self.pair(change, \.millisecondsPerHour) { $0.duration },
+                    Self.pair(change, \.medianMilliseconds) { $0.duration },
+                    change.group.cause, change.group.culprit?.function ?? "-",
+                    change.group.fingerprint.map { String($0.prefix(8)) } ?? "-",
+                ], style: Self.style(of: change.kind))
+        }
+        let shown = table.rows.isEmpty ? "" : table.text(for: terminal) + "\n"
+        return shown + conclusion.map { $0 + "\n" }.joined()
+    }
+
+    /// The number of changes, the basis of the rates, and a warning where there is too little of it: a line each.
+    var conclusion: [String] {
+        let counts = GroupChange.Kind.allCases.map { "\(count(of: $0)) \($0.rawValue)" }.joined(separator: ", ")
+        let counted = [base, new].map { StallWatchCLI.counted($0.groups.count, "stall", "stalls") }
+        var lines = [
+            "\(counts).",
+            "Before: \(counted[0]), monitored \(Self.words(base)). Now: \(counted[1]), monitored \(Self.words(new)).",
+        ]
+        if max(base.groups.count, new.groups.count) < Self.enoughStalls {
+            lines.append("Too little to compare: with fewer than \(Self.enoughStalls) stalls, changes may be chance.")
+        }
+        return lines
+    }
+
+    /// With fewer stalls on both sides, a count has to triple to be more than chance.
+    private static let enoughStalls = 10
+
+    private static func style(of kind: GroupChange.Kind) -> Terminal.Style? {
+        switch kind {
+        case .new, .worse: .red
+        case .better, .gone: .green
+        case .same: nil
+        }
+    }
+
+    /// The values of both sides in words; of the only side, if the group is new or gone.
+    static func pair<Value>(
+        _ change: GroupChange, _ value: (GroupChange.Side) -> Value, _ words: (Value) -> String
+    ) -> String {
+        switch change.kind {
+        case .new: words(value(change.new))
+        case .gone: words(value(change.base))
+        default: "\(words(value(change.base))) → \(words(value(change.new)))"
+        }
+    }
+
+    private static func words(_ set: ReportSet) -> String {
+        let duration = (set.time.hours * 3_600_000).duration
+        switch set.time.source {
+        case .reports where set.groups.reports == 0: return "for an unknown time"
+        case .given: return duration
+        case .statistics: return "\(duration) by the statistics"
+        case .reports: return "at least \(duration) by the reports"
+        }
+    }
+}
+
+/// A comparison in Markdown.
+struct ComparisonMarkdown {
+    let comparison: Comparison
+    let showsSame: Bool
+
+    /// A table and the sentences of the text output.
+    var text: String {
+        let shown = comparison.changes.filter { showsSame || $0.kind != .same }
+        let rows = shown.map { change in
+            [
+                change.kind == .new || change.kind == .worse ? "**\(change.kind.rawValue)**" : change.kind.rawValue,
+                Comparison.pair(change, \.count) { String($0) },
+                Comparison.pair(change, \.millisecondsPerHour) { $0.duration },
+                Comparison.pair(change, \.medianMilliseconds) { $0.duration }, change.group.cause,
+                change.group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
+                change.group.fingerprint.map(MarkdownText.codeCell) ?? "-",
+            ]
+        }
+        let titles = ["change", "stalls", "stalled/h", "median", "cause", "culprit", "fingerprint"]
+        let table = rows.isEmpty ? "" : MarkdownText.table(titles, right: [1, 2, 3], rows) + "\n"
+        return table + comparison.conclusion.map { MarkdownText.prose($0) + "\n" }.joined(separator: "\n")
+    }
+}
+
+/// The output of `diff --json`.
+struct ComparisonReport: Encodable {
+    let base: Side
+    let new: Side
+    let counts: [String: Int]
+    let changes: [Change]
+
+    struct Side: Encodable {
+        let hours: Double
+        let hoursFrom: MonitoredTime.Source
+        let reports: Int
+        let count: Int
+        let totalMilliseconds: Double
+    }
+
+    struct Change: Encodable {
+        let change: GroupChange.Kind
+        let fingerprint: String?
+        let cause: String
+        let culprit: String?
+        let base: Numbers
+        let new: Numbers
+    }
+
+    struct Numbers: Encodable {
+        let count: Int
+        let countPerHour: Double
+        let totalMilliseconds: Double
+        let millisecondsPerHour: Double
+        let medianMilliseconds: Double
+    }
+
+    init(_ comparison: Comparison) {
+        base = Side(comparison.base)
+        new = Side(comparison.new)
+        counts = Dictionary(
+            uniqueKeysWithValues: GroupChange.Kind.allCases.map { ($0.rawValue, comparison.count(of: $0)) }
+        )
+        changes = comparison.changes.map { change in
+            Change(
+                change: change.kind, fingerprint: change.group.fingerprint, cause: change.group.cause,
+                culprit: change.group.culprit?.function, base: Numbers(change.base), new: Numbers(change.new)
+            )
+        }
+    }
+}
+
+extension ComparisonReport.Side {
+    fileprivate init(_ set: ReportSet) {
+        self.init(
+            hours: set.time.hours, hoursFrom: set.time.source, reports: set.groups.reports, count: set.groups.count,
+            totalMilliseconds: set.groups.totalMilliseconds.toMicroseconds
+        )
+    }
+}
+
+extension ComparisonReport.Numbers {
+    fileprivate init(_ side: GroupChange.Side) {
+        self.init(
+            count: side.count, countPerHour: side.countPerHour,
+            totalMilliseconds: side.totalMilliseconds.toMicroseconds,
+            millisecondsPerHour: side.millisecondsPerHour, medianMilliseconds: side.medianMilliseconds
+        )
+    }
+}
+
+/// The change of a group of stalls between two sets of reports, per hour of monitored time.
+struct GroupChange: Sendable {
+    enum Kind: String, CaseIterable, Encodable, Sendable {
+        case new, worse, same, better, gone
+    }
+
+    /// The group's numbers on one side.
+    struct Side: Sendable, Equatable {
+        var count = 0
+        var totalMilliseconds = 0.0
+        var medianMilliseconds = 0.0
+        var hours = 1.0
+
+        var countPerHour: Double { Double(count) / hours }
+        var millisecondsPerHour: Double { totalMilliseconds / hours }
+    }
+
+    let group: StallGroup
+    let base: Side
+    let new: Side
+    let kind: Kind
+
+    /// Compares a group before with the same group now; `nil` if both are missing.
+    ///
+    /// `tolerance` is the share by which a rate may differ and still count as the same.
+    init?(base: StallGroup?, new: StallGroup?, baseHours: Double, newHours: Double, tolerance: Double) {
+        guard let group = new ?? base else { return nil }
+        self.group = group
+        self.base = Side(base, hours: baseHours)
+        self.new = Side(new, hours: newHours)
+        if base == nil {
+            kind = .new
+        } else if new == nil {
+            kind = .gone
+        } else if Self.isMore(self.new, than: self.base, tolerance: tolerance) {
+            kind = .worse
+        } else if Self.isMore(self.base, than: self.new, tolerance: tolerance) {
+            kind = .better
+        } else {
+            kind = .same
+        }
+    }
+
+    /// Whether `left` loses more time per hour than `right`, beyond chance.
+    ///
+    /// Either each stall takes longer, or there are more stalls by over two standard deviations. The count of independent
+    /// events varies by its square root.
+    static func isMore(_ left: Side, than right: Side, tolerance: Double) -> Bool {
+        let factor = 1 + tolerance
+        guard left.millisecondsPerHour > right.millisecondsPerHour * factor else { return false }
+        if left.medianMilliseconds > right.medianMilliseconds * factor { return true }
+        let scale = left.hours / right.hours
+        let expected = Double(right.count) * scale
+        let deviation = (Double(left.count) + expected * scale).squareRoot()
+        return Double(left.count) - expected > 2 * deviation
+    }
+
+    /// The difference in time lost per hour, for sorting.
+    var weight: Double { abs(new.millisecondsPerHour - base.millisecondsPerHour) }
+}
+
+extension GroupChange.Side {
+    init(_ group: StallGroup?, hours: Double) {
+        self.init(
+            count: group?.count ?? 0, totalMilliseconds: group?.totalMilliseconds ?? 0,
+            medianMilliseconds: group?.milliseconds(quantile: 0.5) ?? 0, hours: hours
+        )
+    }
+}

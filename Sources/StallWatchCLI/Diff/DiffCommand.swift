@@ -1,0 +1,217 @@
+import ArgumentParser
+import StallReports
+
+/// Compares two sets of reports.
+struct DiffCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Compare two sets of reports: which stalls are new, worse, better, gone.",
+        discussion: """
+            Compares groups of equal stalls by the time they cost per hour of monitored time. The monitored time comes from \
+            --base-time and --new-time, else from statistics files in the directories, else from the processes in the reports, \
+            from each start to the end of the last stall. A group is worse when it costs more than --tolerance more \
+            than before, and either its stalls take longer or there are more of them than chance explains (two standard \
+            deviations). A side without reports is one without stalls.
+
+            Examples:
+              stallwatch diff last-week this-week
+              stallwatch diff main-branch pull-request --fail-on new,worse
+              stallwatch diff before after --base-time 36h --new-time 12h --json
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The older reports: a file, a directory or -.", valueName: "base"))
+    var base: String
+
+    @Argument(help: ArgumentHelp("The newer reports.", valueName: "new"))
+    var new: String
+
+    @OptionGroup(title: "Which reports") var filters: FilterOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "Exit with status 1 if a group has one of these changes: new, worse, better, gone.", valueName: "words"),
+        transform: FailOn.init(parsing:)
+    )
+    var failOn: FailOn?
+
+    @Option(
+        help: ArgumentHelp(
+            "The growth of a rate that still counts as the same. Default: \(Tolerance.standard).", valueName: "percent"),
+        transform: Tolerance.init(parsing:)
+    )
+    var tolerance = Tolerance.standard
+
+    @Option(
+        help: ArgumentHelp("How long the base was monitored, such as 36h.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:)
+    )
+    var baseTime: DurationArgument?
+
+    @Option(
+        help: ArgumentHelp("How long the new side was monitored.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:)
+    )
+    var newTime: DurationArgument?
+
+    @Flag(help: "Show unchanged groups too.")
+    var all = false
+
+    @Flag(help: "Fail when a report is faulty (exit status 65) instead of skipping it.")
+    var strict = false
+
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @OptionGroup var formatOptions: FormatOptions
+
+    func validate() throws {
+        if base == "-", new == "-" { throw ValidationError("Only one of the two can be standard input.") }
+        for time in [baseTime, newTime] where time?.milliseconds == 0 {
+            throw ValidationError("A monitored time of 0 gives no rates.")
+        }
+    }
+
+    func run() throws {
+        let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours)
+        let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours)
+        let comparison = Comparison(base: before, new: after, tolerance: tolerance.share)
+        do {
+            let failing = failOn?.kinds ?? []
+            let findings = comparison.changes.map { Finding($0, failing: failing) }
+            let markdown = ComparisonMarkdown(comparison: comparison, showsSame: all)
+            switch formatOptions.chosen {
+            case .text: try StandardOutput.write(comparison.text(for: terminalOptions.terminal, showsSame: all))
+            case .json: try StandardOutput.write(JSONOutput.bytes(ComparisonReport(comparison)))
+            case .markdown: try StandardOutput.write(markdown.text)
+            case .github: try CIOutput.printGitHub(findings, summary: markdown.text)
+            case .junit: try StandardOutput.write(JUnitDocument(findings: findings).text)
+            }
+        } catch is ReaderGone {
+            // The exit status still has the result.
+        }
+        let found = (failOn?.kinds ?? []).map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
+        guard !found.isEmpty else { return }
+        StandardError.write("Failed: \(found.map { "\($0.1) \($0.0.rawValue)" }.joined(separator: ", ")).\n")
+        throw ExitCode.failure
+    }
+
+    /// The value of `--fail-on`.
+    struct FailOn: Sendable, Equatable {
+        let kinds: [GroupChange.Kind]
+
+        init(parsing text: String) throws {
+            kinds = try text.split(separator: ",", omittingEmptySubsequences: false).map { word in
+                guard let kind = GroupChange.Kind(rawValue: String(word)), kind != .same else {
+                    throw ValidationError(
+                        "'\(word)' is not a kind of change. Give new, worse, better or gone, separated by commas.")
+                }
+                return kind
+            }
+        }
+    }
+
+    /// A share in percent.
+    struct Tolerance: Sendable, Equatable, CustomStringConvertible {
+        let share: Double
+
+        static let standard = Tolerance(share: 0.25)
+
+        private init(share: Double) { self.share = share }
+
+        init(parsing text: String) throws {
+            let digits = text.hasSuffix("%") ? text.dropLast() : text[...]
+            guard let percent = Double(digits), percent.isFinite, percent >= 0 else {
+                throw ValidationError("'\(text)' is not a percentage. Give one such as 25%.")
+            }
+            share = percent / 100
+        }
+
+        var description: String { "\((share * 100).fixed(0))%" }
+    }
+}
+
+extension DurationArgument {
+    /// In hours.
+    fileprivate var hours: Double { milliseconds / 3_600_000 }
+}
+
+/// One side of a comparison: the reports in groups, and the monitored time.
+struct ReportSet {
+    private(set) var groups = StallGroups()
+    let time: MonitoredTime
+
+    /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
+    init(_ path: String, filters: FilterOptions, strict: Bool, hours: Double?) throws {
+        let reports = try filters.read([path], strict: strict)
+        var statistics = StatisticsSum()
+        for other in reports.files.others {
+            if let file = try? StatisticsFile(path: other) { statistics.add(file) }
+        }
+        var spans = ProcessSpans()
+        var groups = StallGroups()
+        do {
+            try reports.forEachSummary { report, origin in
+                spans.add(report)
+                groups.add(report, origin)
+            }
+        } catch let failure as CommandFailure where failure.status == .noInput && groups.reports == 0 {
+            // A side without reports is a program that never stalled.
+        }
+        self.groups = groups
+        if let hours {
+            time = MonitoredTime(hours: hours, source: .given)
+        } else if statistics.watchedSeconds > 0 {
+            time = MonitoredTime(hours: statistics.watchedSeconds / 3_600, source: .statistics)
+        } else {
+            time = MonitoredTime(hours: spans.hours, source: .reports)
+        }
+    }
+}
+
+/// How long programs were watched while they wrote reports: the basis of rates.
+struct MonitoredTime: Sendable, Equatable {
+    /// The source of the time.
+    enum Source: String, Encodable, Sendable {
+        /// The command line.
+        case given
+        /// Statistics files next to the reports.
+        case statistics
+        /// The reports: each process from its start to the end of its last stall. A lower bound.
+        case reports
+    }
+
+    var hours: Double
+    var source: Source
+
+    /// The minimum, one second, which keeps rates finite.
+    static let minimumHours = 1.0 / 3_600
+
+    init(hours: Double, source: Source) {
+        self.hours = max(hours, Self.minimumHours)
+        self.source = source
+    }
+}
+
+/// Computes from reports alone a lower bound of how long their processes were watched.
+struct ProcessSpans {
+    private struct Span {
+        var start: Int64
+        var end: Int64
+    }
+
+    private var spans: [ReportSummary.Process: Span] = [:]
+
+    mutating func add(_ report: ReportSummary) {
+        let began = report.startedAt.microsecondsSince1970
+        let end = began.addingReportingOverflow(Int64(report.durationMilliseconds * 1_000)).partialValue
+        let start = min(report.process.startedAt?.microsecondsSince1970 ?? began, began)
+        let known = spans[report.process]
+        spans[report.process] = Span(start: min(known?.start ?? start, start), end: max(known?.end ?? end, end))
+    }
+
+    /// The processes' times added up.
+    var hours: Double {
+        let microseconds = spans.values.reduce(0.0) { $0 + (Double($1.end) - Double($1.start)) }
+        return microseconds / 3_600_000_000
+    }
+}

@@ -1,0 +1,214 @@
+import ArgumentParser
+import StallReports
+import TextOutput
+
+/// Says what StallWatch can do here, or in a process.
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Say what works here, what reports lack, and what to set.",
+        discussion: """
+            Without a process id, the tool tries what a program that is started like it could do. With one, it prints what \
+            the monitor in that process found when it started, and what it found itself in /proc. The process may be in a \
+            container that the tool can see into; the tool has to run as its user or as root.
+
+            Every missing feature comes with its loss and with the flags, packages or versions that would give it. Exit \
+            status: 66 when there is no such process or no monitor in it, 77 when it is another user's.
+
+            Examples:
+              stallwatch doctor $(pidof notes)
+              stallwatch doctor
+              docker exec notes stallwatch doctor --json
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
+    var pid: Int32?
+
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func validate() throws {
+        if let pid, pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
+    }
+
+    func run() throws {
+        guard let pid else {
+            try print(Diagnosis(capabilities: ToolCapabilities.current(), source: .tool))
+            return
+        }
+        let process = try MonitoredProcess(pid: pid)
+        try print(Diagnosis(process))
+        if !process.isMonitored { throw process.notMonitored }
+    }
+
+    private func print(_ diagnosis: Diagnosis) throws {
+        if json {
+            try StandardOutput.write(JSONOutput.bytes(diagnosis))
+        } else {
+            try StandardOutput.write(DiagnosisText(diagnosis).text(for: terminalOptions.terminal))
+        }
+    }
+}
+
+/// The output of `doctor --json`.
+struct Diagnosis: Encodable, Equatable {
+    /// Whose findings the capabilities are.
+    enum Source: String, Encodable {
+        /// The tool tried them itself.
+        case tool
+        /// The process's monitor tried them when it started.
+        case monitor
+        /// The tool read them in /proc. Most features cannot be tried from there.
+        case outside
+    }
+
+    /// The process in question.
+    struct Process: Encodable, Equatable {
+        var pid: Int32
+        /// Its executable's path; `nil` if unknown.
+        var executable: String?
+        /// Whether a monitor runs in it.
+        var isMonitored: Bool
+        /// Whether its executable has StallWatch's functions; `nil` if it does not show that.
+        var hasStallWatch: Bool?
+        /// The monitor's report directory, as the process sees it; `nil` if it has none.
+        var reportDirectory: String?
+    }
+
+    var capabilities: Capabilities
+    var source: Source
+    /// `nil` for the tool itself.
+    var process: Process?
+
+    init(capabilities: Capabilities, source: Source, process: Process? = nil) {
+        self.capabilities = capabilities
+        self.source = source
+        self.process = process
+    }
+
+    /// What is known about a process.
+    init(_ process: MonitoredProcess) {
+        self.init(
+            capabilities: process.found?.capabilities ?? process.seenFromOutside,
+            source: process.found == nil ? .outside : .monitor,
+            process: Process(
+                pid: process.pid, executable: process.executable, isMonitored: process.isMonitored,
+                hasStallWatch: process.hasStallWatch, reportDirectory: process.found?.reportDirectory
+            )
+        )
+    }
+}
+
+/// The text of a diagnosis: what works, what is missing, what to set.
+struct DiagnosisText {
+    private let diagnosis: Diagnosis
+
+    init(_ diagnosis: Diagnosis) {
+        self.diagnosis = diagnosis
+    }
+
+    /// The indentation of details.
+    private static let indentation = "    "
+
+    func text(for terminal: Terminal) -> String {
+        let capabilities = diagnosis.capabilities
+        var lines = [terminal.style(title, .bold)]
+        if let process = diagnosis.process { lines += about(process) }
+        lines.append(Self.rules(capabilities.environment))
+        let works = capabilities.features.filter { $0.state == .works }
+        if !works.isEmpty {
+            lines += ["", terminal.style("Works", .green) + ": " + works.map(Self.name).joined(separator: ", ")]
+        }
+        for feature in capabilities.missing {
+            lines += [""] + missing(feature, terminal)
+        }
+        lines += notTried(capabilities.features.filter { $0.state == .notTried })
+        lines += ["", conclusion]
+        return lines.map { Self.wrapped($0, to: terminal) }.joined(separator: "\n") + "\n"
+    }
+
+    private static func wrapped(_ line: String, to terminal: Terminal) -> String {
+        let isDetail = line.hasPrefix(indentation)
+        // Codes of colors would count as columns; only the first words of such a line have any.
+        return line.wrapped(to: terminal.width, indentation: isDetail ? indentation + "      " : "  ")
+    }
+
+    private var title: String {
+        let pid = diagnosis.process?.pid ?? diagnosis.capabilities.environment.pid
+        let version = "StallWatch \(diagnosis.capabilities.version.printable)"
+        return switch diagnosis.source {
+        case .tool: "\(version), in a program that is started like this tool"
+        case .monitor: "\(version), as the monitor in process \(pid) found at its start"
+        case .outside: "Process \(pid), seen from outside"
+        }
+    }
+
+    private func about(_ process: Diagnosis.Process) -> [String] {
+        var lines: [String] = []
+        if let executable = process.executable { lines.append("Executable: \(executable.printable)") }
+        if let directory = process.reportDirectory { lines.append("Reports: \(directory.printable)") }
+        if process.isMonitored, diagnosis.source == .outside {
+            lines.append("Monitor: running, without a report directory in which to leave its findings")
+        }
+        return lines
+    }
+
+    private static func rules(_ environment: Capabilities.Environment) -> String {
+        var rules = ["Linux \(environment.kernel.printable) \(environment.architecture.printable)"]
+        if let user = environment.userID { rules.append("user \(user)") }
+        rules.append(seccomp(environment.seccompMode))
+        rules.append(environment.yamaScope.map { "Yama \($0)" } ?? "no Yama")
+        rules.append(environment.securityLabel.map { "confined by \($0.printable)" } ?? "no security label")
+        if let isDumpable = environment.isDumpable { rules.append(isDumpable ? "dumpable" : "not dumpable") }
+        if environment.hasNoNewPrivileges == true { rules.append("no new privileges") }
+        if let paranoid = environment.perfEventParanoid { rules.append("perf_event_paranoid \(paranoid)") }
+        if let tracer = environment.tracer { rules.append("traced by process \(tracer)") }
+        return "System: " + rules.joined(separator: ", ")
+    }
+
+    private static func seccomp(_ mode: Int?) -> String {
+        switch mode {
+        case 0?: "no seccomp"
+        case 1?: "strict seccomp"
+        case 2?: "a seccomp filter"
+        default: "seccomp unknown"
+        }
+    }
+
+    private func missing(_ feature: Capabilities.Feature, _ terminal: Terminal) -> [String] {
+        let word = feature.isOptional ? terminal.style("Missing, optional", .yellow) : terminal.style("Missing", .red)
+        var lines = ["\(word): \(Self.name(feature))"]
+        if let loss = feature.loss { lines.append(Self.indentation + "lost: \(loss.printable)") }
+        for remedy in feature.remedies { lines.append(Self.indentation + "set:  \(remedy.printable)") }
+        return lines
+    }
+
+    /// The features that were not tried, with one line for each reason.
+    private func notTried(_ features: [Capabilities.Feature]) -> [String] {
+        var reasons: [(reason: String, names: [String])] = []
+        for feature in features {
+            let (reason, name) = (feature.detail ?? "", feature.name.title.printable)
+            if let index = reasons.firstIndex(where: { $0.reason == reason }) {
+                reasons[index].names.append(name)
+            } else {
+                reasons.append((reason, [name]))
+            }
+        }
+        return reasons.flatMap { ["", "Not tried (\($0.reason.printable)): " + $0.names.joined(separator: ", ")] }
+    }
+
+    private static func name(_ feature: Capabilities.Feature) -> String {
+        feature.name.title.printable + (feature.detail.map { " (\($0.printable))" } ?? "")
+    }
+
+    private var conclusion: String {
+        let capabilities = diagnosis.capabilities
+        if diagnosis.source == .outside { return "A process shows little of this to others." }
+        if capabilities.missing.isEmpty { return "Reports lack nothing here." }
+        return capabilities.isDegraded
+            ? "Reports lack something here: see the lines above." : "Reports are whole here; they lack some additions."
+    }
+}

@@ -1,0 +1,129 @@
+import ArgumentParser
+
+/// Writes an HTML page.
+struct HTMLCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "html",
+        abstract: "Write a page with the timeline, the groups, a flame graph and every stall.",
+        discussion: """
+            The page is one file that loads nothing else: it can be mailed, attached to a ticket and opened years later. It contains \
+            the reports' data, including names of functions and files, and the source lines around the blamed places where the source \
+            files are found. In the page, ? shows the keys.
+
+            The page of two directories or NDJSON files, the older one first, is about their difference: what became worse is red, \
+            what became better is blue. Times count per hour of monitored time, as in `stallwatch diff`. With --no-compare the two \
+            are one set of reports, as three are.
+
+            Examples:
+              stallwatch html stalls -o stalls.html
+              stallwatch html last-week this-week -o weeks.html
+              stallwatch html stalls --since 24h --metadata version=1.4.2 -o today.html
+            """
+    )
+
+    @OptionGroup var selection: ReportSelection
+
+    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write, or - for standard output.", valueName: "file"))
+    var output: String
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Compare two sets of reports: the older path, then the newer one. (default: for two sets)"
+    )
+    var compare: Bool?
+
+    @Flag(inversion: .prefixedNo, help: "Show source lines.")
+    var source = true
+
+    /// Whether the page is a comparison; by itself it is one of two sets, and not of two report files.
+    private var isComparison: Bool {
+        compare ?? (selection.paths.count == 2 && !selection.paths.contains { $0 == "-" || $0.hasSuffix(".json") })
+    }
+
+    func validate() throws {
+        guard compare == true else { return }
+        guard selection.paths.count == 2 else {
+            throw ValidationError("--compare takes two paths: the older reports, then the newer ones.")
+        }
+        // Each side is read twice: for its time and for its stacks.
+        if selection.paths.contains("-") { throw ValidationError("--compare cannot read standard input: name files.") }
+    }
+
+    func run() throws {
+        let destination = try Destination(output, isBinary: false)
+        var page = try isComparison ? compared() : single()
+        guard page.count > 0 else {
+            throw CommandFailure(.noInput, "No report matches, so there is nothing to show.")
+        }
+        try destination.write(Page.html(page.json()))
+    }
+
+    private func single() throws -> PageData {
+        var data = PageData(showsSource: source)
+        try selection.read().forEach { report, _ in data.add(report) }
+        return data
+    }
+
+    private func compared() throws -> PageData {
+        let sides = try selection.paths.map { path in
+            let set = try ReportSet(path, filters: selection.filters, strict: selection.strict, hours: nil)
+            return PageData.Side(name: path, hours: set.time.hours)
+        }
+        var data = PageData(comparing: sides, showsSource: source)
+        for (side, path) in selection.paths.enumerated() {
+            let before = data.count
+            do {
+                try selection.filters.read([path], strict: selection.strict).forEach { report, _ in
+                    data.add(report, side: side)
+                }
+            } catch let failure as CommandFailure where failure.status == .noInput && data.count == before {
+                // A side without reports is a program that never stalled.
+            }
+        }
+        return data
+    }
+}
+
+/// The page as one file: its markup, its style, its scripts and its data.
+///
+/// It loads nothing else. The sources in `Page/` are compiled into the tool.
+enum Page {
+    /// The scripts, in the order in which they build on each other.
+    private static var scripts: [[UInt8]] {
+        [
+            PackageResources.data_js,
+            PackageResources.filter_js,
+            PackageResources.address_js,
+            PackageResources.merge_js,
+            PackageResources.lists_js,
+            PackageResources.timeline_js,
+            PackageResources.flame_js,
+            PackageResources.markdown_js,
+            PackageResources.detail_js,
+            PackageResources.controls_js,
+            PackageResources.main_js,
+        ]
+    }
+
+    /// The file's contents.
+    static func html(_ data: [UInt8]) -> [UInt8] {
+        let parts = [
+            "%CSS%": PackageResources.page_css, "%DATA%": data, "%JS%": Array(scripts.joined()),
+        ]
+        var html: [UInt8] = []
+        var text = String(decoding: PackageResources.page_html, as: UTF8.self)[...]
+        while let percent = text.firstIndex(of: "%") {
+            html += text[..<percent].utf8
+            text = text[percent...]
+            // Inserted text is not scanned again: a function may be named %JS%.
+            if let (mark, contents) = parts.first(where: { text.hasPrefix($0.key) }) {
+                html += contents
+                text = text.dropFirst(mark.count)
+            } else {
+                html.append(UInt8(ascii: "%"))
+                text = text.dropFirst()
+            }
+        }
+        return html + text.utf8
+    }
+}

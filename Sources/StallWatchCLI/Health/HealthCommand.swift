@@ -1,0 +1,158 @@
+import ArgumentParser
+import Glibc
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// Says whether a process makes progress, for probes.
+struct HealthCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Say whether a process makes progress, for probes of supervisors.",
+        discussion: """
+            Reads the health file that the monitor in the program writes (configuration.health). With a process id, the tool \
+            finds the file through /proc, also in a container that it can see into; it has to run as the process's user or \
+            as root. A file whose name is a number is written with its directory: ./4700.
+
+            A process that is stopped by a signal, held by a debugger or frozen is neither healthy nor stuck. A process \
+            that has just been continued, or a machine that has just been resumed, has up to a second to write its next record.
+
+            Exit status: 0 if all loops make progress; 1 if a loop is stuck, or if the monitor has written no record for \
+            three intervals and two seconds; 2 if the tool cannot tell: no such process, no monitor, no readable record, the \
+            process is stopped or still starting. 64 for a wrong command line.
+
+            Examples:
+              stallwatch health /run/notes/health
+              stallwatch health $(pidof notes)
+              stallwatch health --json 4700
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The id of a process with a monitor, or its health file.", valueName: "pid-or-file"))
+    var target: String
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    /// The longest time that a record which is out of date is read again, in milliseconds.
+    private static let patience: UInt64 = 1_000
+
+    /// The output of `--json`.
+    private struct Answer: Encodable {
+        let status: Int32
+        let sentence: String
+        let record: HealthRecord
+    }
+
+    func validate() throws {
+        if case .process(0) = HealthTarget(target) {
+            throw ValidationError("0 is not the id of a process: give a number from 1 on.")
+        }
+        if target.isEmpty { throw ValidationError("The path is empty: give a process id or a health file.") }
+    }
+
+    func run() throws {
+        let (record, verdict) = try look()
+        if json {
+            let answer = Answer(status: verdict.status.rawValue, sentence: verdict.sentence, record: record)
+            try StandardOutput.write(JSONOutput.bytes(answer))
+        } else {
+            let word =
+                switch verdict.status {
+                case .healthy: "ok"
+                case .stuck: "stuck"
+                case .cannotTell: "cannot tell"
+                }
+            try StandardOutput.write("\(word): \(verdict.sentence)".printable + "\n")
+        }
+        if verdict.status != .healthy { throw ExitCode(verdict.status.rawValue) }
+    }
+
+    /// Reads and judges the record; a record that is out of date gets some time to be replaced.
+    private func look() throws -> (HealthRecord, HealthVerdict) {
+        let target = HealthTarget(target)
+        let path = try target.path()
+        let deadline = monotonicNow() / 1_000_000 + Self.patience
+        while true {
+            let record = try HealthTarget.record(path)
+            let process = HealthVerdict.Process(of: record, at: target)
+            let now = monotonicNow() / 1_000_000
+            let verdict = HealthVerdict(record, at: now, process)
+            guard verdict.status == .stuck, HealthVerdict.isStale(record, at: now), now < deadline else {
+                return (record, verdict)
+            }
+            usleep(20_000)
+        }
+    }
+}
+
+/// The place where `health` reads a record: a process, or a health file.
+enum HealthTarget: Equatable {
+    case process(Int32)
+    case file(String)
+
+    /// Digits alone are a process id; a file with such a name is written with a directory, as in `./4700`.
+    init(_ argument: String) {
+        let isNumber =
+            !argument.isEmpty && argument.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        if isNumber, let pid = Int32(argument) { self = .process(pid) } else { self = .file(argument) }
+    }
+
+    /// Returns the path of the health file, as the tool sees it.
+    ///
+    /// - Throws: A ``CommandFailure`` with the status ``CommandFailure/Status/cannotTell``.
+    func path() throws(CommandFailure) -> String {
+        switch self {
+        case .file(let path): return path
+        case .process(let pid):
+            do throws(CommandFailure) {
+                _ = try MonitoredProcess.status(of: pid)
+            } catch {
+                throw CommandFailure(.cannotTell, error.sentence)
+            }
+            let directory = "/proc/\(pid)"
+            let path = MonitoredProcess.unnamedFile(HealthRecord.pointerName, of: directory) { bytes, _ in
+                String(validating: bytes, as: UTF8.self)
+            }
+            guard let path else { throw Self.noFile(pid) }
+            // The process may be in a container.
+            return "\(directory)/root\(path)"
+        }
+    }
+
+    /// Reads the record.
+    ///
+    /// - Parameter path: The path of the health file, as the tool sees it.
+    /// - Returns: The record.
+    /// - Throws: A ``CommandFailure`` with the status ``CommandFailure/Status/cannotTell``.
+    static func record(_ path: String) throws(CommandFailure) -> HealthRecord {
+        guard let status = FileStatus(path: path) else {
+            throw CommandFailure(
+                .cannotTell,
+                "\(path) cannot be read: \(String(cString: strerror(errno))). Give the path that the program sets in health, "
+                    + "and start the program first.")
+        }
+        guard status.isRegular, let bytes = AtomicFile.read(path, limit: HealthRecord.maximumBytes) else {
+            let reason = status.isRegular ? String(cString: strerror(errno)) : "it is not a regular file"
+            throw CommandFailure(
+                .cannotTell, "\(path) cannot be read: \(reason). Run the tool as the program's user or as root.")
+        }
+        guard let record = HealthRecord(jsonData: bytes) else {
+            throw CommandFailure(
+                .cannotTell,
+                "\(path) is no health record of this version. Give the path that the program sets in health.")
+        }
+        return record
+    }
+
+    private static func noFile(_ pid: Int32) -> CommandFailure {
+        guard MonitoredProcess.hasWatchdog(pid) else {
+            return CommandFailure(
+                .cannotTell,
+                "Process \(pid) is not monitored: no watchdog runs in it. Start a StallMonitor in the program.")
+        }
+        return CommandFailure(
+            .cannotTell,
+            "The monitor in process \(pid) writes no health file. Set configuration.health with a path in the program.")
+    }
+}

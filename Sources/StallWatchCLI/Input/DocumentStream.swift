@@ -1,0 +1,221 @@
+import Glibc
+import StallReports
+
+/// Cuts a file or a pipe into JSON documents.
+///
+/// The first line decides between two forms: one document a line (NDJSON), or documents one after another with any
+/// indentation (`cat stalls/*.json | stallwatch top -`). A broken document ends where a later line begins with a brace, so the
+/// next one is still found.
+final class DocumentStream {
+    /// The bytes of one document, which may not be JSON.
+    struct Document: Equatable {
+        var bytes: [UInt8]
+        /// The line that it begins at, from 1.
+        var line: Int
+    }
+
+    private enum Form { case lines, documents }
+
+    private static let lineFeed = UInt8(ascii: "\n")
+    private let read: (Int) throws(CommandFailure) -> [UInt8]
+    private let limit: Int
+    private var form: Form?
+    private var buffer: [UInt8] = []
+    /// Index in the buffer of the first byte that has not been returned.
+    private var start = 0
+    private var line = 1
+    private var isAtEnd = false
+    /// Whether everything up to the beginning of the next document is skipped.
+    private var isLost = false
+
+    /// - Parameters:
+    ///   - isLines: Whether the input is known to have one document a line.
+    ///   - limit: The most bytes that a document may have.
+    ///   - read: Returns the next bytes, none at the end.
+    init(
+        isLines: Bool, limit: Int = StallReport.maximumBytes, read: @escaping (Int) throws(CommandFailure) -> [UInt8]
+    ) {
+        form = isLines ? .lines : nil
+        self.limit = limit
+        self.read = read
+    }
+
+    /// Returns the next document; `nil` at the end.
+    ///
+    /// A document over the limit is cut one byte after it, so that its reader sees that it is too large.
+    func next() throws(CommandFailure) -> Document? {
+        guard try skipBlanks() else { return nil }
+        if form == nil { form = try firstForm() }
+        return try form == .lines ? nextLine() : nextDocument()
+    }
+
+    private func firstForm() throws(CommandFailure) -> Form {
+        let end = try endOfLine()
+        var scan = BracketScan()
+        guard let close = buffer[start..<end].firstIndex(where: { scan.take($0) != .open }), scan.state == .closed
+        else {
+            return .documents
+        }
+        return buffer[(close + 1)..<end].allSatisfy(Self.isBlank) ? .lines : .documents
+    }
+
+    private func nextLine() throws(CommandFailure) -> Document {
+        let end = try endOfLine()
+        let document = Document(bytes: Array(buffer[start..<min(end, start + limit + 1)]), line: line)
+        if end - start > limit { try skipLine() } else { advance(to: end) }
+        return document
+    }
+
+    private func nextDocument() throws(CommandFailure) -> Document {
+        var scan = BracketScan()
+        var length = 0
+        while true {
+            while scan.state == .open, length <= limit, start + length < buffer.count {
+                scan.take(buffer[start + length])
+                length += 1
+            }
+            guard scan.state == .open, length <= limit, try fill() else { break }
+        }
+        if scan.state == .closed, length <= limit {
+            let document = Document(bytes: Array(buffer[start..<start + length]), line: line)
+            advance(to: start + length)
+            return document
+        }
+        let next = nextBeginning() ?? buffer.count
+        let document = Document(bytes: Array(buffer[start..<min(next, start + limit + 1)]), line: line)
+        isLost = next == buffer.count
+        advance(to: isLost ? lastLineFeed : next)
+        return document
+    }
+
+    /// The index after the next line feed that a brace follows.
+    private func nextBeginning() -> Int? {
+        var place = start
+        while let end = lineFeed(from: place, to: buffer.count), end + 1 < buffer.count {
+            if buffer[end + 1] == UInt8(ascii: "{") { return end + 1 }
+            place = end + 1
+        }
+        return nil
+    }
+
+    /// The buffer's end, or the line feed right before it: a brace may still follow that.
+    private var lastLineFeed: Int {
+        buffer.count > start && buffer.last == Self.lineFeed ? buffer.count - 1 : buffer.count
+    }
+
+    /// The index of the next line feed or of the end, or one that is past the limit.
+    private func endOfLine() throws(CommandFailure) -> Int {
+        var searched = start
+        while true {
+            if let end = lineFeed(from: searched, to: buffer.count) { return end }
+            let done = buffer.count - start
+            if done > limit { return buffer.count }
+            guard try fill() else { return buffer.count }
+            searched = start + done
+        }
+    }
+
+    private func skipLine() throws(CommandFailure) {
+        while true {
+            if let end = lineFeed(from: start, to: buffer.count) { return advance(to: end) }
+            advance(to: buffer.count)
+            guard try fill() else { return }
+        }
+    }
+
+    /// Skips blanks, and the rest of a broken document.
+    ///
+    /// Returns whether anything is left.
+    private func skipBlanks() throws(CommandFailure) -> Bool {
+        while true {
+            if isLost {
+                if let next = nextBeginning() {
+                    advance(to: next)
+                    isLost = false
+                } else {
+                    advance(to: lastLineFeed)
+                }
+            } else {
+                advance(to: buffer[start...].firstIndex { !Self.isBlank($0) } ?? buffer.count)
+            }
+            if start < buffer.count, !isLost { return true }
+            guard try fill() else { return false }
+        }
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0a ~= byte || byte == 0x0d }
+
+    private func advance(to place: Int) {
+        while let end = lineFeed(from: start, to: place) {
+            line += 1
+            start = end + 1
+        }
+        start = place
+    }
+
+    /// The index of the first line feed of a part of the buffer.
+    ///
+    /// By memchr(3): in a debug build, looking at each byte made most of the time of `top` over large files.
+    private func lineFeed(from begin: Int, to end: Int) -> Int? {
+        guard begin < end else { return nil }
+        return buffer.withUnsafeBytes { bytes in
+            // The part is within the buffer, which has bytes, so its address is not nil.
+            guard let address = bytes.baseAddress,
+                let found = memchr(address + begin, Int32(Self.lineFeed), end - begin)
+            else { return nil }
+            return UnsafeRawPointer(found) - address
+        }
+    }
+
+    /// Reads more; returns whether there was any.
+    private func fill() throws(CommandFailure) -> Bool {
+        guard !isAtEnd else { return false }
+        let count = min(max(buffer.count - start, 1 << 16), 1 << 22)
+        if start > 0 {
+            buffer.removeFirst(start)
+            start = 0
+        }
+        let more = try read(count)
+        isAtEnd = more.isEmpty
+        buffer += more
+        return !isAtEnd
+    }
+}
+
+/// Finds the end of a JSON document by counting its brackets.
+struct BracketScan {
+    enum State { case open, closed, broken }
+
+    private(set) var state = State.open
+    private var depth = 0
+    private var isInString = false
+    private var isEscaped = false
+
+    /// Takes the next byte of a document; the first one has to be its opening bracket.
+    @discardableResult
+    mutating func take(_ byte: UInt8) -> State {
+        if isInString {
+            if byte < 0x20 {
+                // A string has no control characters (RFC 8259, section 7), so its end is missing.
+                state = .broken
+            } else if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if byte == UInt8(ascii: "\"") {
+                isInString = false
+            }
+            return state
+        }
+        switch byte {
+        case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+        case UInt8(ascii: "}"), UInt8(ascii: "]"):
+            depth -= 1
+            if depth == 0 { state = .closed }
+        case UInt8(ascii: "\""): isInString = true
+        default: break
+        }
+        if depth <= 0, state == .open { state = .broken }
+        return state
+    }
+}

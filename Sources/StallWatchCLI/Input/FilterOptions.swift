@@ -1,0 +1,229 @@
+import ArgumentParser
+import Glibc
+import StallReports
+
+/// The filters for reports.
+struct FilterOptions: ParsableArguments {
+    /// The causes that this version knows.
+    static let causes: [String] = [
+        StallReport.CauseKind.cpu, .lock, .io, .sleep, .syscall, .paging, .cpuContention, .throttled, .deadlock,
+        .unknown,
+    ].map(\.rawValue)
+    /// The kinds that this version knows.
+    static let kinds: [String] = [StallReport.Kind.stall, .saturation, .starvation].map(\.rawValue)
+
+    @Option(
+        help: ArgumentHelp(
+            "Stalls that began at or after this time: 2026-11-21T08:00, 2026-11-21, or 2h for two hours ago. UTC.",
+            valueName: "time"),
+        transform: TimeArgument.init(parsing:)
+    )
+    var since: TimeArgument?
+
+    @Option(
+        help: ArgumentHelp("Stalls that began before this time.", valueName: "time"),
+        transform: TimeArgument.init(parsing:))
+    var until: TimeArgument?
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "The loop's label. Can be repeated, as can the options that follow.", valueName: "label"))
+    var loop: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "The cause: \(causes.joined(separator: ", ")).", valueName: "word"),
+        completion: .list(causes))
+    var cause: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("The kind: \(kinds.joined(separator: ", ")).", valueName: "word"),
+        completion: .list(kinds))
+    var kind: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("The label of the context, or the task's name without one.", valueName: "label"))
+    var context: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("Part of the name of a function on a stack.", valueName: "text"))
+    var function: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("The fingerprint, or its first digits.", valueName: "digits"))
+    var fingerprint: [String] = []
+
+    @Option(parsing: .unconditionalSingleValue, help: ArgumentHelp("The process's name or id.", valueName: "name"))
+    var process: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("A pair of the metadata; a report has to have all that are given.", valueName: "key=value"),
+        transform: ReportFilter.MetadataCondition.init(parsing:)
+    )
+    var metadata: [ReportFilter.MetadataCondition] = []
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Stalls of this duration or longer, such as 500ms or 2s.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:)
+    )
+    var min: DurationArgument?
+
+    /// The options as a filter.
+    var filter: ReportFilter {
+        ReportFilter(
+            since: since?.time, until: until?.time, loops: loop, causes: cause, kinds: kind, contexts: context,
+            functions: function,
+            fingerprints: fingerprint, minimumMilliseconds: min?.milliseconds ?? 0, processes: process,
+            metadata: metadata
+        )
+    }
+
+    /// Finds the files at `paths`, for commands that declare their paths themselves.
+    ///
+    /// - Throws: A ``CommandFailure`` when a path cannot be read.
+    func read(_ paths: [String], strict: Bool) throws -> ReadReports {
+        ReadReports(files: try ReportFiles(paths: paths), filter: filter, isStrict: strict)
+    }
+}
+
+/// The filters for reports.
+struct ReportFilter: Sendable, Equatable {
+    var since: Timestamp?
+    var until: Timestamp?
+    var loops: [String] = []
+    var causes: [String] = []
+    var kinds: [String] = []
+    var contexts: [String] = []
+    var functions: [String] = []
+    var fingerprints: [String] = []
+    var minimumMilliseconds = 0.0
+    var processes: [String] = []
+    var metadata: [MetadataCondition] = []
+
+    /// A key of the metadata with its value.
+    struct MetadataCondition: Sendable, Equatable {
+        var key: String
+        var value: String
+    }
+
+    /// Whether every report matches.
+    var isEmpty: Bool { self == ReportFilter() }
+
+    /// Whether ``ReportSummary/functions`` is needed.
+    var needsFunctions: Bool { !functions.isEmpty }
+
+    /// Whether the report matches every kind of condition, and at least one condition of each kind.
+    ///
+    /// Of metadata, every pair has to match.
+    func matches(_ report: ReportSummary) -> Bool {
+        func isIn(_ wanted: [String], _ value: String?) -> Bool { wanted.isEmpty || value.map(wanted.contains) == true }
+        if let since, report.startedAt < since { return false }
+        if let until, report.startedAt >= until { return false }
+        return report.durationMilliseconds >= minimumMilliseconds
+            && isIn(loops, report.loop)
+            && isIn(causes, report.cause?.rawValue)
+            && isIn(kinds, report.kind.rawValue)
+            && isIn(contexts, report.context)
+            && (fingerprints.isEmpty || fingerprints.contains { report.fingerprint?.hasPrefix($0) == true })
+            && (processes.isEmpty
+                || processes.contains { $0 == report.process.name || $0 == String(report.process.pid) })
+            && (functions.isEmpty || functions.contains { text in report.functions.contains { $0.contains(text) } })
+            && metadata.allSatisfy { report.metadata[$0.key] == $0.value }
+    }
+}
+
+extension ReportFilter.MetadataCondition {
+    /// Reads `key=value`.
+    init(parsing text: String) throws {
+        guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
+            throw ValidationError("'\(text)' has no '='. Give a key and its value, such as version=1.4.2.")
+        }
+        self.init(key: String(text[..<sign]), value: String(text[text.index(after: sign)...]))
+    }
+}
+
+/// The reports that a command works on: paths and filters.
+struct ReportSelection: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "Report files, NDJSON files, directories (searched), or - for standard input.", valueName: "path")
+    )
+    var paths: [String]
+
+    @OptionGroup(title: "Which reports") var filters: FilterOptions
+
+    @Flag(help: "Fail when a report is faulty (exit status 65) instead of skipping it.")
+    var strict = false
+
+    /// Finds the files.
+    ///
+    /// - Throws: A ``CommandFailure`` when a path cannot be read.
+    func read() throws -> ReadReports { try filters.read(paths, strict: strict) }
+}
+
+/// A duration on the command line.
+struct DurationArgument: Sendable, Equatable {
+    let milliseconds: Double
+
+    private static let units = [
+        ("us", 0.001), ("ms", 1), ("min", 60_000), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
+    ]
+
+    init(milliseconds: Double) { self.milliseconds = milliseconds }
+
+    /// Reads a number with its unit.
+    init(parsing text: String) throws {
+        for (unit, milliseconds) in Self.units where text.hasSuffix(unit) {
+            guard let number = Double(text.dropLast(unit.count)), number.isFinite, number >= 0 else { break }
+            self.init(milliseconds: number * milliseconds)
+            return
+        }
+        throw ValidationError(
+            "'\(text)' is not a duration. Give a number with its unit (us, ms, s, m, h, d), such as 500ms.")
+    }
+}
+
+extension DurationArgument: CustomStringConvertible {
+    /// The text form, in the largest unit that gives a whole number.
+    var description: String {
+        let unit = Self.units.filter { milliseconds >= $0.1 && milliseconds.truncatingRemainder(dividingBy: $0.1) == 0 }
+            .max { $0.1 < $1.1 }
+        return unit.map { "\((milliseconds / $0.1).fixed(0))\($0.0)" } ?? "\(milliseconds)ms"
+    }
+}
+
+/// A point in time on the command line.
+struct TimeArgument: Sendable, Equatable {
+    let time: Timestamp
+
+    /// Reads a day, a day with a time, or an age.
+    init(parsing text: String) throws {
+        try self.init(parsing: text, now: Timestamp(microsecondsSince1970: Int64(Glibc.time(nil)) * 1_000_000))
+    }
+
+    init(parsing text: String, now: Timestamp) throws {
+        if let ago = try? DurationArgument(parsing: text), ago.milliseconds < 1e14 {
+            time = Timestamp(microsecondsSince1970: now.microsecondsSince1970 - Int64(ago.milliseconds * 1_000))
+            return
+        }
+        let plain = (text.hasSuffix("Z") ? text.dropLast() : text[...]).map { $0 == " " ? "T" : String($0) }.joined()
+        let form = "0000-01-01T00:00:00.000000"
+        guard plain.count >= "2026-11-21".count, plain.count <= form.count,
+            let time = Timestamp(plain + form.dropFirst(plain.count) + "Z")
+        else {
+            throw ValidationError(
+                "'\(text)' is not a time. Give one such as 2026-11-21, 2026-11-21T08:00 or 2026-11-21T08:00:00.5Z (UTC), or an "
+                    + "age such as 2h."
+            )
+        }
+        self.time = time
+    }
+}

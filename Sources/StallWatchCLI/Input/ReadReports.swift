@@ -1,0 +1,181 @@
+import StallReports
+import TextOutput
+
+/// The reports that a command line selects, read in batches.
+///
+/// Unreadable reports are named on standard error, skipped and counted. Of several reports with one id, only the first one
+/// read counts. Each `forEach` reads the files anew; standard input can be read once.
+struct ReadReports {
+    let files: ReportFiles
+    let filter: ReportFilter
+    /// Whether a faulty report is an error.
+    let isStrict: Bool
+    /// Prints a warning.
+    var complain: (String) -> Void = StandardError.write
+
+    /// The most reports and bytes of JSON that are decoded at the same time.
+    private static let batch = (reports: 128, bytes: 32 << 20)
+
+    /// Whole reports, in the order of ``ReportFiles/files``.
+    ///
+    /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report, if a faulty one is found and ``isStrict``
+    ///   is set, or if a filter has an unknown value.
+    func forEach(_ body: (StallReport, ReportOrigin) throws -> Void) throws {
+        try forEachMatch { bytes, _ throws(UnreadableReport) -> StallReport in
+            do throws(StallWatchError) {
+                return try StallReport(jsonData: bytes)
+            } catch {
+                throw UnreadableReport(error.description)
+            }
+        } body: { _, report, origin in
+            try body(report, origin)
+        }
+    }
+
+    /// The reports' summaries, in a fifth of the time of whole reports.
+    ///
+    /// - Throws: As ``forEach(_:)``.
+    func forEachSummary(_ body: (ReportSummary, ReportOrigin) throws -> Void) throws {
+        try forEachMatch { _, _ throws(UnreadableReport) in
+        } body: { summary, _, origin in
+            try body(summary, origin)
+        }
+    }
+
+    /// The summaries of the reports that match ``filter``, each with what `decode` makes of its JSON.
+    ///
+    /// - Throws: As ``forEach(_:)``.
+    func forEachMatch<Value: Sendable>(
+        _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
+        body: (ReportSummary, Value, ReportOrigin) throws -> Void
+    ) throws {
+        let filter = filter
+        var values = UnknownFilterValues(filter)
+        try forEachDocument { bytes throws(UnreadableReport) -> (summary: ReportSummary, value: Value?) in
+            let summary = try ReportSummary(json: bytes, functions: filter.needsFunctions)
+            return (summary, filter.matches(summary) ? try decode(bytes, summary) : nil)
+        } id: {
+            $0.summary.id
+        } body: { read, origin in
+            values.add(read.summary)
+            if let value = read.value { try body(read.summary, value, origin) }
+        }
+        try values.check()
+    }
+
+    /// Decodes each report and passes it to `body`.
+    ///
+    /// - Parameters:
+    ///   - decode: Called on several threads. A report for which it throws is faulty.
+    ///   - id: The report's id; a second report with the same id does not count. `nil` counts every report.
+    ///   - body: Called in the order of the reports.
+    /// - Throws: As ``forEach(_:)``.
+    func forEachDocument<Value: Sendable>(
+        _ decode: @escaping @Sendable ([UInt8]) throws(UnreadableReport) -> Value,
+        id: (Value) -> String? = { _ in nil }, body: (Value, ReportOrigin) throws -> Void
+    ) throws {
+        var ids: Set<String> = []
+        var repeated = 0
+        var documents = ReportDocuments(files.files)
+        let progress = ProgressBar("reading", total: files.files.reduce(0) { $0 + $1.size })
+        defer { progress.clear() }
+        var read = 0
+        var faulty = 0
+        func skip(_ name: String, _ reason: String) {
+            faulty += 1
+            progress.clear()
+            complain("Skipped \(name.printable): \(reason.printable)\n")
+        }
+        for fault in files.faults { skip(fault.path, fault.reason) }
+        while let batch = try documents.next(reports: Self.batch.reports, bytes: Self.batch.bytes) {
+            let values = batch.concurrentMap { document in
+                Result { () throws(UnreadableReport) in try decode(try document.bytes()) }
+            }
+            for (document, value) in zip(batch, values) {
+                switch value {
+                case .success(let value):
+                    if let id = id(value), !ids.insert(id).inserted {
+                        repeated += 1
+                        continue
+                    }
+                    read += 1
+                    try body(value, document.origin)
+                case .failure(let fault):
+                    skip(document.origin.description, fault.reason)
+                }
+            }
+            progress.advance(to: documents.bytesRead)
+        }
+        progress.clear()
+        if repeated > 0 {
+            complain("\(counted(repeated, "report was", "reports were")) given twice and counted once.\n")
+        }
+        try conclude(read: read, faulty: faulty)
+    }
+
+    private func conclude(read: Int, faulty: Int) throws(CommandFailure) {
+        if faulty > 0 {
+            complain("\(counted(faulty, "report was", "reports were")) skipped, \(read) read.\n")
+        }
+        if isStrict, faulty > 0 {
+            throw CommandFailure(.faultyData, "\(counted(faulty, "report is", "reports are")) faulty.")
+        }
+        guard read == 0 else { return }
+        guard faulty == 0 else { throw CommandFailure(.faultyData, "No report could be read.") }
+        throw CommandFailure(
+            .noInput,
+            "No report found. In a directory, reports are files named stall-*.json or *.ndjson: name the directory that the "
+                + "monitor writes to."
+        )
+    }
+}
+
+/// Why a file or document was skipped, in words.
+struct UnreadableReport: Error, Equatable {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+
+    /// A report with a schema version that this program does not know.
+    init(newerVersion version: Int) {
+        self.init(
+            "the report has schema version \(version), and this version reads up to "
+                + "\(StallReport.currentSchemaVersion): use a newer StallWatch"
+        )
+    }
+}
+
+/// Finds misspelled values of filters: those that are not known and that no report has.
+struct UnknownFilterValues {
+    private let filter: ReportFilter
+    private var loops: Set<String> = []
+    private var causes = Set(FilterOptions.causes)
+    private var kinds = Set(FilterOptions.kinds)
+    private var contexts: Set<String> = []
+
+    init(_ filter: ReportFilter) { self.filter = filter }
+
+    /// Adds the values of a report, whether it matches the filters or not.
+    mutating func add(_ report: ReportSummary) {
+        if !filter.loops.isEmpty { loops.insert(report.loop) }
+        if !filter.causes.isEmpty, let cause = report.cause { causes.insert(cause.rawValue) }
+        if !filter.kinds.isEmpty { kinds.insert(report.kind.rawValue) }
+        if !filter.contexts.isEmpty, let context = report.context { contexts.insert(context) }
+    }
+
+    /// - Throws: A ``CommandFailure`` that lists the values that exist.
+    func check() throws(CommandFailure) {
+        try check("--cause", filter.causes, causes, .usage)
+        try check("--kind", filter.kinds, kinds, .usage)
+        try check("--loop", filter.loops, loops, .noInput)
+        try check("--context", filter.contexts, contexts, .noInput)
+    }
+
+    private func check(
+        _ option: String, _ wanted: [String], _ known: Set<String>, _ status: CommandFailure.Status
+    ) throws(CommandFailure) {
+        guard let unknown = wanted.first(where: { !known.contains($0) }) else { return }
+        let list = known.sorted().joined(separator: ", ").printable
+        throw CommandFailure(status, "\(option): no report has '\(unknown)'. The values are: \(list).")
+    }
+}

@@ -1,0 +1,188 @@
+import Dispatch
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// The files that the paths on the command line select.
+struct ReportFiles {
+    /// The files in the order of the command line; within a directory by name, which is by time.
+    private(set) var files: [ReportFile] = []
+    /// Other JSON files below the directories, such as statistics.
+    private(set) var others: [String] = []
+    /// Unreadable directories below the given ones, with the reason.
+    private(set) var faults: [(path: String, reason: String)] = []
+
+    /// - Throws: When a path of the command line cannot be read.
+    init(paths: [String]) throws(CommandFailure) {
+        for path in paths {
+            if path == "-" {
+                files.append(ReportFile(path: path, kind: .stream, size: 0))
+                continue
+            }
+            guard let status = FileStatus(path: path) else { throw CommandFailure(reading: path, errno: errno) }
+            if status.isDirectory {
+                guard search(path) else { throw CommandFailure(reading: path, errno: errno) }
+            } else {
+                let kind = status.isRegular ? Self.kind(of: path) : .stream
+                guard access(path, R_OK) == 0 else {
+                    throw CommandFailure(reading: path, errno: errno)
+                }
+                files.append(ReportFile(path: path, kind: kind, size: status.size))
+            }
+        }
+    }
+
+    /// Whether a file in a directory is a report's: other programs' files may be next to it.
+    static func isReport(_ name: String) -> Bool { name.hasPrefix("stall-") && name.hasSuffix(".json") }
+
+    /// Whether a file has one report per line: `stalls.ndjson`, and `stalls.ndjson.1`, into which it is rotated.
+    static func hasLines(_ name: String) -> Bool {
+        [".ndjson", ".jsonl"].contains { name.hasSuffix($0) || name.contains("\($0).") }
+    }
+
+    private static func kind(of path: String) -> ReportFile.Kind {
+        let name = fileName(path)
+        if hasLines(name) { return .lines }
+        return name.hasSuffix(".json") ? .report : .stream
+    }
+
+    /// Adds the files of a directory and of those below it.
+    ///
+    /// Symbolic links to directories are not followed: they may form a cycle. Returns whether it could be read.
+    private mutating func search(_ directory: String) -> Bool {
+        guard let entries = directoryEntries(directory) else { return false }
+        let prefix = directory.hasSuffix("/") ? directory : directory + "/"
+        for entry in entries.sorted(by: { $0.name < $1.name }) where !entry.name.hasPrefix(".") {
+            let (name, type) = (entry.name, entry.type)
+            let path = prefix + name
+            let isReport = Self.isReport(name) || Self.hasLines(name)
+            // Some file systems do not report the type.
+            let isJSON = name.hasSuffix(".json")
+            guard isReport || isJSON || type == DT_DIR || type == DT_UNKNOWN, let status = FileStatus(path: path)
+            else { continue }
+            if status.isDirectory {
+                guard !isSymbolicLink(path), !search(path) else { continue }
+                faults.append((path, String(cString: strerror(errno))))
+            } else if isReport, status.isRegular {
+                files.append(ReportFile(path: path, kind: Self.kind(of: path), size: status.size))
+            } else if isJSON, status.isRegular {
+                others.append(path)
+            }
+        }
+        return true
+    }
+
+    private func isSymbolicLink(_ path: String) -> Bool {
+        var byte: CChar = 0
+        return readlink(path, &byte, 1) >= 0
+    }
+}
+
+/// A file that may contain reports.
+struct ReportFile: Sendable, Equatable {
+    enum Kind: Sendable {
+        /// One report.
+        case report
+        /// One report per line.
+        case lines
+        /// Reports one after another: standard input, a pipe, or a file with another name.
+        case stream
+    }
+
+    var path: String
+    var kind: Kind
+    /// In bytes; 0 if unknown before the end.
+    var size: Int
+}
+
+/// The place that a report was read from.
+struct ReportOrigin: Sendable, Hashable, CustomStringConvertible {
+    /// The file's path; `-` for standard input.
+    var path: String
+    /// The line that the report begins at, where a file may have several.
+    var line: Int?
+
+    var description: String {
+        let name = path == "-" ? "standard input" : path
+        return line.map { "\(name):\($0)" } ?? name
+    }
+}
+
+/// The reports of several files, in batches.
+struct ReportDocuments {
+    private var files: ArraySlice<ReportFile>
+    private var stream: (documents: DocumentStream, path: String)?
+    /// The bytes read so far.
+    private(set) var bytesRead = 0
+
+    init(_ files: [ReportFile]) {
+        self.files = files[...]
+    }
+
+    /// The next reports: as many as `reports` or `bytes` allows, and at least one; `nil` at the end.
+    mutating func next(reports: Int, bytes: Int) throws(CommandFailure) -> [ReportDocument]? {
+        var batch: [ReportDocument] = []
+        var size = 0
+        while batch.count < reports, size < bytes, let document = try next() {
+            batch.append(document)
+            size += document.size
+        }
+        bytesRead += size
+        return batch.isEmpty ? nil : batch
+    }
+
+    private mutating func next() throws(CommandFailure) -> ReportDocument? {
+        while true {
+            if let (documents, path) = stream {
+                if let document = try documents.next() {
+                    return ReportDocument(
+                        origin: ReportOrigin(path: path, line: document.line), content: document.bytes,
+                        size: document.bytes.count
+                    )
+                }
+                stream = nil
+            }
+            guard let file = files.popFirst() else { return nil }
+            guard file.kind != .report else {
+                return ReportDocument(origin: ReportOrigin(path: file.path), content: nil, size: file.size)
+            }
+            let reader = try FileReader(path: file.path)
+            let documents = DocumentStream(isLines: file.kind == .lines) { count throws(CommandFailure) in
+                try reader.read(count)
+            }
+            stream = (documents, file.path)
+        }
+    }
+}
+
+/// One report's JSON, or the file that has it.
+struct ReportDocument: Sendable {
+    var origin: ReportOrigin
+    /// `nil` for a file with one report, which is read where it is decoded.
+    var content: [UInt8]?
+    /// The number of bytes.
+    var size: Int
+
+    /// The JSON.
+    func bytes() throws(UnreadableReport) -> [UInt8] {
+        guard let content else { return try FileReader.contents(of: origin.path) }
+        guard content.count <= StallReport.maximumBytes else {
+            throw UnreadableReport(
+                "it has more than \(StallReport.maximumBytes) bytes, the limit for a report")
+        }
+        return content
+    }
+}
+
+extension Array where Element: Sendable {
+    /// Maps the elements on all processors at once; keeps their order.
+    func concurrentMap<Result: Sendable>(_ body: @Sendable (Element) -> Result) -> [Result] {
+        let results = Mutex([Result?](repeating: nil, count: count))
+        DispatchQueue.concurrentPerform(iterations: count) { index in
+            let result = body(self[index])
+            results.withLock { $0[index] = result }
+        }
+        return results.withLock { $0.compactMap(\.self) }
+    }
+}

@@ -1,0 +1,162 @@
+import ArgumentParser
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// Lists the processes with a monitor.
+struct PsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ps",
+        abstract: "List the processes with a monitor, and their loops.",
+        discussion: """
+            It lists the processes of the tool's user, or all processes for root. Only a process with a control socket shows \
+            its loops: its configuration has to set control = .socket(directory:).
+
+            Examples:
+              stallwatch ps --json
+              stallwatch ps
+            """
+    )
+
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    /// A process with a monitor.
+    struct Row: Encodable {
+        var pid: Int32
+        /// The executable's path; `nil` if unknown.
+        var executable: String?
+        /// The loops; `nil` if the process does not show them.
+        var loops: [ControlAnswer.LoopState]?
+        /// Why there are no loops; `nil` if there are.
+        var reason: String?
+    }
+
+    func run() throws {
+        let pids = (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }.sorted()
+        let rows = pids.filter(MonitoredProcess.hasWatchdog).map { pid in
+            let executable = readLink("/proc/\(pid)/exe")
+            do throws(CommandFailure) {
+                let answer = try ControlClient(pid: pid).ask(.state)
+                return Row(pid: pid, executable: executable, loops: answer.loops, reason: nil)
+            } catch {
+                return Row(pid: pid, executable: executable, loops: nil, reason: error.sentence)
+            }
+        }
+        if json { return try StandardOutput.write(JSONOutput.bytes(rows)) }
+        guard !rows.isEmpty else { return try StandardOutput.write("No process has a monitor.\n") }
+        let terminal = terminalOptions.terminal
+        let text = rows.map { row in
+            let title = "\(row.pid)  \((row.executable ?? "unknown executable").printable)"
+            let loops = row.loops.map { LoopStateText.table($0, for: terminal) } ?? "\(row.reason ?? "")\n"
+            return terminal.style(title, .bold) + "\n" + loops
+        }
+        try StandardOutput.write(text.joined(separator: "\n"))
+    }
+}
+
+/// Shows the loops of a live process.
+struct StateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "state",
+        abstract: "Show what each loop of a live process is doing.",
+        discussion: """
+            The process's configuration has to set control = .socket(directory:). The monitor answers also while every loop \
+            is stuck. busy is the share of its time that the loop has spent in turns. The tool has to run as the process's \
+            user or as root.
+
+            Examples:
+              stallwatch state $(pidof notes)
+              stallwatch state 4700 --json
+            """
+    )
+
+    @OptionGroup var arguments: LiveArguments
+
+    func run() throws {
+        let answer = try ControlClient(pid: arguments.pid).ask(.state)
+        if arguments.json { return try StandardOutput.write(JSONOutput.bytes(answer)) }
+        try StandardOutput.write(LoopStateText.table(answer.loops ?? [], for: arguments.terminalOptions.terminal))
+    }
+}
+
+/// Shows all threads of a live process.
+struct StacksCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stacks",
+        abstract: "Show the stacks of all threads of a live process, its locks and deadlocks.",
+        discussion: """
+            The process's configuration has to set control = .socket(directory:). Its monitor captures the threads: it reads \
+            those that wait and stops those that run for some microseconds. With --json the tool prints a stall report, \
+            which the other commands accept. The tool has to run as the process's user or as root.
+
+            Examples:
+              stallwatch stacks $(pidof notes)
+              stallwatch stacks 4700 --json > now.json
+            """
+    )
+
+    @OptionGroup var arguments: LiveArguments
+
+    @Flag(help: "Show runtime frames too: thunks, and the run loop's own functions.")
+    var allFrames = false
+
+    func run() throws {
+        let answer = try ControlClient(pid: arguments.pid).ask(.stacks)
+        guard let report = answer.report else {
+            throw CommandFailure(.tryAgain, "The monitor in process \(arguments.pid) gave no answer: try again.")
+        }
+        if arguments.json { return try StandardOutput.write(report.jsonData()) }
+        let view = ReportView(
+            report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
+            terminal: arguments.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true,
+            showsSource: false
+        )
+        try StandardOutput.write(view.threads)
+    }
+}
+
+/// The arguments of commands that ask a live process.
+struct LiveArguments: ParsableArguments {
+    @Argument(help: ArgumentHelp("The id of a process with a monitor.", valueName: "pid"))
+    var pid: Int32
+
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func validate() throws { try Self.check(pid) }
+
+    /// Throws a ValidationError for a number that is no process's.
+    static func check(_ pid: Int32) throws {
+        if pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
+    }
+}
+
+/// The states of loops as a table.
+enum LoopStateText {
+    /// Returns the table, with a line feed at the end.
+    static func table(_ loops: [ControlAnswer.LoopState], for terminal: Terminal) -> String {
+        guard !loops.isEmpty else { return "It watches no loop.\n" }
+        var table = TextTable([
+            .init("loop", isFlexible: true, style: .bold), .init("state"), .init("busy", .right),
+            .init("stalls", .right), .init("last stall (UTC)", dropped: 1),
+        ])
+        for loop in loops {
+            table.add([
+                loop.label.printable, state(of: loop), "\((loop.utilization * 100).fixed(1)) %", "\(loop.stalls)",
+                loop.lastStall.map { "\($0)" } ?? "none",
+            ])
+        }
+        return table.text(for: terminal)
+    }
+
+    /// "waits", "in a turn for 12 ms", "stalled for 3.20 s".
+    static func state(of loop: ControlAnswer.LoopState) -> String {
+        guard let turn = loop.turnMilliseconds else { return "waits" }
+        return "\(turn >= loop.thresholdMilliseconds ? "stalled" : "in a turn") for \(turn.duration)"
+    }
+}

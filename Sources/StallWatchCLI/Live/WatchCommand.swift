@@ -1,0 +1,187 @@
+import ArgumentParser
+import Glibc
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// Shows the loops of a live process again and again.
+struct WatchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Show the loops of a live process and its stalls on a live screen.",
+        discussion: """
+            The process's configuration has to set control = .socket(directory:). The screen shows for each loop the share of the \
+            last interval that it has spent in turns, its current turn and its number of stalls, and below them the latest \
+            stalls with their causes. It ends with q, with Ctrl-C, or when the process ends. The tool has to run as the \
+            process's user or as root.
+
+            Examples:
+              stallwatch watch $(pidof notes)
+              stallwatch watch 4700 --interval 200ms
+              stallwatch watch 4700 --json | jq .loops
+            """
+    )
+
+    @OptionGroup var arguments: LiveArguments
+
+    @Option(
+        help: ArgumentHelp("The time between two looks: 100ms to 1m.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:))
+    var interval = DurationArgument(milliseconds: 1_000)
+
+    @Flag(help: "Write the screen once, as lines, and end.")
+    var once = false
+
+    func validate() throws {
+        guard (100...60_000).contains(interval.milliseconds) else {
+            throw ValidationError("--interval is \(interval), but has to be between 100ms and 1m.")
+        }
+    }
+
+    func run() throws {
+        let isEnding = Ending()
+        var process = WatchedProcess(pid: arguments.pid)
+        // Before the screen is opened, so that a failure is a line on the usual one.
+        try process.update()
+        if once {
+            wait(isEnding)
+            try process.update()
+            guard let frame = process.frame else { return }
+            return try write(frame)
+        }
+        if arguments.json {
+            Interruption.handle { isEnding.set() }
+            while !isEnding.isSet, !StandardOutput.readerIsGone {
+                wait(isEnding)
+                try process.update()
+                if let frame = process.frame { try write(frame) }
+            }
+        } else {
+            try show(&process, isEnding)
+        }
+    }
+
+    /// Draws the screen until it is closed.
+    private func show(_ process: inout WatchedProcess, _ isEnding: Ending) throws {
+        let terminal = arguments.terminalOptions.terminal
+        let screen = try LiveScreen()
+        defer { screen.restore() }
+        Interruption.handle { isEnding.set() }
+        var drawn: WatchFrame.Size?
+        var due = monotonicNow() &+ period
+        while !isEnding.isSet {
+            let size = screen.size
+            if size != drawn, let frame = process.frame {
+                try screen.draw(frame.lines(in: size, for: terminal))
+                drawn = size
+            }
+            let now = monotonicNow()
+            if let key = screen.key(until: min(due, now &+ Self.reaction)) {
+                if key == UInt8(ascii: "q") || key == UInt8(ascii: "Q") { return }
+            }
+            guard monotonicNow() >= due else { continue }
+            try process.update()
+            drawn = nil
+            due = monotonicNow() &+ period
+        }
+    }
+
+    /// The longest time until a signal or a new size of the terminal is seen, in nanoseconds.
+    private static let reaction: UInt64 = 100_000_000
+
+    /// The interval in nanoseconds.
+    private var period: UInt64 { UInt64(interval.milliseconds * 1_000_000) }
+
+    private func wait(_ isEnding: Ending) {
+        let due = monotonicNow() &+ period
+        while !isEnding.isSet, monotonicNow() < due { usleep(20_000) }
+    }
+
+    private func write(_ frame: WatchFrame) throws {
+        if arguments.json { return try StandardOutput.write(JSONOutput.bytes(WatchLine(frame), isIndented: false)) }
+        let terminal = arguments.terminalOptions.terminal
+        let size = WatchFrame.Size(columns: terminal.width ?? 120, rows: Self.rowsOfOnce)
+        let lines = frame.lines(in: size, for: terminal)
+        try StandardOutput.write(lines.joined(separator: "\n") + "\n")
+    }
+
+    /// The most lines of `--once`.
+    private static let rowsOfOnce = 200
+}
+
+/// The alternate screen of the terminal, while it is drawn on.
+///
+/// The terminal is as before when it is closed.
+final class LiveScreen {
+    /// The alternate screen with a clear page and no cursor, and back (xterm's control sequences).
+    private static let open = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[2J"
+    private static let close = "\u{1b}[?25h\u{1b}[?1049l"
+    /// To the first column of the first row; to the end of a line, and of the screen, without characters (ECMA-48).
+    private static let home = "\u{1b}[H"
+    private static let clearLine = "\u{1b}[K"
+    private static let clearRest = "\u{1b}[J"
+
+    /// The settings to restore; `nil` if standard input is no terminal.
+    private let settings: termios?
+    private var isOpen = true
+
+    /// Opens the screen: keys are read one by one, and not shown.
+    ///
+    /// - Throws: A ``CommandFailure`` if standard output is no terminal that can be drawn on.
+    init() throws {
+        let type = getenv("TERM").map { String(cString: $0) } ?? ""
+        guard isatty(STDOUT_FILENO) == 1, type != "dumb", type != "" else {
+            throw CommandFailure(
+                .usage, "This needs a terminal to draw on: use --once or --json to write lines.")
+        }
+        var current = termios()
+        if isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &current) == 0 {
+            settings = current
+            current.c_lflag &= ~tcflag_t(ICANON | ECHO)
+            // Ctrl-Z would leave the shell on this screen.
+            withUnsafeMutableBytes(of: &current.c_cc) { $0[Int(VSUSP)] = 0 }
+            tcsetattr(STDIN_FILENO, TCSADRAIN, &current)
+        } else {
+            settings = nil
+        }
+        try StandardOutput.write(Self.open)
+    }
+
+    deinit { restore() }
+
+    /// The size of the terminal; 80 × 24 if it does not know its own.
+    var size: WatchFrame.Size {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return WatchFrame.Size(columns: 80, rows: 24)
+        }
+        return WatchFrame.Size(columns: Int(size.ws_col), rows: Int(size.ws_row))
+    }
+
+    /// Draws lines over those before, with one write.
+    func draw(_ lines: [String]) throws {
+        let text = lines.map { $0 + Self.clearLine }.joined(separator: "\r\n")
+        try StandardOutput.write(Self.home + text + Self.clearRest)
+    }
+
+    /// Waits for a key.
+    ///
+    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
+    /// - Returns: The key; `nil` if none was pressed.
+    func key(until deadline: UInt64) -> UInt8? {
+        var polled = pollfd(fd: settings == nil ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        guard poll(&polled, 1, UnixSocket.milliseconds(until: deadline)) > 0 else { return nil }
+        var byte: UInt8 = 0
+        // A terminal that is gone gives the end of the input again and again.
+        return read(STDIN_FILENO, &byte, 1) == 1 ? byte : UInt8(ascii: "q")
+    }
+
+    /// Gives the terminal back.
+    func restore() {
+        guard isOpen else { return }
+        isOpen = false
+        // A terminal that is gone needs no restoring.
+        try? StandardOutput.write(Self.close)
+        if var settings { tcsetattr(STDIN_FILENO, TCSADRAIN, &settings) }
+    }
+}

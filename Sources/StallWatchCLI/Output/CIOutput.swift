@@ -1,0 +1,203 @@
+import Foundation
+import Glibc
+import LinuxSupport
+import StallReports
+
+/// Output for CI systems.
+enum CIOutput {
+    /// Prints annotations, and adds Markdown to the summary of the job.
+    ///
+    /// The summary is the file that the variable GITHUB_STEP_SUMMARY names. Without the variable there is none.
+    ///
+    /// - Throws: A ``CommandFailure`` if the summary cannot be written.
+    static func printGitHub(_ findings: [Finding], summary: String) throws {
+        let environment = ProcessInfo.processInfo.environment
+        let root = environment["GITHUB_WORKSPACE"] ?? FileManager.default.currentDirectoryPath
+        try StandardOutput.write(GitHubAnnotations.text(findings, root: root))
+        guard let path = environment["GITHUB_STEP_SUMMARY"], !path.isEmpty else { return }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw failure(path, errno) }
+        defer { close(descriptor) }
+        if let error = writeAll(Array(summary.utf8), to: descriptor) { throw failure(path, error) }
+    }
+
+    private static func failure(_ path: String, _ error: Int32) -> CommandFailure {
+        CommandFailure(
+            .cannotCreate,
+            "the job's summary cannot be written to \(path) (GITHUB_STEP_SUMMARY): \(String(cString: strerror(error)))"
+        )
+    }
+}
+
+/// A stall, or a group of stalls, as CI systems show it.
+struct Finding: Equatable {
+    enum Severity: String, CaseIterable {
+        case error, warning
+        /// Nothing that a developer has to look at.
+        case passed
+    }
+
+    var severity: Severity
+    /// The loop.
+    var loop: String
+    /// What stalled, in a few words.
+    var title: String
+    /// The sentence.
+    var message: String
+    var cause: String
+    /// The source file as the report has it; `nil` if no function is to blame, or its file is not known.
+    var file: String?
+    var line: Int?
+    var milliseconds: Double
+}
+
+extension Finding {
+    init(_ report: StallReport) {
+        let duration = report.durationMilliseconds.duration
+        self.init(
+            severity: .warning, loop: report.loop.label,
+            title: report.culprit.map { "\(duration) in \($0.function)" } ?? "\(duration) on \(report.loop.label)",
+            message: report.summary + "." + (report.cause.map { " \($0.summary)" } ?? ""),
+            cause: (report.cause?.kind ?? .unknown).rawValue, file: report.culprit?.file, line: report.culprit?.line,
+            milliseconds: report.durationMilliseconds
+        )
+    }
+
+    init(_ group: StallGroup) {
+        let total = group.totalMilliseconds.duration
+        let stalls = counted(group.count, "stall", "stalls")
+        let place = group.culprit.map { " in \($0.function)" } ?? ""
+        self.init(
+            severity: .warning, loop: group.loop, title: "\(total)\(place)",
+            message:
+                "\(stalls) of \(group.loop)\(place): \(total) in all, \(group.maximumMilliseconds.duration) at most.",
+            cause: group.cause, file: group.culprit?.file, line: group.culprit?.line,
+            milliseconds: group.totalMilliseconds
+        )
+    }
+
+    /// - Parameters:
+    ///   - change: The change of a group.
+    ///   - failing: The kinds of change that make the command fail.
+    init(_ change: GroupChange, failing: [GroupChange.Kind]) {
+        self.init(change.group)
+        let sides = [("before", change.base), ("now", change.new)].map { name, side in
+            "\(name) \(counted(side.count, "stall", "stalls")), \(side.millisecondsPerHour.duration) an hour"
+        }
+        title = "\(change.kind.rawValue): \(title)"
+        message = sides.joined(separator: "; ") + "."
+        switch change.kind {
+        case _ where failing.contains(change.kind): severity = .error
+        case .new, .worse: severity = .warning
+        case .same, .better, .gone: severity = .passed
+        }
+    }
+}
+
+/// Annotations for GitHub Actions: lines of output that the runner shows at a file's line.
+///
+/// The grammar is `::severity file=…,line=…,title=…::message`, with some characters as percent codes (docs.github.com,
+/// "Workflow commands for GitHub Actions").
+enum GitHubAnnotations {
+    /// GitHub shows ten annotations of each severity for a step, and drops the rest.
+    static let maximumShown = 10
+
+    /// Returns the lines, each with a line feed; a last one tells the number that GitHub would drop.
+    ///
+    /// - Parameters:
+    ///   - findings: What to annotate; those that passed are left out.
+    ///   - root: The checkout, without a slash at the end. Files in it are named relative to it.
+    /// - Returns: The lines.
+    static func text(_ findings: [Finding], root: String) -> String {
+        var text = ""
+        var dropped = 0
+        for severity in [Finding.Severity.error, .warning] {
+            let found = findings.filter { $0.severity == severity }
+            text += found.prefix(maximumShown).map { line(for: $0, root: root) + "\n" }.joined()
+            dropped += max(found.count - maximumShown, 0)
+        }
+        if dropped > 0 {
+            text += "::notice title=StallWatch::…and \(dropped) more, which the job's summary has.\n"
+        }
+        return text
+    }
+
+    private static func line(for finding: Finding, root: String) -> String {
+        var properties: [String] = []
+        if let file = finding.file {
+            properties.append("file=" + property(relative(file, to: root)))
+            if let line = finding.line, line > 0 { properties.append("line=\(line)") }
+        }
+        properties.append("title=" + property(finding.title))
+        return "::\(finding.severity.rawValue) \(properties.joined(separator: ","))::\(data(finding.message))"
+    }
+
+    static func relative(_ file: String, to root: String) -> String {
+        file.hasPrefix(root + "/") ? String(file.dropFirst(root.utf8.count + 1)) : file
+    }
+
+    private static func data(_ text: String) -> String {
+        text.unicodeScalars.reduce(into: "") { result, scalar in
+            switch scalar {
+            case "%": result += "%25"
+            case "\r": result += "%0D"
+            case "\n": result += "%0A"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+    }
+
+    private static func property(_ text: String) -> String {
+        data(text).replacing(":", with: "%3A").replacing(",", with: "%2C")
+    }
+}
+
+/// A document in the XML that JUnit's Ant task writes and CI systems read: a test case for each finding.
+struct JUnitDocument {
+    let findings: [Finding]
+
+    /// The document; without findings it has one test case that passed.
+    var text: String {
+        let cases =
+            findings.isEmpty
+            ? ["    <testcase classname=\"stallwatch\" name=\"no stalls\" time=\"0\"/>\n"] : findings.map(testCase)
+        let failures = findings.count { $0.severity != .passed }
+        let seconds = findings.reduce(0) { $0 + $1.milliseconds } / 1_000
+        let totals = "tests=\"\(cases.count)\" failures=\"\(failures)\" errors=\"0\" time=\"\(seconds.fixed(3))\""
+        return """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <testsuites \(totals)>
+              <testsuite name="stallwatch" skipped="0" \(totals)>
+            \(cases.joined())  </testsuite>
+            </testsuites>
+
+            """
+    }
+
+    private func testCase(_ finding: Finding) -> String {
+        let name = "classname=\(attribute(finding.loop)) name=\(attribute(finding.title))"
+        let start = "    <testcase \(name) time=\"\((finding.milliseconds / 1_000).fixed(3))\""
+        guard finding.severity != .passed else { return start + "/>\n" }
+        let place = finding.file.map { "\n" + $0 + (finding.line.map { ":\($0)" } ?? "") } ?? ""
+        return start + ">\n"
+            + "      <failure type=\(attribute(finding.cause)) message=\(attribute(finding.message))>"
+            + escaped(finding.message + place) + "</failure>\n    </testcase>\n"
+    }
+
+    private func attribute(_ text: String) -> String { "\"" + escaped(text) + "\"" }
+
+    /// The text without markup, and without the control characters that XML 1.0 forbids.
+    private func escaped(_ text: String) -> String {
+        text.unicodeScalars.reduce(into: "") { result, scalar in
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "\n", "\t": result.unicodeScalars.append(scalar)
+            case "\u{0}"..<"\u{20}", "\u{fffe}", "\u{ffff}": result += "\u{fffd}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+import TextOutput
+
+/// The options that choose a format.
+struct FormatOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Print text, json, markdown, github (annotations and a job summary) or junit (XML).", valueName: "format"))
+    var format: OutputFormat?
+
+    @Flag(help: "The same as --format markdown: for an issue or a comment.")
+    var markdown = false
+
+    @Flag(help: "The same as --format json.")
+    var json = false
+
+    /// The chosen format.
+    var chosen: OutputFormat { format ?? (json ? .json : markdown ? .markdown : .text) }
+
+    func validate() throws {
+        if [format != nil, markdown, json].count(where: { $0 }) > 1 {
+            throw ValidationError("Give only one of --format, --markdown and --json.")
+        }
+    }
+}
+
+/// The format of a command's output.
+enum OutputFormat: String, CaseIterable, ExpressibleByArgument {
+    case text, json, markdown
+    /// Annotations for GitHub Actions, with a job summary in Markdown.
+    case github
+    /// The XML of JUnit, which CI systems read.
+    case junit
+}
+
+/// Options for text output.
+struct TerminalOptions: ParsableArguments {
+    /// When to use color.
+    enum Color: String, CaseIterable, ExpressibleByArgument {
+        case always, auto, never
+    }
+
+    @Option(
+        help: ArgumentHelp(
+            "Use color: always, auto or never. auto: on a terminal, unless NO_COLOR is set.", valueName: "when"))
+    var color = Color.auto
+
+    /// Standard output with the chosen color.
+    var terminal: Terminal {
+        var terminal = Terminal.standardOutput
+        if color != .auto { terminal.hasColor = color == .always }
+        return terminal
+    }
+}
+
+/// The encoder for `--json`.
+enum JSONOutput {
+    /// Encodes `value` as UTF-8 with sorted keys and a line feed at the end; in one line if `isIndented` is false.
+    static func bytes(_ value: some Encodable, isIndented: Bool = true) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }
+        return [UInt8](try encoder.encode(value)) + [UInt8(ascii: "\n")]
+    }
+}

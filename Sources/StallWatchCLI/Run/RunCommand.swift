@@ -1,0 +1,179 @@
+import ArgumentParser
+import Glibc
+
+/// Runs a program with a monitor, without building it.
+struct RunCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Run a program that you do not build, and report its stalls.",
+        discussion: """
+            The program needs no change. The tool checks it, preloads a small library (LD_PRELOAD) and becomes the program: \
+            the process id, input, output, signals, terminal and exit status are the program's own. The library watches the \
+            main run loop of Foundation, the main queue (dispatchMain, an async @main), and the main context of GLib and GTK, \
+            also if Python or another program loads GLib later. If there was a stall, one line on standard error says so when \
+            the program exits.
+
+            Child processes are not watched, and do not see the library, unless --children is given: give it for a script that \
+            starts the program. The variables STALLWATCH_THRESHOLD, STALLWATCH_OUTPUT, STALLWATCH_LOOP, STALLWATCH_CHILDREN=1 \
+            and STALLWATCH_QUIET=1 do the same as the options, which come first.
+
+            Exit status: the program's. 127 if it is not found; 126 if it cannot be executed, or cannot be watched because it \
+            is linked statically, changes its user (set-user-ID), is built for another C library or architecture, or contains \
+            the Swift runtime; 64, 66, 73 or 77 for wrong options, missing libraries or an unwritable directory.
+
+            Examples:
+              stallwatch run -- gedit notes.txt
+              stallwatch run --threshold 100ms --output /tmp/stalls -- python3 app.py
+              stallwatch run --loop glib --children -- ./start.sh
+            """
+    )
+
+    @Option(
+        help: ArgumentHelp(
+            "The duration from which a turn is a stall: 5ms to 24h. Default: 250ms.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:))
+    var threshold: DurationArgument?
+
+    @Option(help: ArgumentHelp("The directory for the reports. Default: stalls.", valueName: "path"))
+    var output: String?
+
+    @Option(
+        help: ArgumentHelp("The loop to watch: auto, run-loop, main-queue or glib. Default: auto.", valueName: "loop"))
+    var loop: LoopChoice?
+
+    @Flag(help: "Watch child processes, too.")
+    var children = false
+
+    @Flag(help: "Print nothing about stalls.")
+    var quiet = false
+
+    @Argument(
+        parsing: .postTerminator, help: ArgumentHelp("The program and its arguments, after --.", valueName: "program")
+    )
+    var program: [String] = []
+
+    func validate() throws {
+        if program.isEmpty {
+            throw ValidationError("There is no program. Give it after --, such as -- gedit notes.txt.")
+        }
+        _ = try settings()
+    }
+
+    func run() throws {
+        let settings = try settings()
+        let output = try ReportOutput(settings.output)
+        let variables = try PreloadedLibraries.environment(running: settings, output: output)
+        try output.checkWritable()
+        do throws(StartFailure) {
+            let search = ProgramSearch(path: getenv("PATH").map { String(cString: $0) })
+            let runnable = try RunnableProgram(program[0], search: search)
+            var environment = ProcessEnvironment.current()
+            for variable in RunSettings.Variable.allCases { environment.remove(variable.rawValue) }
+            for (name, value) in variables { environment.set(name, value) }
+            let replacement = Replacement(
+                path: runnable.path, argumentCount: program.count, environment: environment, signals: Program.signals)
+            throw replacement.begin()
+        } catch {
+            throw error.exit
+        }
+    }
+
+    private func settings() throws -> RunSettings {
+        let options = RunSettings.Options(
+            threshold: threshold, output: output, loop: loop, children: children, quiet: quiet)
+        return try RunSettings(options) { variable in getenv(variable.rawValue).map { String(cString: $0) } }
+    }
+}
+
+/// The loops of a program that `stallwatch run` watches.
+enum LoopChoice: String, CaseIterable, ExpressibleByArgument {
+    case auto
+    case runLoop = "run-loop"
+    case mainQueue = "main-queue"
+    case glib
+
+    /// Reads a name.
+    init(parsing text: String) throws {
+        guard let choice = LoopChoice(rawValue: text) else {
+            throw ValidationError("'\(text)' is no loop: give auto, run-loop, main-queue or glib.")
+        }
+        self = choice
+    }
+
+    /// The sum of the values of `enum cpreload_loop` (CPreload.h).
+    var bits: Int32 {
+        switch self {
+        case .auto: 7
+        case .runLoop: 1
+        case .mainQueue: 2
+        case .glib: 4
+        }
+    }
+}
+
+/// The settings of `stallwatch run`, from its options and from variables of the environment.
+struct RunSettings: Equatable {
+    /// The variables that do the same as the options.
+    ///
+    /// The program does not receive them.
+    enum Variable: String, CaseIterable {
+        case threshold = "STALLWATCH_THRESHOLD"
+        case output = "STALLWATCH_OUTPUT"
+        case loop = "STALLWATCH_LOOP"
+        case children = "STALLWATCH_CHILDREN"
+        case quiet = "STALLWATCH_QUIET"
+    }
+
+    var threshold = DurationArgument(milliseconds: 250)
+    var output = "stalls"
+    var loop = LoopChoice.auto
+    var children = false
+    var quiet = false
+
+    /// - Parameters:
+    ///   - options: What the command line has.
+    ///   - environment: Returns the value of a variable.
+    /// - Throws: `ValidationError` for a value that is wrong.
+    init(_ options: Options, environment: (Variable) -> String?) throws {
+        func value<Value>(_ variable: Variable, _ option: Value?, _ parse: (String) throws -> Value) throws -> Value? {
+            if let option { return option }
+            guard let text = environment(variable), !text.isEmpty else { return nil }
+            do {
+                return try parse(text)
+            } catch let error as ValidationError {
+                throw ValidationError("\(variable.rawValue): \(error.message)")
+            }
+        }
+        threshold = try value(.threshold, options.threshold, DurationArgument.init(parsing:)) ?? threshold
+        output = try value(.output, options.output) { $0 } ?? output
+        loop = try value(.loop, options.loop, LoopChoice.init(parsing:)) ?? loop
+        children = try value(.children, options.children ? true : nil, Self.flag) ?? false
+        quiet = try value(.quiet, options.quiet ? true : nil, Self.flag) ?? false
+        guard (5...86_400_000).contains(threshold.milliseconds) else {
+            throw ValidationError("The threshold is \(threshold): give a value from 5ms to 24h.")
+        }
+        if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
+    }
+
+    /// What the command line has; `nil` for an option that it does not have.
+    struct Options {
+        var threshold: DurationArgument?
+        var output: String?
+        var loop: LoopChoice?
+        var children = false
+        var quiet = false
+    }
+
+    private static func flag(_ text: String) throws -> Bool {
+        switch text {
+        case "1": true
+        case "0": false
+        default: throw ValidationError("'\(text)' is neither 1 nor 0.")
+        }
+    }
+
+    /// The value of the variable that the preloaded library reads (CPreload.h).
+    var text: String {
+        "\(UInt64(threshold.milliseconds * 1_000_000)) \(loop.bits) \(children ? 1 : 0) \(quiet ? 1 : 0)"
+    }
+}

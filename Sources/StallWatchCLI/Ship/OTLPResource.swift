@@ -1,0 +1,117 @@
+import StallReports
+
+/// The source of log records and metrics: the message `Resource`.
+struct OTLPResource: Sendable, Hashable {
+    var attributes: OTLPAttributes
+
+    /// The resource as a message.
+    func bytes() -> [UInt8] {
+        var writer = ProtobufWriter()
+        attributes.write(1, to: &writer)
+        return writer.bytes
+    }
+}
+
+extension OTLPResource {
+    /// The process of a report.
+    ///
+    /// - Parameters:
+    ///   - report: The report.
+    ///   - common: Attributes of all reports, from the environment. The report's own take precedence, except the service's
+    ///     name, which is the process's name only if nothing else names it.
+    init(_ report: StallReport, common: OTLPAttributes = OTLPAttributes()) {
+        let process = report.process
+        let metadata = report.metadata
+        var attributes = common
+        if let service = metadata["service.name"] {
+            attributes.set("service.name", service)
+        } else if attributes["service.name"] == nil {
+            attributes.set("service.name", process.name)
+        }
+        attributes.set("service.version", metadata["service.version"] ?? metadata["version"])
+        attributes.set("host.name", process.hostname)
+        attributes.set("host.arch", Self.architecture(process.architecture))
+        attributes.set("os.type", "linux")
+        attributes.set("os.description", process.operatingSystem)
+        attributes.set("os.version", process.kernel)
+        attributes.set("process.pid", Int(process.pid))
+        attributes.set("process.executable.name", process.name)
+        attributes.set("process.executable.path", process.executable.isEmpty ? nil : process.executable)
+        attributes.set("process.creation.time", process.startedAt?.description)
+        attributes.set("stallwatch.boot_id", process.bootID)
+        self.init(attributes: attributes)
+    }
+
+    /// The conventions' word for an architecture of uname(2).
+    private static func architecture(_ machine: String) -> String {
+        switch machine {
+        case "x86_64": "amd64"
+        case "aarch64": "arm64"
+        default: machine
+        }
+    }
+}
+
+/// Attributes of an OTLP message, in the order in which they were set: the message `KeyValue` of common.proto.
+struct OTLPAttributes: Sendable, Hashable {
+    enum Value: Sendable, Hashable {
+        case text(String)
+        case integer(Int)
+        case number(Double)
+        case flag(Bool)
+    }
+
+    private(set) var values: [(key: String, value: Value)] = []
+    private var places: [String: Int] = [:]
+
+    /// An attribute's value; setting `nil` changes nothing.
+    subscript(key: String) -> Value? {
+        get { places[key].map { values[$0].value } }
+        set {
+            guard let newValue else { return }
+            if let place = places[key] {
+                values[place].value = newValue
+            } else {
+                places[key] = values.count
+                values.append((key, newValue))
+            }
+        }
+    }
+
+    mutating func set(_ key: String, _ text: String?) { self[key] = text.map(Value.text) }
+    mutating func set(_ key: String, _ integer: Int?) { self[key] = integer.map(Value.integer) }
+    mutating func set(_ key: String, _ number: Double?) { self[key] = number.map(Value.number) }
+
+    /// Writes each attribute as field `field` of a message.
+    func write(_ field: Int, to writer: inout ProtobufWriter) {
+        for (key, value) in values {
+            writer.message(field) { pair in
+                pair.string(1, key)
+                pair.message(2) { $0.value(value) }
+            }
+        }
+    }
+
+    static func == (left: OTLPAttributes, right: OTLPAttributes) -> Bool {
+        left.values.elementsEqual(right.values) { $0 == $1 }
+    }
+
+    func hash(into hasher: inout Hasher) {
+        for (key, value) in values {
+            hasher.combine(key)
+            hasher.combine(value)
+        }
+    }
+}
+
+extension ProtobufWriter {
+    /// The fields of the message `AnyValue`.
+    mutating func value(_ value: OTLPAttributes.Value) {
+        switch value {
+        case .text(let text): string(1, text)
+        case .flag(let flag): choice(2, flag ? 1 : 0)
+        case .integer(let integer): choice(3, integer)
+        case .number(let number): double(4, number)
+        }
+    }
+}

@@ -1,0 +1,308 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// A report directory whose finished reports are sent in order.
+final class ShippedDirectory {
+    /// The most bytes of records in a request, and in memory: collectors accept 4 MiB and more.
+    private static let maximumBytes = 2 << 20
+    /// The time between two looks at every file, in nanoseconds: a file system's clock may hide a change for longer than
+    /// a tick, or be set back.
+    private static let rescanPeriod: UInt64 = 60_000_000_000
+    /// The folder in a report directory for what shipping has to remember.
+    static let stateName = ".stallwatch-ship"
+
+    let path: String
+    private let statePath: String
+    private let common: OTLPAttributes
+    private let log: (String) -> Void
+    private var watch: DirectoryWatch
+    private var queue = ShipQueue()
+    /// `nil` while the directory is gone.
+    private var checkpoint: ShipCheckpoint?
+    private var identity: [UInt64]
+    private var aside: SetAsideFolder
+    /// Reports that have been read and not delivered.
+    private var ready: [ShippedReport] = []
+    private var readyBytes = 0
+    private var ongoing: [String: ReportSummary] = [:]
+    private var rescanAt: UInt64 = 0
+    private(set) var totals = ShipTotals()
+
+    /// - Parameters:
+    ///   - path: The report directory.
+    ///   - state: The folder for the checkpoint and the reports that are kept aside; `nil` for one in the directory.
+    ///   - common: Attributes of every resource.
+    ///   - log: Receives a sentence about what goes wrong.
+    /// - Throws: When the directory cannot be read, or the state not be written.
+    init(
+        path: String, state: String?, common: OTLPAttributes, log: @escaping (String) -> Void
+    ) throws(CommandFailure) {
+        self.path = path
+        self.common = common
+        self.log = log
+        watch = try DirectoryWatch(path: path)
+        statePath = state ?? path + "/" + Self.stateName
+        identity = FileStatus(path: path)?.identity ?? []
+        checkpoint = try ShipCheckpoint(folder: statePath)
+        aside = SetAsideFolder(path: statePath + "/rejected")
+    }
+
+    /// The reports that are known and not delivered.
+    var waiting: Int { ready.count + queue.count }
+
+    /// Looks for new and changed reports; `now` is the monotonic clock.
+    func poll(now: UInt64) {
+        guard isPresent(), let checkpoint else { return }
+        if now >= rescanAt {
+            watch.rescan()
+            rescanAt = now + Self.rescanPeriod
+        }
+        var found = watch.changes().map(fileName)
+        found += ongoing.filter { $0.value.processIsGone }.keys.sorted()
+        let held = Set(ready.map(\.name))
+        queue.add(found) { checkpoint.done.contains($0) || held.contains($0) }
+        checkpoint.compact { watch.contains($0) }
+    }
+
+    /// Whether the directory is there.
+    ///
+    /// Opens the checkpoint again after it was gone or replaced.
+    private func isPresent() -> Bool {
+        guard let status = FileStatus(path: path), status.isDirectory else {
+            if checkpoint != nil { log("\(path) is gone. Waiting for it to come back.") }
+            checkpoint = nil
+            return false
+        }
+        if checkpoint != nil, status.identity == identity { return true }
+        checkpoint = nil
+        do throws(CommandFailure) {
+            checkpoint = try ShipCheckpoint(folder: statePath)
+            aside = SetAsideFolder(path: statePath + "/rejected")
+            identity = status.identity
+            log("\(path) is back.")
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// The next reports as one request; `nil` if no finished report waits.
+    func nextRequest() -> LogsRequest? {
+        while ready.count < queue.limit, readyBytes < Self.maximumBytes, let name = queue.next {
+            queue.removeNext()
+            ongoing[name] = nil
+            switch ShippedReport.read(name, in: path, common: common) {
+            case .ready(let report):
+                ready.append(report)
+                readyBytes += report.record.count
+            case .ongoing(let summary): ongoing[name] = summary
+            case .gone: totals.gone += 1
+            case .unreadable(let reason): finish([name], aside: "it cannot be read: \(reason)")
+            }
+        }
+        guard !ready.isEmpty else { return nil }
+        var request = LogsRequest()
+        for report in ready.prefix(queue.limit) {
+            request.add(report.record, from: report.resource)
+            if request.size >= Self.maximumBytes { break }
+        }
+        return request
+    }
+
+    /// Applies an outcome to the first `count` reports of the last request.
+    func apply(_ outcome: ShipmentOutcome, count: Int) {
+        switch outcome {
+        case .delivered:
+            finish(removeReady(count), aside: nil)
+            queue.grow()
+        case .setAside(let reason): finish(removeReady(count), aside: reason)
+        case .split: queue.shrink(from: count)
+        case .retry: break
+        }
+    }
+
+    private func removeReady(_ count: Int) -> [String] {
+        let names = ready.prefix(count).map(\.name)
+        readyBytes -= ready.prefix(count).reduce(0) { $0 + $1.record.count }
+        ready.removeFirst(names.count)
+        return names
+    }
+
+    private func finish(_ names: [String], aside reason: String?) {
+        if let reason {
+            log("\(counted(names.count, "report", "reports")) kept aside in \(aside.path): \(reason.printable)")
+            for name in names {
+                if let error = aside.add(name, from: path, reason: reason), FileStatus(path: path + "/" + name) != nil {
+                    log("\(name.printable) could not be kept aside: \(String(cString: strerror(error)))")
+                }
+            }
+            totals.setAside += names.count
+        } else {
+            totals.sent += names.count
+        }
+        if let error = checkpoint?.add(names) {
+            log("\(statePath) cannot be written, so a restart repeats reports: \(String(cString: strerror(error)))")
+        }
+    }
+}
+
+/// A report that is ready to be sent.
+struct ShippedReport: Sendable {
+    var name: String
+    var resource: OTLPResource
+    /// The record as a message.
+    var record: [UInt8]
+
+    /// What a report's file is good for.
+    enum Reading {
+        case ready(ShippedReport)
+        /// The stall goes on, or its final report has not been written.
+        case ongoing(ReportSummary)
+        /// The file is gone.
+        case gone
+        case unreadable(reason: String)
+    }
+
+    /// Reads a report's file.
+    ///
+    /// An ongoing stall whose process is gone counts as finished: no monitor may ever start there again and say so.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name.
+    ///   - directory: Its directory.
+    ///   - common: Attributes of every resource.
+    /// - Returns: The report, or why there is none.
+    static func read(_ name: String, in directory: String, common: OTLPAttributes) -> Reading {
+        let path = directory + "/" + name
+        let report: StallReport
+        do throws(UnreadableReport) {
+            let bytes = try FileReader.contents(of: path)
+            do throws(StallWatchError) {
+                report = try StallReport(jsonData: bytes)
+            } catch {
+                return .unreadable(reason: error.description)
+            }
+        } catch {
+            return FileStatus(path: path) == nil ? .gone : .unreadable(reason: error.reason)
+        }
+        var isAbandoned = false
+        if report.state == .ongoing {
+            let summary = ReportSummary(report)
+            isAbandoned = summary.processIsGone
+            guard isAbandoned else { return .ongoing(summary) }
+        }
+        return .ready(
+            ShippedReport(
+                name: name, resource: OTLPResource(report, common: common),
+                record: LogRecord(report, isAbandoned: isAbandoned).bytes()
+            ))
+    }
+}
+
+/// The reports of a directory that have not been sent, in order, and how many to send at a time.
+///
+/// Reports are known by their file names, which begin with the time of the stall.
+struct ShipQueue: Sendable, Equatable {
+    /// The most reports in a request.
+    static let maximumBatch = 256
+
+    /// The names of reports whose files have not been read, or are to be read again.
+    ///
+    /// The first ones are done.
+    private var names: [String] = []
+    private var first = 0
+    private var waiting: Set<String> = []
+    /// The most reports in the next request.
+    private(set) var limit = Self.maximumBatch
+
+    var count: Int { names.count - first }
+    var isEmpty: Bool { count == 0 }
+
+    /// The next report; `nil` if there is none.
+    var next: String? { isEmpty ? nil : names[first] }
+
+    /// Adds new and changed reports, except those that are done or already wait.
+    mutating func add(_ found: [String], done: (String) -> Bool) {
+        for name in found where !done(name) && waiting.insert(name).inserted { names.append(name) }
+    }
+
+    /// Removes the next report.
+    mutating func removeNext() {
+        guard let name = next else { return }
+        waiting.remove(name)
+        first += 1
+        // Half of the array at most is done names, so each name is moved once on average.
+        guard first * 2 > names.count else { return }
+        names.removeFirst(first)
+        first = 0
+    }
+
+    /// After a request was too much for the collector, or had a report that it does not take.
+    mutating func shrink(from sent: Int) { limit = max(min(sent, limit) / 2, 1) }
+
+    /// After a success.
+    mutating func grow() { limit = min(limit * 2, Self.maximumBatch) }
+}
+
+/// The folder with reports that the collector did not take, each beside a file with the reason.
+///
+/// It is a report directory itself, so `stallwatch ship` can send it once the reason is gone.
+struct SetAsideFolder {
+    /// The most reports in the folder; the oldest ones are removed for newer ones.
+    static let maximumReports = 10_000
+    private static let reasonSuffix = ".reason"
+
+    let path: String
+    private var count: Int
+
+    init(path: String) {
+        self.path = path
+        count = Self.reports(in: path).count
+    }
+
+    /// Keeps a report: links its file, which takes no room while the original exists, or writes a copy.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name.
+    ///   - directory: The report directory.
+    ///   - reason: A sentence.
+    /// - Returns: The error number if neither could be done, or `nil`.
+    mutating func add(_ name: String, from directory: String, reason: String) -> Int32? {
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return errno }
+        let target = path + "/" + name
+        if link(directory + "/" + name, target) != 0, errno != EEXIST {
+            let failure = errno
+            guard let bytes = AtomicFile.read(directory + "/" + name, limit: StallReport.maximumBytes) else {
+                return failure
+            }
+            do throws(SystemError) {
+                try AtomicFile.replace(target, with: bytes)
+            } catch {
+                return error.errno ?? EIO
+            }
+        }
+        let time = Timestamp(wallClockNanoseconds: wallClockNow())
+        // The report is kept; without its reason it can still be sent again.
+        _ = try? AtomicFile.replace(target + Self.reasonSuffix, with: Array("\(time) \(reason)\n".utf8))
+        count += 1
+        if count > Self.maximumReports { removeOldest() }
+        return nil
+    }
+
+    /// Removes a tenth, so that the folder is not listed for each new report.
+    private mutating func removeOldest() {
+        let names = Self.reports(in: path).sorted()
+        let surplus = max(names.count - Self.maximumReports * 9 / 10, 0)
+        for name in names.prefix(surplus) {
+            unlink(path + "/" + name)
+            unlink(path + "/" + name + Self.reasonSuffix)
+        }
+        count = names.count - surplus
+    }
+
+    private static func reports(in path: String) -> [String] {
+        (directoryEntries(path) ?? []).map(\.name).filter(ReportFiles.isReport)
+    }
+}

@@ -1,0 +1,255 @@
+import StallReports
+import TextOutput
+
+/// A report as text.
+struct ReportView {
+    let report: StallReport
+    let origin: ReportOrigin
+    let terminal: Terminal
+    /// Whether runtime frames are shown too.
+    var showsAllFrames = false
+    /// Whether the other threads' stacks are shown too.
+    var showsThreads = false
+    /// Whether source lines are shown, if the source file is found.
+    var showsSource = true
+
+    /// How wide a bar is.
+    static let barWidth = 50
+
+    /// The text, with a line feed at the end.
+    var text: String {
+        var parts = [headline, split, lockChain, history, stacks]
+        if showsSource { parts.append(source) }
+        if showsThreads { parts.append(otherThreads) }
+        parts += [facts, next]
+        return parts.filter { !$0.isEmpty }.joined(separator: "\n")
+    }
+
+    /// All threads: the locks, the stack of the watched one and those of the others.
+    var threads: String {
+        [lockChain, stacks, otherThreads].filter { !$0.isEmpty }.joined(separator: "\n")
+    }
+
+    // MARK: - Sentence and cause
+
+    private var headline: String {
+        var lines = paragraph(sentence, .bold)
+        if let cause = report.cause {
+            lines += paragraph("\(cause.kind.rawValue) (\(cause.confidence.rawValue)): \(cause.summary)", .yellow)
+        }
+        if report.state == .ongoing {
+            lines += paragraph("It was still going on when this report was written.")
+        } else if report.state == .abandoned {
+            lines += paragraph("Its end was not observed: the process died, or the monitor was stopped.")
+        }
+        return lines
+    }
+
+    /// The report's summary with durations as elsewhere in this view.
+    private var sentence: String {
+        stall(loop: report.loop.label) { $0 } + (report.callout.map { " (\($0.rawValue))" } ?? "")
+    }
+
+    /// Returns which loop stalled, for how long and where.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop's label in the output format.
+    ///   - code: Formats a function's name.
+    /// - Returns: The words.
+    func stall(loop: String, code: (String) -> String) -> String {
+        let verb = report.state == .ended ? "stalled for" : "stalled and has not come back after"
+        let share = report.culprit?.shareInWords.map { ", \($0) of it" } ?? ""
+        let place = report.culprit.map { "\(share) in \(code($0.function))" } ?? ""
+        return "\(loop) \(verb) \(report.durationMilliseconds.duration)\(place)"
+    }
+
+    /// The text with a line feed, in lines that fit the terminal.
+    func paragraph(_ text: String, indentation: String = "  ", _ style: Terminal.Style? = nil) -> String {
+        text.printable.wrapped(to: terminal.width, indentation: indentation).split(separator: "\n").map { line in
+            (style.map { terminal.style(String(line), $0) } ?? String(line)) + "\n"
+        }.joined()
+    }
+
+    private var split: String {
+        guard let cause = report.cause else { return "" }
+        let parts: [(String, Double, Terminal.Style, Character)] = [
+            ("on CPU", cause.onCPUMilliseconds, .red, "█"),
+            ("waiting for a CPU", cause.runQueueMilliseconds, .yellow, "▓"),
+            ("blocked", cause.blockedMilliseconds, .blue, "░"),
+        ]
+        let total = parts.reduce(0) { $0 + $1.1 }
+        guard total > 0, total.isFinite, parts.allSatisfy({ $0.1 >= 0 }) else { return "" }
+        let width = min(Self.barWidth, max((terminal.width ?? 80) - 2, 10))
+        let widths = Self.shares(parts.map { $0.1 / total }, of: width)
+        let bar = zip(parts, widths).map { part, width in
+            terminal.style(String(repeating: part.3, count: width), part.2)
+        }.joined()
+        let legend = parts.map { name, milliseconds, style, character in
+            let text = " \(name) \(milliseconds.duration) (\(Int((milliseconds / total * 100).rounded())) %)"
+            return (columns: text.columns + 1, text: terminal.style(String(character), style) + text)
+        }
+        let isOneLine = legend.reduce(0) { $0 + $1.columns + 2 } <= terminal.width ?? .max
+        return "  \(bar)\n  \(legend.map(\.text).joined(separator: isOneLine ? "  " : "\n  "))\n"
+    }
+
+    /// Distributes `width` cells by `shares`, which add up to 1.
+    ///
+    /// A share that is not zero gets at least one cell.
+    static func shares(_ shares: [Double], of width: Int) -> [Int] {
+        var cells = shares.map { $0 > 0.001 ? max(Int(($0 * Double(width)).rounded()), 1) : 0 }
+        while let largest = cells.indices.max(by: { cells[$0] < cells[$1] }) {
+            let excess = cells.reduce(0, +) - width
+            guard excess != 0 else { break }
+            cells[largest] -= excess.signum()
+        }
+        return cells
+    }
+
+    // MARK: - Facts
+
+    private var facts: String {
+        let process = report.process
+        let metadata = report.metadata.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+        let loop = report.loop
+        let thread = loop.thread.map { ", thread \($0.id)" + ($0.name.map { " \"\($0)\"" } ?? "") } ?? ""
+        var rows = [
+            ("began", "\(report.startedAt)"),
+            ("loop", "\(loop.label) (\(loop.kind.rawValue)), turn \(loop.turn)\(thread)"),
+            ("threshold", report.thresholdInWords),
+            ("process", "\(process.name), pid \(process.pid), on \(process.hostname)"),
+        ]
+        if let context = report.context { rows.insert(("context", context.inWords), at: 2) }
+        if let mode = loop.mode { rows.insert(("mode", mode), at: 2) }
+        if !metadata.isEmpty { rows.append(("metadata", metadata.joined(separator: " "))) }
+        if let fingerprint = report.fingerprint { rows.append(("fingerprint", fingerprint)) }
+        if report.repeats > 0 {
+            rows.append(("repeats", "\(counted(report.repeats, "stall", "stalls")) like it since the report before"))
+        }
+        rows.append(("report", "\(report.id), \(origin)"))
+        let indentation = String(repeating: " ", count: 12)
+        return rows.map { name, value in
+            let text = paragraph(name.padded(to: 12) + value, indentation: indentation)
+            return terminal.style(String(text.prefix(12)), .faint) + text.dropFirst(12)
+        }.joined()
+    }
+
+    /// A command for the next step.
+    private var next: String {
+        let path = origin.path == "-" ? "REPORTS" : origin.path.directory
+        let isUnnamed = report.frames.contains { $0.isInApp && $0.function == nil }
+        let command: String
+        if isUnnamed {
+            command = "stallwatch symbolicate \(path) --in-place  (some functions have no name)"
+        } else if let fingerprint = report.fingerprint {
+            command = "stallwatch tree \(path) --fingerprint \(fingerprint.prefix(8))  (all stalls like this one)"
+        } else {
+            command = "stallwatch top \(path)  (the stalls that cost most)"
+        }
+        return paragraph("Next: " + command, indentation: "      ", .faint)
+    }
+}
+
+extension String {
+    /// The directory of a file's path; `.` for a bare name.
+    fileprivate var directory: String {
+        guard let slash = lastIndex(of: "/") else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
+    }
+}
+
+extension ReportView {
+    /// The awaited lock, its owner, and the lock that the owner awaits in turn.
+    var lockChain: String {
+        guard let lock = report.cause?.lock else { return "" }
+        let label = lock.label.map { " \"\($0)\"" } ?? ""
+        let address = lock.address.map { " at \($0)" } ?? ""
+        let function = lock.function.map { ", in \($0)" } ?? ""
+        var text = terminal.style(lock.isDeadlock ? "Deadlock" : "Lock", .bold) + "\n"
+        text += paragraph(
+            "  \(report.loop.label) waits for a \(lock.kind.rawValue)\(label)\(address)\(function)", indentation: "    "
+        )
+        if let reason = lock.reason { text += paragraph("  its owner is not known: \(reason)", indentation: "    ") }
+        for (depth, owner) in lock.owners.enumerated() {
+            let indentation = String(repeating: "  ", count: min(depth, 10) + 1)
+            text += paragraph("\(indentation)└ held by \(words(for: owner))", indentation: indentation + "    ")
+            if let stack = owner.stack { text += frames(of: stack, indentation: indentation + "    ") }
+        }
+        if lock.isDeadlock {
+            let end =
+                report.state == .ended
+                ? "it ended after \(report.durationMilliseconds.duration)" : "no thread can continue"
+            text += "  The threads wait in a cycle: \(end).\n"
+        }
+        return text
+    }
+
+    private func words(for owner: StallReport.LockOwner) -> String {
+        var text = "thread \(owner.thread.id)"
+        if let name = owner.thread.name { text += " \"\(name)\"" }
+        if owner.isRunning {
+            text += ", which is running"
+        } else if let call = owner.systemCall {
+            text += ", which is in \(call.name)" + (call.target.map { "(\($0))" } ?? "")
+        }
+        if let kind = owner.waitsFor {
+            text += ", and waits for a \(kind.rawValue)" + (owner.waitsForAddress.map { " at \($0)" } ?? "")
+        }
+        return text
+    }
+}
+
+extension ReportView {
+    /// The source lines around the culprit, if its file is found.
+    var source: String {
+        guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line,
+            let excerpt = SourceExcerpt(SourceExcerpt.lines(of: path), around: number)
+        else { return "" }
+        let width = String(excerpt.first + excerpt.lines.count - 1).count
+        var text = terminal.style(sourcePlace(path, number).printable, .bold) + "\n"
+        for (index, words) in excerpt.lines.enumerated() {
+            let isBlamed = index == excerpt.place
+            let mark = isBlamed ? "> " : "  "
+            var line = mark + String(excerpt.first + index).padded(to: width, .right) + " │ " + words
+            if let columns = terminal.width { line = line.truncated(to: columns) }
+            text += terminal.style(line, isBlamed ? .bold : .faint) + "\n"
+        }
+        return text
+    }
+}
+
+/// The source lines around a place.
+struct SourceExcerpt {
+    /// Lines shown before and after the place's own.
+    static let context = 3
+    /// A larger source file is not read.
+    static let maximumBytes = 8 << 20
+
+    /// The number of the first line, from 1.
+    var first: Int
+    /// The index of the place's own line.
+    var place: Int
+    var lines: [String]
+
+    /// Cuts lines out of a source file's lines; `nil` if the file has no such line: it may be of another version.
+    ///
+    /// - Parameters:
+    ///   - lines: The file's lines, from ``lines(of:)``.
+    ///   - number: The place's line, from 1.
+    init?(_ lines: [Substring], around number: Int) {
+        guard number > 0, lines.indices.contains(number - 1) else { return nil }
+        let begin = max(number - 1 - Self.context, 0)
+        let end = min(number - 1 + Self.context, lines.count - 1)
+        first = begin + 1
+        place = number - 1 - begin
+        self.lines = lines[begin...end].map { String($0).printable }
+    }
+
+    /// Reads the lines of a source file.
+    ///
+    /// - Parameter path: The path that the compiler recorded.
+    /// - Returns: No lines if there is no such file here, or if it is too large.
+    static func lines(of path: String) -> [Substring] {
+        guard let bytes = try? FileReader.contents(of: path, limit: maximumBytes) else { return [] }
+        return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+    }
+}

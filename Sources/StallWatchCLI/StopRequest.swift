@@ -1,0 +1,134 @@
+import Glibc
+import LinuxSupport
+import Synchronization
+
+/// Handles signals that end the tool: Ctrl-C, `kill`, a closed terminal.
+///
+/// A separate thread waits for these signals (sigwait(3)), so the handling is ordinary code: it removes temporary files and
+/// ends the process with the same signal, as shells expect. A command can handle the first signal instead.
+enum Interruption {
+    private static let signals = [SIGINT, SIGTERM, SIGHUP]
+
+    private struct State {
+        var temporaryFiles: Set<String> = []
+        var handler: (@Sendable () -> Void)?
+        /// The process that receives the signals.
+        var receiver: pid_t?
+    }
+    private static let state = Mutex(State())
+
+    /// Starts the thread.
+    ///
+    /// Call this before any other thread starts, because threads inherit the blocked signals.
+    static func prepare() {
+        var set = handledSignals()
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        var thread = pthread_t()
+        let body: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { _ in
+            Interruption.waitForSignals()
+            return nil
+        }
+        guard pthread_create(&thread, nil, body, nil) == 0 else {
+            // Without the thread, the signals keep their default effect.
+            pthread_sigmask(SIG_UNBLOCK, &set, nil)
+            return
+        }
+        pthread_detach(thread)
+    }
+
+    private static func handledSignals() -> sigset_t {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for signal in signals {
+            // A signal that the shell has set to ignored (nohup(1), a background job) stays ignored.
+            var action = sigaction()
+            guard sigaction(signal, nil, &action) == 0, !isIgnored(action) else { continue }
+            sigaddset(&set, signal)
+        }
+        return set
+    }
+
+    /// Registers a temporary file, which is removed if a signal ends the process.
+    static func remember(_ path: String) { state.withLock { _ = $0.temporaryFiles.insert(path) } }
+
+    /// Unregisters a file that is gone or no longer temporary.
+    static func forget(_ path: String) { state.withLock { _ = $0.temporaryFiles.remove(path) } }
+
+    /// Calls `handler` on another thread at the next signal; the one after that ends the process.
+    static func handle(with handler: @escaping @Sendable () -> Void) { state.withLock { $0.handler = handler } }
+
+    /// Sends all signals on to another process from now on, instead of ending.
+    ///
+    /// It does not send on those of the terminal, which that process has received, too.
+    static func forward(to process: pid_t) { state.withLock { $0.receiver = process } }
+
+    private static func isIgnored(_ action: sigaction) -> Bool {
+        // SIG_IGN is the address 1 (bits/signum-generic.h), which is not a function's.
+        unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+    }
+
+    private static func waitForSignals() {
+        var set = handledSignals()
+        while true {
+            var info = siginfo_t()
+            let signal = sigwaitinfo(&set, &info)
+            guard signal > 0 else {
+                if errno == EINTR { continue }
+                return
+            }
+            let (handler, receiver) = state.withLock { state in
+                defer { state.handler = nil }
+                return (state.handler, state.receiver)
+            }
+            if let receiver {
+                // A positive code: the kernel sent it (sigaction(2)).
+                if info.si_code <= 0 { kill(receiver, signal) }
+            } else if let handler {
+                handler()
+            } else {
+                end(by: signal)
+            }
+        }
+    }
+
+    private static func end(by number: Int32) {
+        state.withLock { state in
+            for path in state.temporaryFiles { unlink(path) }
+            signal(number, SIG_DFL)
+            var set = sigset_t()
+            sigemptyset(&set)
+            sigaddset(&set, number)
+            pthread_sigmask(SIG_UNBLOCK, &set, nil)
+            // Delivered to this thread at once. The lock is held, so no temporary file appears before that.
+            raise(number)
+        }
+    }
+}
+
+/// Whether a signal has asked a command to end.
+final class Ending: Sendable {
+    private let flag = Mutex(false)
+
+    func set() { flag.withLock { $0 = true } }
+
+    var isSet: Bool { flag.withLock { $0 } }
+}
+
+/// Whether a signal has asked to end, and the wait that it ends.
+final class ShipEnding: Sendable {
+    private let flag = Mutex(false)
+    private let semaphore = Semaphore()
+
+    var isSet: Bool { flag.withLock { $0 } }
+
+    func set() {
+        flag.withLock { $0 = true }
+        semaphore.post()
+    }
+
+    /// Waits until a time of the monotonic clock, or for the signal.
+    func wait(until deadline: UInt64) {
+        guard !isSet else { return }
+        semaphore.wait(until: deadline)
+    }
+}

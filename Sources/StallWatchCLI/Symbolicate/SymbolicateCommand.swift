@@ -1,0 +1,224 @@
+import ArgumentParser
+import Glibc
+import LinuxSupport
+import StallReports
+import StallSymbols
+import TextOutput
+
+/// Adds names and lines to reports.
+struct SymbolicateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "symbolicate",
+        abstract: "Fill in functions, files and lines from debug files.",
+        discussion: """
+            Finds debug files by build ID, so the program may be stripped and from another machine. Reports go to standard \
+            output, one per line if there are several, unless --output or --in-place is given. Images without names or lines \
+            are listed with the reason. Uses the network only with --debuginfod.
+
+            Examples:
+              stallwatch symbolicate stalls --in-place
+              stallwatch symbolicate stalls --output named --debug-path build/symbols
+              stallwatch symbolicate report.json --debuginfod https://debuginfod.debian.net
+            """
+    )
+
+    @OptionGroup var selection: ReportSelection
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A directory with debug files or unstripped programs, in the layout of /usr/lib/debug or any other. Can be repeated.",
+            valueName: "dir")
+    )
+    var debugPath: [String] = []
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A debuginfod server for files that no directory has. Can be repeated.", valueName: "url")
+    )
+    var debuginfod: [String] = []
+
+    @Option(
+        help: ArgumentHelp("The time limit for one report, including servers. Default: 60s.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:)
+    )
+    var timeLimit = DurationArgument(milliseconds: 60_000)
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("Write the reports to this directory; created if missing.", valueName: "dir"))
+    var output: String?
+
+    @Flag(help: "Replace the reports' files.")
+    var inPlace = false
+
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print the list of images as JSON. Needs --output or --in-place.")
+    var json = false
+
+    func validate() throws {
+        if output != nil, inPlace { throw ValidationError("Give either --output or --in-place, not both.") }
+        if output?.isEmpty == true { throw ValidationError("--output is empty: name a directory.") }
+        if json, output == nil, !inPlace {
+            throw ValidationError("--json needs --output or --in-place, because the reports go to standard output.")
+        }
+        if timeLimit.milliseconds == 0 { throw ValidationError("--time-limit has to be longer than 0.") }
+        for url in debuginfod where !url.hasPrefix("http://") && !url.hasPrefix("https://") {
+            throw ValidationError(
+                "--debuginfod: '\(url)' is not a URL. Give one such as https://debuginfod.debian.net.")
+        }
+        for path in debugPath where FileStatus(path: path)?.isDirectory != true {
+            throw ValidationError("--debug-path: '\(path)' is not a directory.")
+        }
+    }
+
+    func run() throws {
+        // The library's client reads the servers from there (debuginfod-find(1)).
+        if !debuginfod.isEmpty { setenv("DEBUGINFOD_URLS", debuginfod.joined(separator: " "), 1) }
+        let symbolication = OfflineSymbolication(
+            StallReport.DebugSources(
+                directories: debugPath, usesDebuginfod: !debuginfod.isEmpty,
+                timeLimit: .milliseconds(min(timeLimit.milliseconds, 1e12))
+            )
+        )
+        let reports = try selection.read()
+        if inPlace, let file = reports.files.files.first(where: { $0.kind != .report }) {
+            throw CommandFailure(
+                .cannotCreate,
+                "\(ReportOrigin(path: file.path)) may hold several reports: use --output instead of --in-place."
+            )
+        }
+        if let output, mkdir(output, 0o700) != 0, errno != EEXIST {
+            throw CommandFailure(writing: output, errno: errno)
+        }
+        var missing = MissingImages()
+        var printed = PrintedReports()
+        try reports.forEach { report, origin in
+            let named = symbolication.symbolicate(report)
+            missing.add(named)
+            if let output {
+                try write(named, to: output + "/" + named.fileName)
+            } else if inPlace {
+                if named != report { try write(named, to: origin.path) }
+            } else {
+                try printed.add(named)
+            }
+        }
+        try printed.finish()
+        if json {
+            try StandardOutput.write(JSONOutput.bytes(missing))
+        } else if output != nil || inPlace {
+            try StandardOutput.write(missing.text(for: terminalOptions.terminal))
+        } else {
+            StandardError.write(missing.text(for: Terminal()))
+        }
+    }
+
+    private func write(_ report: StallReport, to path: String) throws {
+        // For the owner only, as the monitor does: reports contain paths and function names.
+        try OutputFile(path: path, permissions: 0o600).write(report.jsonData())
+    }
+}
+
+/// Prints reports: a single one indented, several one per line.
+private struct PrintedReports {
+    private var first: StallReport?
+    private var count = 0
+
+    mutating func add(_ report: StallReport) throws {
+        count += 1
+        if count == 1 {
+            first = report
+            return
+        }
+        if let first { try StandardOutput.write(JSONOutput.bytes(first, isIndented: false)) }
+        first = nil
+        try StandardOutput.write(JSONOutput.bytes(report, isIndented: false))
+    }
+
+    func finish() throws {
+        if let first { try StandardOutput.write(first.jsonData()) }
+    }
+}
+
+/// The images with frames that lack names, or lines in the app's own code.
+struct MissingImages: Encodable {
+    private(set) var reports = 0
+    /// Frames that are in a stack.
+    private(set) var frames = 0
+    private(set) var named = 0
+    private var known: [Key: Missing] = [:]
+
+    private struct Key: Hashable {
+        var name: String
+        var buildID: String?
+    }
+
+    /// An image and what it lacks.
+    struct Missing: Encodable, Sendable, Equatable {
+        let image: String
+        let path: String
+        let buildID: String?
+        /// Frames without a function.
+        var unnamedFrames = 0
+        /// Frames of the app's own code with a function and without a line.
+        var framesWithoutLine = 0
+        var reason: String?
+    }
+
+    /// Sorted by missing names, then by missing lines.
+    var images: [Missing] {
+        known.values.sorted {
+            if $0.unnamedFrames != $1.unnamedFrames { return $0.unnamedFrames > $1.unnamedFrames }
+            if $0.framesWithoutLine != $1.framesWithoutLine { return $0.framesWithoutLine > $1.framesWithoutLine }
+            return ($0.image, $0.buildID ?? "") < ($1.image, $1.buildID ?? "")
+        }
+    }
+
+    mutating func add(_ report: StallReport) {
+        reports += 1
+        for frame in report.frames {
+            frames += 1
+            if frame.function != nil { named += 1 }
+            guard let index = frame.image, frame.function == nil || (frame.file == nil && frame.isInApp) else {
+                continue
+            }
+            let image = report.images[index]
+            let key = Key(name: image.name, buildID: image.buildID)
+            var missing = known[key] ?? Missing(image: image.name, path: image.path, buildID: image.buildID)
+            if frame.function == nil { missing.unnamedFrames += 1 } else { missing.framesWithoutLine += 1 }
+            missing.reason = image.reason ?? frame.reason ?? missing.reason
+            known[key] = missing
+        }
+    }
+
+    private enum JSONKey: String, CodingKey { case reports, frames, named, images }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: JSONKey.self)
+        try container.encode(reports, forKey: .reports)
+        try container.encode(frames, forKey: .frames)
+        try container.encode(named, forKey: .named)
+        try container.encode(images, forKey: .images)
+    }
+
+    /// The text.
+    func text(for terminal: Terminal) -> String {
+        let share = frames == 0 ? "" : ", \(named) of \(counted(frames, "frame has", "frames have")) a name"
+        let summary = "\(counted(reports, "report", "reports"))\(share).\n"
+        guard !known.isEmpty else { return summary }
+        var table = TextTable([
+            .init("image", style: .bold), .init("build ID", isFlexible: true), .init("no name", .right),
+            .init("no line", .right), .init("why", isFlexible: true),
+        ])
+        for image in images {
+            table.add([
+                image.image, image.buildID ?? "-", String(image.unnamedFrames), String(image.framesWithoutLine),
+                image.reason ?? "-",
+            ])
+        }
+        return "Some names or lines were not found:\n\n\(table.text(for: terminal))\n\(summary)"
+    }
+}

@@ -1,0 +1,176 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// Follows stalls from report to report and returns each event once.
+struct StallFollower {
+    /// An event of a stall.
+    enum Event: String, Encodable, Sendable {
+        /// The stall is going on.
+        case began
+        /// The stall has ended.
+        case ended
+        /// Its end was not observed: the monitor stopped, or the next monitor found the report open.
+        case abandoned
+        /// Its process is gone, and the report still says ongoing.
+        case died
+    }
+
+    /// Ongoing stalls, by id.
+    private(set) var ongoing: [String: ReportSummary] = [:]
+    /// The last event of each stall, so that a report that is only rewritten (with names) gives no new event.
+    private var reported: [String: Event] = [:]
+    /// The most ids in memory; over it, all but the ongoing ones are dropped.
+    private static let maximumReported = 100_000
+
+    /// Records a report that existed before the start, without an event.
+    mutating func skip(_ report: ReportSummary) { reported[report.id] = Self.event(of: report) }
+
+    /// Returns the event of a new or changed report; `nil` for none.
+    mutating func take(_ report: ReportSummary) -> Event? {
+        let event = Self.event(of: report)
+        // The process may still run, in another pid namespace. Its death is not reported twice.
+        if event == .began, reported[report.id] == .died { return nil }
+        ongoing[report.id] = event == .began ? report : nil
+        guard reported[report.id] != event else { return nil }
+        if reported.count > Self.maximumReported { reported = reported.filter { ongoing[$0.key] != nil } }
+        reported[report.id] = event
+        return event
+    }
+
+    /// Returns the ongoing stalls whose processes are gone.
+    mutating func dead(isGone: (ReportSummary) -> Bool) -> [ReportSummary] {
+        let dead = ongoing.values.filter(isGone).sorted { $0.startedAt < $1.startedAt }
+        for report in dead {
+            ongoing[report.id] = nil
+            reported[report.id] = .died
+        }
+        return dead
+    }
+
+    private static func event(of report: ReportSummary) -> Event {
+        switch report.state {
+        case .ongoing: .began
+        case .abandoned: .abandoned
+        default: .ended
+        }
+    }
+}
+
+/// A report directory and the state of its stalls.
+struct FollowedDirectory {
+    private var watch: DirectoryWatch
+    private let filter: ReportFilter
+    private var follower = StallFollower()
+
+    init(watch: DirectoryWatch, filter: ReportFilter) {
+        self.watch = watch
+        self.filter = filter
+    }
+
+    /// Ongoing stalls, oldest first.
+    var ongoing: [ReportSummary] { follower.ongoing.values.sorted { $0.startedAt < $1.startedAt } }
+
+    /// Reads the existing reports and prints only ongoing stalls.
+    mutating func skipEnded(_ printer: TailPrinter) throws {
+        for path in watch.changes() {
+            guard let report = read(path) else { continue }
+            if report.state == .ongoing { try take(report, printer) } else { follower.skip(report) }
+        }
+    }
+
+    /// Prints the events since the last poll.
+    mutating func poll(_ printer: TailPrinter) throws {
+        for path in watch.changes() {
+            if let report = read(path) { try take(report, printer) }
+        }
+        for report in follower.dead(isGone: \.processIsGone) { try printer.print(.died, report) }
+    }
+
+    private mutating func take(_ report: ReportSummary, _ printer: TailPrinter) throws {
+        guard filter.matches(report), let event = follower.take(report) else { return }
+        try printer.print(event, report)
+    }
+
+    /// Reads a report, or prints why it cannot be read.
+    private func read(_ path: String) -> ReportSummary? {
+        do throws(UnreadableReport) {
+            return try ReportSummary(json: try FileReader.contents(of: path), functions: filter.needsFunctions)
+        } catch {
+            // It may have been removed since the poll, to stay within the quota.
+            guard FileStatus(path: path) != nil else { return nil }
+            StandardError.write("Skipped \(path.printable): \(error.reason.printable)\n")
+            return nil
+        }
+    }
+}
+
+/// Finds the new and changed reports in a directory.
+///
+/// Polls instead of using inotify(7), which does not see changes by other machines on a shared file system. Writing or
+/// replacing a report changes the directory's time, so an idle poll costs one stat(2).
+struct DirectoryWatch {
+    /// A report's file as of the last read.
+    private struct Seen {
+        var changedAt: Int
+        var size: Int
+        var identity: [UInt64]
+    }
+
+    /// File times advance with the kernel's clock tick, at most 10 ms: within that time after a poll, the directory may
+    /// change again without a new time.
+    private static let clockStep = 20_000_000
+
+    let path: String
+    private var seen: [String: Seen] = [:]
+    private var lookedAt: (changedAt: Int, isSettled: Bool)?
+
+    /// - Throws: A ``CommandFailure`` when it is not a directory that can be read.
+    init(path: String) throws(CommandFailure) {
+        self.path = path
+        guard let status = FileStatus(path: path) else { throw CommandFailure(reading: path, errno: errno) }
+        guard status.isDirectory else { throw CommandFailure(reading: path, errno: ENOTDIR) }
+        guard access(path, R_OK | X_OK) == 0 else { throw CommandFailure(reading: path, errno: errno) }
+    }
+
+    /// The paths of reports that are new or have changed since the last call, by name and so by time.
+    ///
+    /// A directory that has vanished has none; it may reappear.
+    mutating func changes() -> [String] {
+        guard let status = FileStatus(path: path), status.isDirectory else {
+            lookedAt = nil
+            return []
+        }
+        if let lookedAt, lookedAt.changedAt == status.changedAt, lookedAt.isSettled { return [] }
+        lookedAt = (status.changedAt, wallClock() - status.changedAt > Self.clockStep)
+        var changed: [String] = []
+        var present: [String: Seen] = [:]
+        for name in names() where ReportFiles.isReport(name) {
+            guard let file = FileStatus(path: path + "/" + name), file.isRegular else { continue }
+            let now = Seen(changedAt: file.changedAt, size: file.size, identity: file.identity)
+            present[name] = now
+            if let before = seen[name], before.changedAt == now.changedAt, before.size == now.size,
+                before.identity == now.identity
+            {
+                continue
+            }
+            changed.append(path + "/" + name)
+        }
+        seen = present
+        return changed.sorted()
+    }
+
+    /// Makes the next call of ``changes()`` look at every file, whatever the directory's time says.
+    mutating func rescan() { lookedAt = nil }
+
+    /// Whether the directory had a report with this name at the last call of ``changes()``.
+    func contains(_ name: String) -> Bool { seen[name] != nil }
+
+    private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
+}
+
+/// CLOCK_REALTIME in nanoseconds.
+func wallClock() -> Int {
+    Int(clamping: wallClockNow())
+}

@@ -1,0 +1,170 @@
+import ArgumentParser
+import Glibc
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// Shows stalls as they happen.
+struct TailCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tail",
+        abstract: "Follow a report directory: show stalls as they happen.",
+        discussion: """
+            Shows a stall while it is going on and again when it has ended. On a terminal, the last line shows how long the ongoing \
+            stalls have lasted. Ends with Ctrl-C.
+
+            Examples:
+              stallwatch tail stalls
+              stallwatch tail stalls --loop main --min 1s
+              stallwatch tail stalls --json | jq .report.culprit
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The directory that a monitor writes its reports to.", valueName: "directory"))
+    var directory: String
+
+    @OptionGroup(title: "Which reports") var filters: FilterOptions
+
+    @Flag(help: "Show the existing reports too.")
+    var all = false
+
+    @OptionGroup var terminalOptions: TerminalOptions
+
+    @Flag(help: "Print JSON, one line per event.")
+    var json = false
+
+    func validate() throws {
+        // A misspelled word would match no report, ever.
+        for (option, words, known) in [
+            ("--cause", filters.cause, FilterOptions.causes), ("--kind", filters.kind, FilterOptions.kinds),
+        ] {
+            guard let unknown = words.first(where: { !known.contains($0) }) else { continue }
+            throw ValidationError(
+                "\(option): '\(unknown)' is unknown. The values are: \(known.joined(separator: ", ")).")
+        }
+    }
+
+    func run() throws {
+        let isEnding = Ending()
+        Interruption.handle { isEnding.set() }
+        var follower = FollowedDirectory(watch: try DirectoryWatch(path: directory), filter: filters.filter)
+        let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
+        if !all { try follower.skipEnded(printer) }
+        while !isEnding.isSet, !StandardOutput.readerIsGone {
+            try follower.poll(printer)
+            try printer.showOngoing(follower.ongoing)
+            usleep(Self.period)
+        }
+        try printer.clear()
+    }
+
+    /// Microseconds between two polls: 0.2 s, which feels immediate.
+    private static let period: UInt32 = 200_000
+}
+
+/// Prints a line per event and, on a terminal, a status line that is updated in place.
+final class TailPrinter {
+    /// To the line's beginning, and clear to its end (ECMA-48).
+    private static let rewind = "\r\u{1b}[K"
+
+    private let terminal: Terminal
+    private let isJSON: Bool
+    private let write: (String) throws -> Void
+    private var statusLine = ""
+
+    init(terminal: Terminal, isJSON: Bool, write: @escaping (String) throws -> Void = StandardOutput.write) {
+        self.terminal = terminal
+        self.isJSON = isJSON
+        self.write = write
+    }
+
+    func print(_ event: StallFollower.Event, _ report: ReportSummary) throws {
+        if isJSON {
+            let line = try JSONOutput.bytes(TailEvent(event: event, report: .init(report)), isIndented: false)
+            return try write(String(decoding: line, as: UTF8.self))
+        }
+        try clear()
+        try write(line(event, report) + "\n")
+    }
+
+    /// Updates the status line: how long the ongoing stalls have lasted.
+    func showOngoing(_ reports: [ReportSummary], now: Int = wallClock()) throws {
+        guard terminal.isTerminal, !isJSON else { return }
+        guard let oldest = reports.first else { return try clear() }
+        let age = Double(now / 1_000 - Int(oldest.startedAt.microsecondsSince1970)) / 1_000
+        let others = reports.count > 1 ? " and \(reports.count - 1) more" : ""
+        let culprit = oldest.culprit.map { " in \($0.function)" } ?? ""
+        let text = "\(oldest.loop)\(others) stalled for \(max(age, 0).duration)\(culprit)".printable
+        let line = text.truncated(to: (terminal.width ?? 80) - 1)
+        guard line != statusLine else { return }
+        statusLine = line
+        try write(Self.rewind + terminal.style(line, .red))
+    }
+
+    /// Clears the status line.
+    func clear() throws {
+        guard !statusLine.isEmpty else { return }
+        statusLine = ""
+        try write(Self.rewind)
+    }
+
+    private func line(_ event: StallFollower.Event, _ report: ReportSummary) -> String {
+        let duration = report.durationMilliseconds.duration
+        let (words, style): (String, Terminal.Style) =
+            switch event {
+            case .began: ("stalls, \(duration) so far", .red)
+            case .ended: ("stalled for \(duration)", .yellow)
+            case .abandoned: ("end not observed, after \(duration)", .magenta)
+            case .died: ("process died, after \(duration)", .magenta)
+            }
+        var rest = report.cause.map { "  \($0.rawValue)" } ?? ""
+        if let culprit = report.culprit {
+            rest += "  \(culprit.function)"
+            if let file = culprit.file { rest += "  \(sourcePlace(file, culprit.line))" }
+        }
+        if report.repeats > 0 { rest += "  +\(report.repeats) like it" }
+        let head = "\(report.startedAt.timeOfDay)  \(report.loop.printable.padded(to: 10))  "
+        let padded = words.padded(to: 22)
+        let room = (terminal.width ?? .max) - head.columns - padded.columns
+        return terminal.style(head, .faint) + terminal.style(padded, style)
+            + rest.printable.truncated(to: max(room, 20))
+    }
+}
+
+/// The output of `tail --json` for one event.
+struct TailEvent: Encodable {
+    let event: StallFollower.Event
+    let report: Report
+
+    struct Report: Encodable {
+        let id: String
+        let kind: String
+        let state: String
+        let startedAt: Timestamp
+        let durationMilliseconds: Double
+        let loop: String
+        let cause: String?
+        let culprit: TopReport.Culprit?
+        let fingerprint: String?
+        let repeats: Int
+        let process: String
+        let pid: Int32
+
+        init(_ report: ReportSummary) {
+            id = report.id
+            kind = report.kind.rawValue
+            state = report.state.rawValue
+            startedAt = report.startedAt
+            durationMilliseconds = report.durationMilliseconds
+            loop = report.loop
+            cause = report.cause?.rawValue
+            culprit = report.culprit.map {
+                TopReport.Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
+            }
+            fingerprint = report.fingerprint
+            repeats = report.repeats
+            process = report.process.name
+            pid = report.process.pid
+        }
+    }
+}

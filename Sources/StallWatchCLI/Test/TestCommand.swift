@@ -1,0 +1,172 @@
+import ArgumentParser
+import Glibc
+import LinuxSupport
+
+/// Runs tests, and says what hangs when they make no progress.
+struct TestCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test",
+        abstract: "Run tests, and say what hangs when they make no progress.",
+        discussion: """
+            The tests need no change. When the command has printed nothing for the time in --after, the tool prints the tests \
+            that have not finished, what each thread waits for, who holds the locks, and the child processes, and writes a \
+            report with all stacks. Then the tests go on, or end with --fail. It does not count as a hang that nothing is \
+            printed before any test process runs, as in a build.
+
+            The tool loads a small library into the test processes that the package manager builds (LD_PRELOAD), and into no \
+            other program; only a request loads the monitor. Static executables cannot be asked: of these it prints what the \
+            kernel shows. The output goes through pipes, so the command does not see a terminal.
+
+            Exit status: the command's; 128 and the signal's number if one ended it; 124 after --fail ended it; 126 or 127 \
+            if it cannot be executed or is not found.
+
+            Examples:
+              stallwatch test -- swift test
+              stallwatch test --after 2m --fail --output ci/hangs -- swift test --parallel
+            """
+    )
+
+    /// The exit status after `--fail`, as of timeout(1).
+    private static let hung: Int32 = 124
+
+    @Option(
+        help: ArgumentHelp("The time without output that is a hang, at least 1s.", valueName: "duration"),
+        transform: DurationArgument.init(parsing:))
+    var after = DurationArgument(milliseconds: 30_000)
+
+    @Option(help: ArgumentHelp("The directory for the reports of hangs; created for the first one.", valueName: "path"))
+    var output = "hangs"
+
+    @Flag(help: "End the tests at the first hang, with status \(hung).")
+    var fail = false
+
+    @Argument(
+        parsing: .postTerminator, help: ArgumentHelp("The command, after --, such as swift test.", valueName: "command")
+    )
+    var command: [String] = []
+
+    func validate() throws {
+        if command.isEmpty { throw ValidationError("There is no command. Give it after --, such as -- swift test.") }
+        if after.milliseconds < 1_000 { throw ValidationError("--after is \(after): give 1s or more.") }
+        if output.isEmpty { throw ValidationError("The value '' of --output is empty: name a directory.") }
+    }
+
+    func run() throws {
+        let requests = try RequestDirectory()
+        defer { requests.remove() }
+        let run: TestRun
+        do {
+            run = try TestRun(
+                command, environment: try PreloadedLibraries.environment(requests: requests.path),
+                limit: UInt64(after.milliseconds * 1_000_000))
+        } catch let failure as StartFailure {
+            throw failure.exit
+        }
+        var hangs = 0
+        let reporter = HangReporter(requests: requests.path)
+        while true {
+            if let status = run.waitForEndOrHang() {
+                guard status == 0 else { throw ExitCode(status) }
+                return
+            }
+            let directory = try ReportOutput(output).path + "/hang-\(hangs + 1)-\(getpid())"
+            guard let text = reporter.text(of: run.id, run.current, into: directory, at: monotonicNow()) else {
+                continue
+            }
+            hangs += 1
+            StandardError.write(text)
+            guard fail else { continue }
+            run.end()
+            StandardError.write("stallwatch: the tests were ended: --fail\n")
+            throw ExitCode(Self.hung)
+        }
+    }
+}
+
+/// The directory in which the test processes of one run offer requests.
+struct RequestDirectory {
+    let path: String
+
+    init() throws(CommandFailure) {
+        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(parent)/stallwatch-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw CommandFailure(writing: parent, errno: errno) }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Removes the directory and the files in it.
+    func remove() {
+        for entry in directoryEntries(path) ?? [] { unlink("\(path)/\(entry.name)") }
+        rmdir(path)
+    }
+}
+
+/// The libraries that `stallwatch test` and `stallwatch run` load into other programs.
+///
+/// They are beside the tool, or in the lib directory beside its own.
+enum PreloadedLibraries {
+    static let names = (preload: "libStallWatchPreload.so", agent: "libStallWatchAgent.so")
+
+    /// Returns the variables of a command whose test processes can be asked.
+    ///
+    /// - Parameter requests: The directory in which they offer requests.
+    /// - Returns: The variables.
+    /// - Throws: If the libraries are missing.
+    static func environment(requests: String) throws(CommandFailure) -> [String: String] {
+        let directory = try directory()
+        return [
+            "LD_PRELOAD": preloaded(in: directory),
+            "STALLWATCH_HANG_LIBRARY": "\(directory)/\(names.agent)",
+            "STALLWATCH_HANG_REQUESTS": requests,
+        ]
+    }
+
+    /// Returns the variables of a program that is watched from its start.
+    ///
+    /// - Parameters:
+    ///   - settings: What is watched.
+    ///   - output: The directory for reports.
+    /// - Returns: The variables.
+    /// - Throws: If the libraries are missing, or are where LD_PRELOAD cannot name them.
+    static func environment(running settings: RunSettings, output: ReportOutput) throws(CommandFailure) -> [String:
+        String]
+    {
+        let directory = try directory()
+        guard !directory.contains(where: { $0 == ":" || $0.isWhitespace }) else {
+            throw CommandFailure(
+                .noInput,
+                "\(names.preload) is in \(directory), and LD_PRELOAD cannot name a path with a space or a colon: "
+                    + "install the tool in another directory")
+        }
+        return [
+            "LD_PRELOAD": preloaded(in: directory),
+            "STALLWATCH_RUN_LIBRARY": "\(directory)/\(names.agent)",
+            "STALLWATCH_RUN_OUTPUT": output.path,
+            "STALLWATCH_RUN_SETTINGS": settings.text,
+        ]
+    }
+
+    /// Returns the value of LD_PRELOAD.
+    ///
+    /// Other libraries that are loaded in this way stay.
+    private static func preloaded(in directory: String) -> String {
+        let before = getenv("LD_PRELOAD").map { ":" + String(cString: $0) } ?? ""
+        return "\(directory)/\(names.preload)\(before)"
+    }
+
+    private static func directory() throws(CommandFailure) -> String {
+        let tool = readLink("/proc/self/exe") ?? ""
+        let own = tool.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        let directories = [own, own + "/../lib"]
+        guard let directory = directories.first(where: { access("\($0)/\(names.preload)", R_OK) == 0 }),
+            access("\(directory)/\(names.agent)", R_OK) == 0
+        else {
+            throw CommandFailure(
+                .noInput,
+                "\(names.preload) and \(names.agent) are not in \(own): build them beside the tool, "
+                    + "with swift build --product StallWatchPreload and --product StallWatchAgent, or run make install-cli"
+            )
+        }
+        return directory
+    }
+}

@@ -1,0 +1,270 @@
+import Glibc
+import LinuxSupport
+import Synchronization
+
+/// A command that runs tests, and what its output has told so far.
+final class TestRun: Sendable {
+    /// How long output is still read after the command has ended, in nanoseconds: a process that it leaves behind may keep
+    /// the pipe open.
+    private static let longestRest: UInt64 = 2_000_000_000
+
+    /// What the output has told.
+    struct Progress {
+        var clock: HangClock
+        var tests = TestProgress()
+    }
+
+    let id: pid_t
+    private let progress: Mutex<Progress>
+    private let ended = Semaphore()
+    private let status = Mutex<Int32?>(nil)
+    private let outputsEnded = Semaphore()
+
+    /// Starts a command with this process's standard input.
+    ///
+    /// - Parameters:
+    ///   - command: The program and its arguments.
+    ///   - environment: Variables to add or to replace.
+    ///   - limit: The time without progress that is a hang, in nanoseconds.
+    /// - Throws: ``StartFailure`` if the program cannot be started; ``CommandFailure`` if the system has no pipe or thread.
+    init(_ command: [String], environment: [String: String], limit: UInt64) throws {
+        let (outRead, outWrite) = try Self.makePipe()
+        let (errorRead, errorWrite) = try Self.makePipe()
+        defer { for descriptor in [outWrite, errorWrite] { close(descriptor) } }
+        do {
+            id = try Self.spawn(command, environment, output: outWrite, error: errorWrite)
+        } catch {
+            for descriptor in [outRead, errorRead] { close(descriptor) }
+            throw error
+        }
+        progress = Mutex(Progress(clock: HangClock(limit: limit, now: monotonicNow())))
+        Interruption.forward(to: id)
+        do throws(SystemError) {
+            try WorkerThread(name: "stallwatch-out") { [self] in forward(outRead, to: STDOUT_FILENO) }.detach()
+            try WorkerThread(name: "stallwatch-err") { [self] in forward(errorRead, to: STDERR_FILENO) }.detach()
+            try WorkerThread(name: "stallwatch-wait") { [self] in waitForEnd() }.detach()
+        } catch {
+            kill(id, SIGKILL)
+            throw CommandFailure(.systemError, error.description)
+        }
+    }
+
+    /// What the output has told so far.
+    var current: Progress { progress.withLock { $0 } }
+
+    /// Waits for the end of the command or for a hang.
+    ///
+    /// - Returns: The command's exit status, 128 and the number if a signal ended it; `nil` at a hang.
+    func waitForEndOrHang() -> Int32? {
+        while true {
+            let due = progress.withLock { $0.clock.nextDecision(after: monotonicNow()) }
+            if ended.wait(until: due) {
+                let deadline = monotonicNow() &+ Self.longestRest
+                for _ in 0..<2 { outputsEnded.wait(until: deadline) }
+                return status.withLock { $0 } ?? EXIT_FAILURE
+            }
+            if progress.withLock({ $0.clock.isDue(at: monotonicNow()) }) { return nil }
+        }
+    }
+
+    /// Ends the command and all that it has started: asks them first, and kills those that are left.
+    func end() {
+        let all = RunningProcess.all()
+        let processes = RunningProcess.descendants(of: id, among: all) + all.filter { $0.id == id }
+        for process in processes { kill(process.id, SIGTERM) }
+        ended.wait(until: monotonicNow() &+ Self.longestRest)
+        // Another process may have an id by now.
+        for process in processes where RunningProcess(id: process.id)?.startTicks == process.startTicks {
+            kill(process.id, SIGKILL)
+        }
+    }
+
+    private func waitForEnd() {
+        var raw: Int32 = 0
+        while waitpid(id, &raw, 0) < 0, errno == EINTR {}
+        let signal = raw & 0x7f
+        status.withLock { $0 = signal == 0 ? (raw >> 8) & 0xff : 128 + signal }
+        ended.post()
+    }
+
+    /// Copies one output of the command to this process's, and notes each line.
+    private func forward(_ from: Int32, to: Int32) {
+        defer {
+            close(from)
+            outputsEnded.post()
+        }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        var line: [UInt8] = []
+        while true {
+            let count = read(from, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return }
+            // If the reader is gone, the tests go on.
+            _ = writeAll(Array(buffer[..<count]), to: to)
+            let time = monotonicNow()
+            var lines: [String] = []
+            for byte in buffer[..<count] {
+                if byte == UInt8(ascii: "\n") {
+                    lines.append(String(decoding: line, as: UTF8.self))
+                    line.removeAll(keepingCapacity: true)
+                } else if line.count < Self.longestLine {
+                    line.append(byte)
+                }
+            }
+            progress.withLock { progress in
+                progress.clock.noteProgress(at: time)
+                for line in lines { progress.tests.read(line, at: time) }
+            }
+        }
+    }
+
+    /// The part of a line that is read for a test's name.
+    private static let longestLine = 4_096
+}
+
+extension TestRun {
+    private static func makePipe() throws(CommandFailure) -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else {
+            throw CommandFailure(.systemError, "the system has no pipe: \(String(cString: strerror(errno)))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+
+    private static func spawn(
+        _ command: [String], _ environment: [String: String], output: Int32, error: Int32
+    ) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO)
+        // The tool blocks the signals that it forwards, and ignores SIGPIPE; the command must not inherit that.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t(), pipe = sigset_t()
+        sigemptyset(&none)
+        sigemptyset(&pipe)
+        sigaddset(&pipe, SIGPIPE)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setsigdefault(&attributes, &pipe)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        var variables: [String: String] = [:]
+        var at = environ
+        while let entry = at.pointee {
+            let pair = String(cString: entry).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if pair.count == 2 { variables[String(pair[0])] = String(pair[1]) }
+            at += 1
+        }
+        variables.merge(environment) { _, new in new }
+        var arguments = command.map { strdup($0) } + [nil]
+        var entries = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for string in arguments + entries { free(string) } }
+        var id: pid_t = 0
+        let status = posix_spawnp(&id, command[0], &actions, &attributes, &arguments, &entries)
+        guard status == 0 else {
+            let reason = String(cString: strerror(status))
+            throw StartFailure(
+                sentence: "\(command[0]) cannot be started: \(reason)",
+                status: status == ENOENT ? StartFailure.notFound : StartFailure.notExecutable)
+        }
+        return id
+    }
+}
+
+/// The tests that a run has begun and not finished, as its output tells.
+///
+/// It knows the lines of Swift Testing and of XCTest. Lines of other tools are progress without names.
+struct TestProgress: Equatable {
+    /// A test that has begun.
+    struct Running: Equatable {
+        var name: String
+        /// When it began, in monotonic nanoseconds.
+        var began: UInt64
+    }
+
+    /// The tests that have begun and not ended, in the order of their beginnings.
+    private(set) var running: [Running] = []
+    /// Whether any test has begun.
+    private(set) var hasBegun = false
+
+    /// Takes in a line of the output.
+    mutating func read(_ line: some StringProtocol, at time: UInt64) {
+        guard let event = Self.event(line) else { return }
+        switch event {
+        case .began(let name):
+            hasBegun = true
+            running.append(Running(name: name, began: time))
+        case .ended(let name):
+            if let index = running.firstIndex(where: { $0.name == name }) { running.remove(at: index) }
+        }
+    }
+
+    private enum Event {
+        case began(String), ended(String)
+    }
+
+    private static func event(_ line: some StringProtocol) -> Event? {
+        // Swift Testing begins a line with a symbol, in color if it writes to a terminal.
+        guard let start = line.firstRange(of: "Test ") else { return nil }
+        let isAtStart = !line[..<start.lowerBound].contains { $0.isASCII && $0.isLetter && $0 != "m" }
+        guard isAtStart else { return nil }
+        let text = line[start.upperBound...]
+        if text.hasPrefix("Case '") {
+            // XCTest: Test Case 'Suite.test' started at …, or passed, failed, skipped (1.0 seconds).
+            let rest = text.dropFirst("Case '".count)
+            guard let end = rest.lastIndex(of: "'") else { return nil }
+            let name = String(rest[..<end])
+            return rest[end...].hasPrefix("' started") ? .began(name) : .ended(name)
+        }
+        guard !text.hasPrefix("run "), !text.hasPrefix("case "), !text.hasPrefix("Suite ") else { return nil }
+        if text.hasSuffix(" started.") { return .began(String(text.dropLast(" started.".count))) }
+        for word in [" passed after ", " failed after ", " skipped"] {
+            if let range = text.ranges(of: word).last { return .ended(name(String(text[..<range.lowerBound]))) }
+        }
+        return nil
+    }
+
+    /// The name without the count of its arguments: `name` in "name with 3 test cases".
+    private static func name(_ text: String) -> String {
+        guard let range = text.ranges(of: " with ").last, text[range.upperBound...].contains("test case") else {
+            return text
+        }
+        return String(text[..<range.lowerBound])
+    }
+}
+
+/// Decides when a run without progress counts as a hang: once in each time without progress.
+struct HangClock {
+    /// The time without progress that is a hang, in nanoseconds.
+    let limit: UInt64
+    /// The time of the last progress, in monotonic nanoseconds.
+    private(set) var lastProgress: UInt64
+    private var isReported = false
+
+    init(limit: UInt64, now: UInt64) {
+        self.limit = limit
+        lastProgress = now
+    }
+
+    mutating func noteProgress(at time: UInt64) {
+        lastProgress = time
+        isReported = false
+    }
+
+    /// When to decide next, in monotonic nanoseconds.
+    ///
+    /// After a report, progress may come at any time, so the next decision is a limit away.
+    func nextDecision(after now: UInt64) -> UInt64 {
+        isReported ? now &+ limit : max(lastProgress &+ limit, now)
+    }
+
+    /// Returns whether a hang is to be reported now.
+    mutating func isDue(at now: UInt64) -> Bool {
+        guard !isReported, now &- min(lastProgress, now) >= limit else { return false }
+        isReported = true
+        return true
+    }
+}

@@ -1,0 +1,218 @@
+import Foundation
+import StallReports
+
+/// Reports in groups.
+struct StallGroups: Sendable {
+    private var groups: [String?: StallGroup] = [:]
+
+    private let grouping: Grouping
+
+    init(by grouping: Grouping = .fingerprint) { self.grouping = grouping }
+
+    /// Adds a report to its group; `caller` is the caller of its culprit, if it was looked up.
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
+        let key = grouping.key(report, caller)
+        groups[key, default: StallGroup(key: key)].add(report, origin, caller: caller)
+    }
+
+    /// The groups in no order.
+    var all: [StallGroup] { Array(groups.values) }
+
+    subscript(key: String?) -> StallGroup? { groups[key] }
+
+    /// Reports over all groups.
+    var reports: Int { groups.values.reduce(0) { $0 + $1.reports } }
+    /// Stalls over all groups, including repeats.
+    var count: Int { groups.values.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } }
+    /// The sum of the reported durations.
+    var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
+
+    /// The groups, worst first.
+    func sorted(by order: Order) -> [StallGroup] {
+        let keyed = groups.values.map { (key: order.key($0), group: $0) }
+        return keyed.sorted {
+            if $0.key != $1.key { return $0.key > $1.key }
+            if $0.group.totalMilliseconds != $1.group.totalMilliseconds {
+                return $0.group.totalMilliseconds > $1.group.totalMilliseconds
+            }
+            return ($0.group.key ?? "") < ($1.group.key ?? "")
+        }.map(\.group)
+    }
+
+    /// The value that equal stalls share.
+    enum Grouping: String, CaseIterable, Sendable {
+        case fingerprint, culprit, cause, loop, caller, context
+
+        fileprivate func key(_ report: ReportSummary, _ caller: String?) -> String? {
+            switch self {
+            case .fingerprint: report.fingerprint
+            case .culprit: report.culprit?.function
+            case .cause: report.cause?.rawValue
+            case .loop: report.loop
+            case .caller: caller
+            case .context: report.context
+            }
+        }
+    }
+
+    /// The column that groups are sorted by.
+    enum Order: String, CaseIterable, Sendable {
+        case total, count, p50, p95, max, last
+
+        fileprivate func key(_ group: StallGroup) -> Double {
+            switch self {
+            case .total: group.totalMilliseconds
+            case .count: Double(group.count)
+            case .p50: group.milliseconds(quantile: 0.5)
+            case .p95: group.milliseconds(quantile: 0.95)
+            case .max: group.maximumMilliseconds
+            case .last: Double(group.lastSeen.microsecondsSince1970)
+            }
+        }
+    }
+}
+
+/// Stalls that have the same key: a fingerprint, or another value that groups them.
+struct StallGroup: Sendable, Equatable {
+    /// `nil` for reports without one.
+    let key: String?
+    /// Reports.
+    private(set) var reports = 0
+    /// Repeats that were counted and not reported.
+    private(set) var repeats = 0
+    /// The reports' durations, in milliseconds, in the order they were added.
+    private(set) var durations: [Double] = []
+    private(set) var firstSeen = Timestamp(microsecondsSince1970: .max)
+    private(set) var lastSeen = Timestamp(microsecondsSince1970: .min)
+    /// The longest one.
+    private(set) var longest: Longest?
+    private var culprits = Tally<ReportSummary.Culprit>()
+    private var causes = Tally<String>()
+    private var callers = Tally<String>()
+    private var fingerprints: Set<String?> = []
+    private var loops = Tally<String>()
+    private var contexts = Tally<String>()
+
+    /// The report with the longest stall.
+    struct Longest: Sendable, Equatable {
+        var id: String
+        var origin: ReportOrigin
+        var milliseconds: Double
+    }
+
+    init(key: String?) { self.key = key }
+
+    mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
+        fingerprints.insert(report.fingerprint)
+        if let caller { callers.add(caller, report.durationMilliseconds) }
+        reports += 1
+        repeats = repeats.addingReportingOverflow(report.repeats).partialValue
+        let milliseconds = report.durationMilliseconds
+        durations.append(milliseconds)
+        firstSeen = min(firstSeen, report.startedAt)
+        lastSeen = max(lastSeen, report.startedAt)
+        if longest.map({ milliseconds > $0.milliseconds }) ?? true {
+            longest = Longest(id: report.id, origin: origin, milliseconds: milliseconds)
+        }
+        if let culprit = report.culprit { culprits.add(culprit, milliseconds) }
+        causes.add((report.cause ?? .unknown).rawValue, milliseconds)
+        loops.add(report.loop, milliseconds)
+        if let context = report.context { contexts.add(context, milliseconds) }
+    }
+
+    /// Stalls: reported ones and repeats.
+    var count: Int { reports.addingReportingOverflow(repeats).partialValue }
+    /// The sum of the reported durations.
+    var totalMilliseconds: Double { durations.reduce(0, +) }
+    /// The longest reported duration.
+    var maximumMilliseconds: Double { longest?.milliseconds ?? 0 }
+    /// The cause of most of the time.
+    var cause: String { causes.heaviest { $0 < $1 } ?? StallReport.CauseKind.unknown.rawValue }
+    /// The culprit of most of the time.
+    var culprit: ReportSummary.Culprit? {
+        culprits.heaviest { ($0.function, $0.file ?? "", $0.line ?? 0) < ($1.function, $1.file ?? "", $1.line ?? 0) }
+    }
+    /// The fingerprint, if all stalls have the same.
+    var fingerprint: String? { fingerprints.count == 1 ? fingerprints.first ?? nil : nil }
+    /// The caller of the culprit, if it was looked up.
+    var caller: String? { callers.heaviest { $0 < $1 } }
+    /// The label of the loop that most of the time was lost on.
+    var loop: String { loops.heaviest { $0 < $1 } ?? "" }
+    /// The number of loops it happened on.
+    var loopCount: Int { loops.count }
+    /// The context of most of the time; `nil` if no stall has one.
+    var context: String? { contexts.heaviest { $0 < $1 } }
+    /// The number of contexts.
+    var contextCount: Int { contexts.count }
+
+    /// The nearest-rank quantile of the reported durations.
+    func milliseconds(quantile: Double) -> Double {
+        guard !durations.isEmpty else { return 0 }
+        let sorted = durations.sorted()
+        let rank = Int((quantile * Double(sorted.count)).rounded(.up))
+        return sorted[min(max(rank, 1), sorted.count) - 1]
+    }
+}
+
+/// Adds up weights by value.
+struct Tally<Value: Hashable & Sendable>: Sendable, Equatable {
+    private var weights: [Value: Double] = [:]
+
+    mutating func add(_ value: Value, _ weight: Double) { weights[value, default: 0] += weight }
+
+    /// The number of different values.
+    var count: Int { weights.count }
+
+    /// The value with the largest weight; the first by `order` among equals, so that every run gives the same result.
+    func heaviest(by order: (Value, Value) -> Bool) -> Value? {
+        weights.max { $0.value != $1.value ? $0.value < $1.value : order($1.key, $0.key) }?.key
+    }
+}
+
+/// The function that called a report's culprit: the next function of the app on the stack.
+struct CulpritCaller: Decodable {
+    private var culprit: Function?
+    private var samples: [Sample]
+    private var stacks: [[Int]]
+    private var frames: [Frame]
+
+    private struct Function: Decodable {
+        var function: String
+    }
+
+    private struct Sample: Decodable {
+        var stack: Int?
+        var weightMilliseconds: Double?
+    }
+
+    private struct Frame: Decodable {
+        var function: String?
+        var isInApp: Bool
+        var isRuntimeFrame: Bool?
+    }
+
+    /// The caller in a report's JSON that samples for most of the time show; `nil` if no stack shows one.
+    ///
+    /// Of equal ones, it is the first.
+    static func name(in json: [UInt8]) -> String? {
+        guard let report = try? JSONDecoder().decode(CulpritCaller.self, from: Data(json)),
+            let culprit = report.culprit?.function
+        else { return nil }
+        var weights: [String: Double] = [:]
+        let callers = report.samples.compactMap { sample in
+            report.caller(of: culprit, in: sample).map { ($0, sample.weightMilliseconds ?? 0) }
+        }
+        for (caller, weight) in callers { weights[caller, default: 0] += weight }
+        let most = weights.values.max()
+        return callers.first { weights[$0.0] == most }?.0
+    }
+
+    private func caller(of culprit: String, in sample: Sample) -> String? {
+        guard let stack = sample.stack, stacks.indices.contains(stack) else { return nil }
+        let functions = stacks[stack].filter(frames.indices.contains).map { frames[$0] }
+        guard let place = functions.firstIndex(where: { $0.function == culprit }) else { return nil }
+        return functions[(place + 1)...].first {
+            $0.isInApp && $0.isRuntimeFrame != true && $0.function != nil && $0.function != culprit
+        }?.function
+    }
+}

@@ -1,0 +1,230 @@
+import StallReports
+import TextOutput
+
+/// The stacks of many stalls, merged by function and weighted by stalled time.
+struct CallTree {
+    /// The functions at the top.
+    enum Direction: String, CaseIterable {
+        /// The threads' first functions, with their callees below.
+        case topDown = "top-down"
+        /// The functions where the time was spent, with their callers below.
+        case bottomUp = "bottom-up"
+    }
+
+    /// A function, in the place that its callers (or callees) give it.
+    struct Node {
+        /// Index into the table's functions.
+        var function: Int
+        /// Index into ``nodes``, less than this node's own; `nil` at the top.
+        var parent: Int?
+        /// Stalled time of all stacks that come through here.
+        var total: Int
+        /// Stalled time of the stacks that end here.
+        var own: Int
+        /// How many stalls' stacks come through here.
+        var stalls: Int
+        /// The line in the function's file, if all stacks have the same one here.
+        var line: Int?
+        /// The node's children, largest first; only in a finished tree.
+        var children: [Int]
+        fileprivate var lastStall: Int
+    }
+
+    let direction: Direction
+    /// Whether runtime frames are left out.
+    let leavesOutRuntimeFrames: Bool
+    private(set) var table = StackTable()
+    private(set) var nodes: [Node] = []
+    /// The nodes at the top, largest first; only in a finished tree.
+    private(set) var roots: [Int] = []
+    /// Stalled time of all stalls, in microseconds.
+    private(set) var microseconds = 0
+    /// How many stalls there are.
+    private(set) var stalls = 0
+    private var indices: [Key: Int] = [:]
+
+    private struct Key: Hashable {
+        var parent: Int?
+        var function: Int
+    }
+
+    init(_ direction: Direction, leavesOutRuntimeFrames: Bool = false) {
+        self.direction = direction
+        self.leavesOutRuntimeFrames = leavesOutRuntimeFrames
+    }
+
+    /// Adds a report's stacks.
+    mutating func add(_ report: StallReport) {
+        stalls += 1
+        for share in table.add(report) {
+            microseconds += share.microseconds
+            add(calls(of: share.node), share.microseconds)
+        }
+    }
+
+    /// Adds a thread's samples, each with the time that it stands for.
+    ///
+    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
+    mutating func add(profile report: StallReport) {
+        stalls += 1
+        for (sample, node) in zip(report.samples, table.add(profile: report)) {
+            let share = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
+            microseconds += share
+            add(calls(of: node), share)
+        }
+    }
+
+    /// The tree with every node's children in order.
+    func finished() -> CallTree {
+        var tree = self
+        for (index, node) in nodes.enumerated() {
+            if let parent = node.parent { tree.nodes[parent].children.append(index) } else { tree.roots.append(index) }
+        }
+        // Ties are sorted by name, so that the tree does not depend on the order of the files.
+        func comesFirst(_ left: Int, _ right: Int) -> Bool {
+            guard nodes[left].total == nodes[right].total else { return nodes[left].total > nodes[right].total }
+            return table.functions[nodes[left].function].name < table.functions[nodes[right].function].name
+        }
+        for index in nodes.indices { tree.nodes[index].children.sort(by: comesFirst) }
+        tree.roots.sort(by: comesFirst)
+        return tree
+    }
+
+    /// The functions of a stack from the tree's top downwards, a function that calls itself only once.
+    ///
+    /// Otherwise recursion would give a chain for each depth that was sampled.
+    private func calls(of node: Int) -> [Call] {
+        let all = table.path(of: node).map { Call(function: table.frames[$0].function, line: table.frames[$0].line) }
+        let shown = leavesOutRuntimeFrames ? all.filter { !table.functions[$0.function].isRuntimeFrame } : all
+        // A stack of nothing else is still shown.
+        var calls: [Call] = []
+        for call in shown.isEmpty ? all : shown where calls.last?.function != call.function { calls.append(call) }
+        return direction == .topDown ? calls.reversed() : calls
+    }
+
+    /// A function on a stack, and the line that it was at.
+    private struct Call {
+        var function: Int
+        var line: Int?
+    }
+
+    private mutating func add(_ calls: [Call], _ share: Int) {
+        var parent: Int?
+        for call in calls {
+            let key = Key(parent: parent, function: call.function)
+            let index = indices[key] ?? nodes.count
+            if index == nodes.count {
+                indices[key] = index
+                nodes.append(
+                    Node(
+                        function: call.function, parent: parent, total: 0, own: 0, stalls: 0, line: call.line,
+                        children: [],
+                        lastStall: 0
+                    )
+                )
+            }
+            if nodes[index].line != call.line { nodes[index].line = nil }
+            nodes[index].total += share
+            if nodes[index].lastStall != stalls {
+                nodes[index].lastStall = stalls
+                nodes[index].stalls += 1
+            }
+            parent = index
+        }
+        if let parent { nodes[parent].own += share }
+    }
+}
+
+/// A call tree as lines of text.
+///
+/// A function with one caller stands right below it, so the indentation shows branches and not depth: stacks of thirty
+/// frames fit the terminal.
+struct CallTreeText {
+    /// One function.
+    struct Line: Equatable {
+        /// Stalled time in microseconds; `nil` where it is that of the line above.
+        var microseconds: Int?
+        /// The text before the name: `│  ├─ `.
+        var indentation: String
+        var name: String
+        /// The name of the image.
+        var image: String?
+        var isInApp: Bool
+        /// The file's name and the line, if they are known.
+        var place: String?
+    }
+
+    /// The lines, from the top.
+    private(set) var lines: [Line] = []
+    /// Stalled time of nodes that are not shown because they are below the minimum; the topmost ones only.
+    private(set) var omittedMicroseconds = 0
+    private let tree: CallTree
+    private let minimum: Int
+
+    /// - Parameters:
+    ///   - tree: A finished tree.
+    ///   - minimum: The least share of all stalled time that is shown, 0 to 100 percent.
+    init(_ tree: CallTree, minimumPercent minimum: Double) {
+        self.tree = tree
+        self.minimum = Self.minimum(of: tree, percent: minimum)
+        let shown = tree.roots.filter { tree.nodes[$0].total >= self.minimum }
+        omittedMicroseconds =
+            tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
+            - shown.reduce(0) { $0 + tree.nodes[$1].total }
+        for root in shown { append(root) }
+    }
+
+    /// The least stalled time that is shown: the percentage, rounded up, and at least 1.
+    static func minimum(of tree: CallTree, percent: Double) -> Int {
+        max(Int((Double(tree.microseconds) * percent / 100).rounded(.up)), 1)
+    }
+
+    /// Walks with an explicit list, because a stack may be deeper than recursion allows.
+    private mutating func append(_ root: Int) {
+        var waiting = [(node: root, first: "", rest: "")]
+        while let (node, first, rest) = waiting.popLast() {
+            var chain = [node]
+            var children = shownChildren(of: node)
+            // A chain continues until it branches or a stack ends.
+            while children.count == 1, tree.nodes[children[0]].total == tree.nodes[node].total {
+                chain.append(children[0])
+                children = shownChildren(of: children[0])
+            }
+            for (place, link) in chain.enumerated() {
+                let function = tree.table.functions[tree.nodes[link].function]
+                lines.append(
+                    Line(
+                        microseconds: place == 0 ? tree.nodes[link].total : nil,
+                        indentation: place == 0 ? first : rest, name: function.name, image: function.image,
+                        isInApp: function.isInApp,
+                        place: function.file.map { sourcePlace($0, tree.nodes[link].line) }
+                    )
+                )
+            }
+            for (place, child) in children.enumerated().reversed() {
+                let isLast = place == children.count - 1
+                waiting.append((child, rest + (isLast ? "└─ " : "├─ "), rest + (isLast ? "   " : "│  ")))
+            }
+        }
+    }
+
+    private func shownChildren(of node: Int) -> [Int] {
+        tree.nodes[node].children.filter { tree.nodes[$0].total >= minimum }
+    }
+}
+
+extension CallTreeText.Line {
+    /// The line: the share of `all` microseconds, the time, and the function with its place.
+    func text(of all: Int, for terminal: Terminal) -> String {
+        let percent = microseconds.map { (Double($0) / Double(max(all, 1)) * 100).fixed(1) + " %" } ?? ""
+        let time = microseconds.map { (Double($0) / 1_000).duration } ?? ""
+        let begin = "\(percent.padded(to: 7, .right))  \(time.padded(to: 10, .right))  \(indentation)"
+        let room = terminal.width.map { max($0 - begin.columns, 0) } ?? .max
+        let name = name.printable.truncated(to: room)
+        var text = begin + (isInApp ? terminal.style(name, .bold) : name)
+        if let note = (place ?? image).map({ "  \($0.printable)" }), name.columns + note.columns <= room {
+            text += terminal.style(note, .faint)
+        }
+        return text + "\n"
+    }
+}

@@ -1,0 +1,190 @@
+import StallReports
+
+/// The stalls of many reports, or the samples of a live process, as the source of every profile format.
+struct StallProfile {
+    /// What is counted.
+    enum Content {
+        case stalls
+        /// Each entry of ``StallProfile/stalls`` is a run of equal samples.
+        case samples
+    }
+
+    /// A watched loop of a program.
+    struct Loop: Hashable {
+        var process: String
+        var pid: Int32
+        var label: String
+        var kind: String
+        /// The thread's kernel id; `nil` for a pool.
+        var thread: Int32?
+    }
+
+    /// One stall.
+    struct Stall {
+        /// Index into ``StallProfile/loops``.
+        var loop: Int
+        var startedAt: Timestamp
+        var microseconds: Int
+        /// The number of stalls or samples that it stands for.
+        var count = 1
+        /// The report's kind.
+        var kind: String
+        /// The report's cause; for samples, what the thread was doing.
+        var cause: String
+        /// The trace and the span, if the report names them.
+        var trace: TraceContext
+        /// Shares of ``microseconds``, each with a node of the table.
+        var shares: [(node: Int, microseconds: Int)]
+        /// The turns of the watched loops around the stall; empty if the report has none.
+        var history: [StallReport.LoopHistory]
+    }
+
+    let content: Content
+    private(set) var table = StackTable()
+    private(set) var loops: [Loop] = []
+    private(set) var stalls: [Stall] = []
+    private var loopIndices: [Loop: Int] = [:]
+
+    /// Stalled time of all stalls.
+    var microseconds: Int { stalls.reduce(0) { $0 + $1.microseconds } }
+
+    init(of content: Content = .stalls) { self.content = content }
+
+    /// Adds a report.
+    mutating func add(_ report: StallReport) {
+        stalls.append(
+            Stall(
+                loop: loop(of: report), startedAt: report.startedAt,
+                microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
+                cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
+                trace: TraceContext(report), shares: table.add(report),
+                history: report.history?.loops ?? []
+            )
+        )
+    }
+
+    /// The most samples in a run; no profile takes more.
+    private static let maximumCount = 30_000
+
+    /// Adds a thread's samples.
+    ///
+    /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
+    mutating func add(profile report: StallReport) {
+        let loop = loop(of: report)
+        let begin = report.startedAt.microsecondsSince1970
+        for (sample, node) in zip(report.samples, table.add(profile: report)) {
+            let duration = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
+            stalls.append(
+                Stall(
+                    loop: loop,
+                    startedAt: Timestamp(
+                        microsecondsSince1970: begin + Int64(StallWeights.microseconds(sample.atMilliseconds))),
+                    microseconds: duration, count: min(max(sample.timesSeen ?? 1, 1), Self.maximumCount),
+                    kind: report.kind.rawValue,
+                    cause: sample.threadState?.rawValue ?? StallReport.CauseKind.unknown.rawValue,
+                    trace: TraceContext(metadata: report.metadata), shares: [(node, duration)], history: []
+                )
+            )
+        }
+    }
+
+    private mutating func loop(of report: StallReport) -> Int {
+        let loop = Loop(
+            process: report.process.name, pid: report.process.pid, label: report.loop.label,
+            kind: report.loop.kind.rawValue, thread: report.loop.thread?.id
+        )
+        if let known = loopIndices[loop] { return known }
+        loopIndices[loop] = loops.count
+        loops.append(loop)
+        return loops.count - 1
+    }
+
+    /// The stalls of each loop, by time.
+    var stallsByLoop: [[Stall]] {
+        var lists = [[Stall]](repeating: [], count: loops.count)
+        for stall in stalls { lists[stall.loop].append(stall) }
+        return lists.map { $0.sorted { $0.startedAt < $1.startedAt } }
+    }
+}
+
+/// Divides a stall's time among its samples.
+///
+/// Samples are few and unevenly spaced, so counting them says little. Each stands for the time that the report says, or, in
+/// a report that does not, for the moments that it is the nearest sample to. The shares of a stall add up to its duration,
+/// to the microsecond.
+///
+/// - The first sample also gets the time before it, which has no samples.
+/// - A sample that may show a later turn (not ``StallReport/Sample/isValid``) has no stack, and counts only where there is no
+///   other.
+/// - A sample of a pool is divided equally among the pool's workers.
+/// - Time without a stack keeps its share: leaving it out would make the other shares larger.
+enum StallWeights {
+    /// A part of a stall's time, with its stack.
+    struct Share: Equatable {
+        /// Index into ``StallReport/stacks``; `nil` when no stack could be taken.
+        var stack: Int?
+        /// Whether the stack reaches to the thread's first function.
+        var isComplete: Bool
+        /// The part of the stall's time.
+        var microseconds: Int
+    }
+
+    /// The longest duration that is counted, in microseconds: 115 days.
+    ///
+    /// A damaged report may claim 10¹⁵ ms; the sum of 900,000 such reports still fits an `Int`.
+    static let maximumMicroseconds = 10_000_000_000_000
+
+    /// A report's duration in microseconds.
+    static func microseconds(of report: StallReport) -> Int {
+        microseconds(report.durationMilliseconds)
+    }
+
+    /// The shares of a report's duration, oldest first.
+    ///
+    /// Shares of less than half a microsecond are left out, so a stall without a duration has none.
+    static func shares(of report: StallReport) -> [Share] {
+        let duration = microseconds(of: report)
+        guard !report.samples.isEmpty else { return share(nil, true, duration) }
+        var shares: [Share] = []
+        var begin = 0
+        var sum = 0.0
+        let parts = report.sampleShares
+        let last = parts.lastIndex { $0 > 0 }
+        for index in parts.indices where parts[index] > 0 {
+            // From the running sum, so that rounding errors do not add up.
+            sum += parts[index]
+            let end = index == last ? duration : min(Int((sum * Double(duration)).rounded()), duration)
+            guard end > begin else { continue }
+            shares += self.shares(of: report.samples[index], end - begin)
+            begin = end
+        }
+        return shares
+    }
+
+    private static func shares(of sample: StallReport.Sample, _ microseconds: Int) -> [Share] {
+        guard sample.isValid else { return share(nil, true, microseconds) }
+        let groups = (sample.workers ?? []).filter { !$0.threads.isEmpty }
+        guard sample.stack == nil, !groups.isEmpty else {
+            return share(sample.stack, sample.isComplete, microseconds)
+        }
+        let workers = groups.reduce(0) { $0 + $1.threads.count }
+        var done = 0
+        var given = 0
+        return groups.flatMap { group in
+            done += group.threads.count
+            // From the running sum, so that rounding errors do not add up.
+            let upToHere = microseconds / workers * done + microseconds % workers * done / workers
+            defer { given = upToHere }
+            return share(group.stack, true, upToHere - given)
+        }
+    }
+
+    private static func share(_ stack: Int?, _ isComplete: Bool, _ microseconds: Int) -> [Share] {
+        microseconds > 0 ? [Share(stack: stack, isComplete: isComplete, microseconds: microseconds)] : []
+    }
+
+    /// Milliseconds in microseconds, within 0 and ``maximumMicroseconds``.
+    static func microseconds(_ milliseconds: Double) -> Int {
+        Int(min(max(milliseconds * 1_000, 0), Double(maximumMicroseconds)).rounded())
+    }
+}
