@@ -1,3 +1,4 @@
+import Foundation
 import StallWatch
 
 /// The required contents of a scenario's report, apart from its duration.
@@ -76,5 +77,125 @@ extension ExpectedReport {
     /// A stall of a loop with a probe.
     static func probe(_ label: String, in function: String?) -> Self {
         Self(loop: label, loopKind: .probe, function: function)
+    }
+}
+
+/// A function's places in a source file, Swift's or C's.
+enum SourceFunction {
+    /// Whether `line` of the file at `path` lies in a function whose name is `function`'s, as reports write it.
+    static func contains(_ line: Int, of function: String, in path: String) -> Bool {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return false }
+        return contains(line, of: function, inText: text)
+    }
+
+    static func contains(_ line: Int, of function: String, inText text: String) -> Bool {
+        let name = baseName(of: function)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.indices.contains { first in
+            guard declares(name, lines[first]) else { return false }
+            let end = String(lines[first].prefix { $0 == " " }) + "}"
+            let last = lines[first...].firstIndex { $0 == end } ?? first
+            return (first + 1...last + 1).contains(line)
+        }
+    }
+
+    /// `acquire` for `PthreadLock.acquire(within:)`.
+    private static func baseName(of function: String) -> Substring {
+        let path = function.prefix { $0 != "(" && $0 != "<" }
+        return path.split(separator: " ").last?.split(separator: ".").last ?? path
+    }
+
+    /// Whether the line begins a declaration: in C, one that is not indented and does not end there.
+    private static func declares(_ name: Substring, _ line: Substring) -> Bool {
+        if line.contains("func \(name)(") || line.contains("func \(name)<") { return true }
+        guard let first = line.first, first.isLetter, !line.hasSuffix(";") else { return false }
+        return line.contains(" \(name)(") || line.contains("*\(name)(")
+    }
+}
+
+/// The parts of a report that are judged.
+struct ReportedStall: Equatable, Sendable {
+    /// The report's file.
+    var file: String
+    var kind = StallReport.Kind.stall
+    /// The loop's label.
+    var loop: String
+    var loopKind = StallReport.LoopKind.runLoop
+    var nesting = 0
+    var mode: String?
+    var callout: StallReport.Callout?
+    var milliseconds: Double
+    /// By how much the stall may have begun earlier.
+    ///
+    /// Not zero for a loop with a heartbeat.
+    var startUncertainty = 0.0
+    /// The culprit.
+    var function: String?
+    /// The source file of the culprit.
+    var sourceFile: String?
+    /// The line of the culprit in ``sourceFile``.
+    var line: Int?
+    /// The kind of the cause.
+    var cause: String?
+    /// The name of the thread that holds the awaited lock.
+    var owner: String?
+    /// The owner's activity: `running`, or the name of its system call.
+    var ownerDoes: String?
+    /// The kind of the awaited lock.
+    var lock: StallReport.LockKind?
+    /// The blocking system call with its target.
+    var call: String?
+    /// The parts of the stall's time, if the report has a cause.
+    var split: Split?
+    /// The number of different stacks in its samples.
+    var distinctStacks = 1
+
+    /// The parts of a stall's time, in milliseconds.
+    struct Split: Equatable, Sendable {
+        var onCPU, runQueue, blocked, uncertainty: Double
+    }
+}
+
+extension ReportedStall {
+    init(_ report: StallReport, file: String) {
+        self.init(
+            file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
+            nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
+            milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
+            function: report.culprit?.function, sourceFile: report.culprit?.file, line: report.culprit?.line,
+            cause: report.cause?.kind.rawValue,
+            owner: report.cause?.lock?.owners.first?.thread.name,
+            ownerDoes: report.cause?.lock?.owners.first.flatMap { $0.isRunning ? "running" : $0.systemCall?.name },
+            lock: report.cause?.lock?.kind,
+            call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
+            split: report.cause.map(Split.init),
+            distinctStacks: Set(report.samples.compactMap(\.stack)).count
+        )
+    }
+}
+
+extension ReportedStall {
+    /// Reads the report `name` in `directory`.
+    static func read(_ name: String, in directory: String) throws(DemoFailure) -> ReportedStall {
+        let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw DemoFailure(
+                .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"
+            )
+        }
+        do throws(StallWatchError) {
+            return ReportedStall(try StallReport(jsonData: [UInt8](data)), file: file)
+        } catch {
+            throw DemoFailure(.inputOutput, "the report \(file) is damaged: \(error)")
+        }
+    }
+}
+
+extension ReportedStall.Split {
+    init(_ cause: StallReport.Cause) {
+        self.init(
+            onCPU: cause.onCPUMilliseconds, runQueue: cause.runQueueMilliseconds, blocked: cause.blockedMilliseconds,
+            uncertainty: cause.uncertaintyMilliseconds
+        )
     }
 }

@@ -1,3 +1,6 @@
+import Foundation
+import StallWatch
+
 /// The counts of many results, and the overall judgement.
 struct ScenarioTally: Equatable, Sendable {
     /// The number of different scenarios that may be unavailable on a machine: a library, a cgroup of version 1, and a global
@@ -78,4 +81,93 @@ extension ScenarioTally: Encodable {
 extension [ScenarioResult: Int] {
     /// The counts under the names that a summary file uses.
     var byName: [String: Int] { reduce(into: [String: Int]()) { $0[$1.key.rawValue] = $1.value } }
+}
+
+/// How many reports blame the right function, and how many the right line.
+struct BlameCounts: Equatable, Sendable {
+    /// The number of judged scenarios that name a culprit.
+    private(set) var total = 0
+    /// The number of those whose report blames the function.
+    private(set) var functions = 0
+    /// The number of those whose report blames a line in that function.
+    private(set) var lines = 0
+
+    init(_ outcomes: [Outcome]) {
+        for outcome in outcomes where outcome.result != .notAvailable && outcome.result != .inconclusive {
+            guard let function = outcome.expected?.function else { continue }
+            total += 1
+            guard let own = outcome.own, own.function == function else { continue }
+            functions += 1
+            if let file = own.sourceFile, let line = own.line, SourceFunction.contains(line, of: function, in: file) {
+                lines += 1
+            }
+        }
+    }
+
+    /// The counts in a line, without a line feed.
+    var line: String { "\(functions) of \(total) functions, \(lines) of \(total) lines" }
+}
+
+/// An outcome as the summary file keeps it: with the names of its reports, so that they can be judged again.
+struct RecordedOutcome: Codable, Equatable {
+    var scenario: String
+    var thresholdMilliseconds: Double
+    /// The duration of each injected stall, in milliseconds.
+    var injected: [Double]
+    /// The files of all reports, as the run named them.
+    var reports: [String]
+    var notCounted: SuppressionReason?
+    var suppressedStalls: Int
+    var runnableMilliseconds: Double
+    var waitedMilliseconds: Double
+    var unavailable: String?
+    var retries: Int
+
+    init(_ outcome: Outcome) {
+        scenario = outcome.scenario
+        thresholdMilliseconds = outcome.thresholdMilliseconds
+        injected = outcome.injected
+        reports = outcome.reports.map(\.file)
+        notCounted = outcome.notCounted
+        suppressedStalls = outcome.suppressedStalls
+        runnableMilliseconds = outcome.runnableMilliseconds
+        waitedMilliseconds = outcome.waitedMilliseconds
+        unavailable = outcome.unavailable
+        retries = outcome.retries
+    }
+
+    /// Reads the outcomes from a summary file.
+    static func read(_ path: String) throws(DemoFailure) -> [RecordedOutcome] {
+        struct Entry: Decodable {
+            let run: RecordedOutcome
+        }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw DemoFailure(.inputOutput, "\(path) cannot be read: name a file that --summary has written")
+        }
+        do {
+            return try JSONDecoder().decode([Entry].self, from: data).map(\.run)
+        } catch {
+            throw DemoFailure(.inputOutput, "\(path) is not a summary of a run of the scenarios: \(error)")
+        }
+    }
+
+    /// Returns the outcome with the reports as they are in `directory` now.
+    ///
+    /// - Throws: `DemoFailure` if the scenario is not known, or if a report is missing or damaged.
+    func outcome(reportsIn directory: String) throws(DemoFailure) -> Outcome {
+        guard let scenario = Scenario.all.first(where: { $0.name == scenario }) else {
+            throw DemoFailure(.inputOutput, "the summary has a scenario that this demo does not have: \(scenario)")
+        }
+        var read: [ReportedStall] = []
+        for file in reports {
+            let name = file.split(separator: "/").last.map(String.init) ?? file
+            read.append(try ReportedStall.read(name, in: directory))
+        }
+        return Outcome(
+            scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: thresholdMilliseconds,
+            injected: injected, reports: read, toleratedCause: scenario.toleratedCause, notCounted: notCounted,
+            suppressedStalls: suppressedStalls, runnableMilliseconds: runnableMilliseconds,
+            waitedMilliseconds: waitedMilliseconds, unavailable: unavailable, retries: retries
+        )
+    }
 }

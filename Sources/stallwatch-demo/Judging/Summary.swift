@@ -1,4 +1,7 @@
 import Foundation
+import Glibc
+import LinuxSupport
+import TextOutput
 
 /// The entry of one scenario in the summary file.
 ///
@@ -52,5 +55,89 @@ struct Summary: Encodable {
     /// Rounds to the microsecond, as reports do.
     private static func rounded(_ milliseconds: Double) -> Double {
         (milliseconds * 1000).rounded() / 1000
+    }
+}
+
+/// A JSON file with the results, for programs.
+///
+/// It appears as a whole or not at all.
+struct SummaryFile {
+    /// The file itself: a symbolic link stays, and its target is replaced.
+    private let path: String
+
+    /// Checks that the file can be made, and leaves an existing file unchanged.
+    ///
+    /// - Parameter path: Not empty.
+    /// - Throws: `DemoFailure` if the file cannot be made.
+    init(path: String) throws(DemoFailure) {
+        self.path = Self.resolved(path)
+        let type = try? FileManager.default.attributesOfItem(atPath: self.path)[.type] as? FileAttributeType
+        guard type == nil || type == .typeRegular else {
+            throw DemoFailure(.cannotCreate, "\(path) is not a regular file: name another one for the summary")
+        }
+        let probe = "\(self.path).\(getpid()).tmp"
+        try Self.attempt { () throws(SystemError) in try AtomicFile.write([], to: probe) }
+        unlink(probe)
+    }
+
+    /// Writes or replaces the file.
+    func write(_ value: some Encodable) throws(DemoFailure) {
+        let json = try Summary.json(value)
+        try Self.attempt { () throws(SystemError) in try AtomicFile.replace(path, with: json) }
+    }
+
+    /// Writes or replaces the file.
+    func write(_ outcomes: [Outcome]) throws(DemoFailure) { try write(outcomes.map(Summary.init)) }
+
+    private static func attempt(_ body: () throws(SystemError) -> Void) throws(DemoFailure) {
+        do throws(SystemError) {
+            try body()
+        } catch {
+            throw DemoFailure("the summary \(error.message)", errno: error.errno ?? EIO)
+        }
+    }
+
+    private static func resolved(_ path: String) -> String {
+        guard let resolved = realpath(path, nil) else { return path }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+}
+
+/// The results as a table.
+struct SummaryTable {
+    /// The table, with the counts below it.
+    let text: String
+    let tally: ScenarioTally
+
+    init(_ outcomes: [Outcome]) {
+        var table = TextTable([
+            .init("scenario"), .init("injected ms", .right), .init("reported ms", .right), .init("blamed function"),
+            .init("cause"), .init("result"), .init("file"),
+        ])
+        var tally = ScenarioTally()
+        for outcome in outcomes {
+            table.add(Self.cells(outcome))
+            tally.add(outcome)
+        }
+        self.tally = tally
+        text = "\n" + table.text(for: Terminal()) + "\n\(tally.line)\nblamed: \(BlameCounts(outcomes).line)\n"
+    }
+
+    private static func cells(_ outcome: Outcome) -> [String] {
+        let own = outcome.own
+        return [
+            outcome.scenario, outcome.injectedMilliseconds?.oneDecimal ?? "-", own?.milliseconds.oneDecimal ?? "-",
+            own.map { $0.function ?? "?" } ?? "-", own.map { $0.cause ?? "?" } ?? "-", outcome.result.rawValue,
+            own?.file ?? "-",
+        ]
+    }
+}
+
+extension Double {
+    /// The number with one decimal.
+    var oneDecimal: String {
+        let tenths = Int((self * 10).rounded())
+        return "\(tenths / 10).\(abs(tenths % 10))"
     }
 }

@@ -1,3 +1,8 @@
+import CoreFoundation
+import Dispatch
+import Foundation
+import Glibc
+import LinuxSupport
 import StallWatch
 import Synchronization
 
@@ -69,5 +74,72 @@ extension ScenarioContext {
     /// Stops the scenario's own monitors.
     func close() {
         for monitor in ownMonitors.withLock({ $0 }) { monitor.stop() }
+    }
+}
+
+/// A timer that fires repeatedly until `stop`.
+///
+/// `@unchecked Sendable`: CFRunLoopTimerInvalidate takes the timer's own lock.
+final class BusyTimer: @unchecked Sendable {
+    private let timer: CFRunLoopTimer?
+
+    /// A timer that runs `work` every `interval` seconds.
+    init(on loop: DrivenLoop, every interval: Double = 0.001, _ work: @escaping @Sendable () -> Void = {}) {
+        timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), interval, 0, 0) { _ in work() }
+        CFRunLoopAddTimer(loop.runLoop, timer, loop.mode)
+    }
+
+    func stop() {
+        CFRunLoopTimerInvalidate(timer)
+    }
+}
+
+/// The kernel's account of the main thread.
+enum MainThread {
+    /// How long the thread has been ready to run without a CPU since it began, in milliseconds: schedstat's second field.
+    static func runnableMilliseconds() -> Double {
+        let fields = readSmallFile("/proc/self/task/\(getpid())/schedstat")?.split(separator: " ") ?? []
+        return fields.count > 1 ? (Double(fields[1]) ?? 0) / 1_000_000 : 0
+    }
+}
+
+/// Keeps the reports of several monitors until a caller takes them.
+actor ReportInbox {
+    private var waiting: [StallReport] = []
+    private var readers: [Int: Task<Void, Never>] = [:]
+    private var opened = 0
+
+    /// Starts to read `reports`, up to the end of the stream.
+    func open(_ reports: AsyncStream<StallReport>) {
+        let number = opened
+        opened += 1
+        // A finished reader is removed, because a soak opens thousands.
+        readers[number] = Task {
+            for await report in reports { waiting.append(report) }
+            readers[number] = nil
+        }
+    }
+
+    /// Waits for `count` reports, for `limit` at most, and then `settling` longer for unexpected ones.
+    ///
+    /// - Returns: All reports since the last call.
+    func reports(atLeast count: Int, within limit: Duration, settling: Duration) async -> [StallReport] {
+        let end = ContinuousClock.now + limit
+        while waiting.count < count, ContinuousClock.now < end { await pause(.milliseconds(5)) }
+        await pause(settling)
+        return takeAll()
+    }
+
+    /// Waits for the end of all streams, which comes after their monitors have stopped.
+    ///
+    /// - Returns: All reports since the last call.
+    func rest() async -> [StallReport] {
+        for reader in readers.values { await reader.value }
+        return takeAll()
+    }
+
+    private func takeAll() -> [StallReport] {
+        defer { waiting.removeAll() }
+        return waiting
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import StallWatch
+import Synchronization
 
 /// Runs scenarios beside the main run loop, one at a time, and judges the reports of each.
 struct ScenarioRunner: Sendable {
@@ -112,4 +113,84 @@ struct ScenarioRunner: Sendable {
 extension SuppressionReason {
     /// The reasons for which a stall is suppressed because the whole process could not run.
     fileprivate static let withoutCPU: [Self] = [.processStopped, .cpuStolen, .suspended]
+}
+
+/// The order of a round that runs two scenarios at a time.
+///
+/// At most one of the two computes for long, because the other one and the watchdogs need the second CPU.
+final class ScenarioLanes: Sendable {
+    enum Lane: Sendable {
+        case computing, blocking
+    }
+
+    /// Scenarios that compete for CPUs or for the disk.
+    ///
+    /// They run one after another, when all others are over.
+    static let alone: Set<String> = ["starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy"]
+
+    private struct Rest {
+        var computing: ArraySlice<Scenario>
+        var blocking: ArraySlice<Scenario>
+    }
+
+    private let rest: Mutex<Rest>
+
+    /// The lanes for all of `scenarios` that are not in ``alone``.
+    init(_ scenarios: [Scenario]) {
+        let shared = scenarios.filter { !Self.alone.contains($0.name) }
+        rest = Mutex(Rest(computing: shared.filter(\.computes)[...], blocking: shared.filter { !$0.computes }[...]))
+    }
+
+    /// Removes and returns the next scenario of a lane.
+    ///
+    /// An empty computing lane helps with the blocking scenarios.
+    func next(_ lane: Lane) -> Scenario? {
+        rest.withLock { rest in
+            if lane == .computing, let scenario = rest.computing.popFirst() { return scenario }
+            return lane == .computing ? rest.blocking.popLast() : rest.blocking.popFirst()
+        }
+    }
+}
+
+extension Scenario {
+    /// Whether the scenario keeps a CPU busy: it computes, the owner of its lock does, or it makes many turns.
+    var computes: Bool {
+        guard let expected else { return true }
+        return expected.cause == "cpu" || expected.ownerDoes == "running" || expected.differingSamples
+    }
+}
+
+/// The demo's run: each scenario once, in order, with a line for each.
+struct ScenarioSequence: Sendable {
+    let scenarios: [Scenario]
+    let runner: ScenarioRunner
+    let progress: Progress
+
+    /// Runs all scenarios and stops the monitor.
+    ///
+    /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
+    func run() async throws(DemoFailure) -> [Outcome] {
+        do throws(DemoFailure) {
+            return try await runAll()
+        } catch {
+            // The first failure is the one to report, even if this fails too.
+            try? progress.abandon()
+            throw error
+        }
+    }
+
+    private func runAll() async throws(DemoFailure) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for (index, scenario) in scenarios.enumerated() {
+            try progress.begin(scenario, index, stall: runner.stall(of: scenario))
+            let outcome = try await runner.judge(scenario) { outcome throws(DemoFailure) in
+                try progress.repeats(outcome, index)
+            }
+            try progress.finish(outcome, index)
+            outcomes.append(outcome)
+        }
+        let late = try await runner.finish()
+        if !outcomes.isEmpty { outcomes[outcomes.count - 1].reports += late }
+        return outcomes
+    }
 }

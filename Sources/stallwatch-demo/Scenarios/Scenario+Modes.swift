@@ -1,4 +1,5 @@
 import CoreFoundation
+import Dispatch
 import Foundation
 import StallWatch
 
@@ -59,5 +60,108 @@ extension Scenario {
             CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.03, false)
             CFRunLoopRunInMode(DrivenLoop.mode("tracking"), 0.03, false)
         }
+    }
+}
+
+extension Scenario {
+    /// Runs of the main run loop inside its own callouts.
+    static let nestingScenarios: [Scenario] = [
+        .quiet("nested-waits", "a timer runs the loop for three thresholds with nothing to do") { context in
+            _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
+            return nil
+        },
+        .quiet("nested-private-waits", "the same, in an unwatched mode") { context in
+            _ = await MainLoop.timer { runNested(for: context.threshold * 3, in: "private") }
+            return nil
+        },
+        .quiet("nested-private-works", "the same, and the nested run always has work") { context in
+            let timer = BusyTimer(on: .main.inMode("private")) { spinTheCPU(for: .microseconds(800)) }
+            _ = await MainLoop.timer { runNested(for: context.threshold * 4, in: "private") }
+            timer.stop()
+            return nil
+        },
+        .stalling(
+            "nested-private-stalls", "a timer runs the loop in an unwatched mode, until a source0 has slept",
+            times: 3, .main(.source0, in: "sleepTooLong(for:)")
+        ) { context in
+            let injected = DurationBox()
+            _ = await MainLoop.timer {
+                let source = Source0(mode: DrivenLoop.mode("private")) { source in
+                    source.invalidate()
+                    injected.measure { sleepTooLong(for: context.stall) }
+                }
+                source.signal()
+                CFRunLoopRunInMode(DrivenLoop.mode("private"), 60, true)
+            }
+            return injected.value
+        },
+        .quiet("nested-works", "a nested run always has short work") { context in
+            let timer = BusyTimer(on: .main)
+            _ = await MainLoop.timer { runNested(for: context.threshold * 3) }
+            timer.stop()
+            return nil
+        },
+        .stalling(
+            "nested-stalls", "a timer runs the loop, and a source0 of that run sleeps", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)", nesting: 1)
+        ) { context in
+            let nested = Task { await MainLoop.timer { runNested(for: context.threshold + context.stall) } }
+            await pause(context.threshold / 2)
+            let injected = await DrivenLoop.main.source0 { sleepTooLong(for: context.stall) }
+            _ = await nested.value
+            return injected
+        },
+        .stalling(
+            "nested-deep-stalls", "the same, three runs deep", times: 2,
+            .main(.timer, in: "spinTheCPU(for:)", nesting: 3)
+        ) { context in
+            let nested = Task { await MainLoop.source0 { runNested(for: context.threshold + context.stall, depth: 3) } }
+            await pause(context.threshold / 2)
+            let injected = await DrivenLoop.main.timer { spinTheCPU(for: context.stall) }
+            _ = await nested.value
+            return injected
+        },
+        .stalling(
+            "nested-outer-stalls", "a timer runs the loop and then sleeps itself", times: 2,
+            .main(.timer, in: "sleepTooLong(for:)")
+        ) { context in
+            let injected = DurationBox()
+            _ = await MainLoop.timer {
+                runNested(for: context.threshold / 2)
+                injected.measure { sleepTooLong(for: context.stall) }
+            }
+            return injected.value
+        },
+        .stalling(
+            "nested-after-stall", "a main-queue block sleeps and then runs the loop", times: 2,
+            .main(.mainQueue, in: "sleepTooLong(for:)")
+        ) { context in
+            let injected = DurationBox()
+            _ = await MainLoop.mainQueue {
+                injected.measure { sleepTooLong(for: context.stall) }
+                runNested(for: context.threshold)
+            }
+            return injected.value
+        },
+    ]
+}
+
+/// Runs the calling thread's loop inside one of its callouts, nested `depth` times.
+private func runNested(for duration: Duration, in mode: String? = nil, depth: Int = 1) {
+    let loop: CFRunLoop = CFRunLoopGetCurrent()
+    let mode: CFRunLoopMode = mode.map(DrivenLoop.mode) ?? kCFRunLoopDefaultMode
+    // A run without a source or a timer would end at once.
+    let source = Source0(on: loop, mode: mode) { _ in }
+    defer { source.invalidate() }
+    let end = SuspendingClock.now + duration
+    if depth > 1 {
+        let inner = Source0(on: loop, mode: mode) { source in
+            source.invalidate()
+            runNested(for: duration, depth: depth - 1)
+        }
+        inner.signal()
+    }
+    while case let left = end - SuspendingClock.now, left > .zero {
+        CFRunLoopRunInMode(mode, left.seconds, false)
     }
 }

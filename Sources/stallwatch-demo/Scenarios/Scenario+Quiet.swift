@@ -1,4 +1,7 @@
+import CDemo
+import Foundation
 import StallWatch
+import Synchronization
 
 extension Scenario {
     /// Scenarios that must give no report.
@@ -32,4 +35,127 @@ extension Scenario {
 func pause(_ duration: Duration) async {
     // Throws only if the task is cancelled, and nothing here cancels one.
     try? await Task.sleep(for: duration)
+}
+
+extension Scenario {
+    /// A healthy loop beside threads that compete for its CPU.
+    static let loadScenarios: [Scenario] = [
+        .quiet(
+            "under-load", "timers, sources and main-queue blocks beside two threads that compute all the time",
+            tolerating: "cpuContention"
+        ) { context in
+            let hogs = Hogs(count: 2)
+            let timers = [BusyTimer(on: .main, every: 0.004), BusyTimer(on: .main, every: 0.021)]
+            let end = ContinuousClock.now + context.loadTime
+            while ContinuousClock.now < end {
+                for callout in MainLoop.callouts { _ = await callout { spinTheCPU(for: .microseconds(300)) } }
+                _ = await DrivenLoop.main.source1 { spinTheCPU(for: .microseconds(300)) }
+                await pause(.milliseconds(2))
+            }
+            for timer in timers { timer.stop() }
+            hogs.stop()
+            return nil
+        }
+    ]
+}
+
+/// Threads that compute until `stop`.
+private final class Hogs: Sendable {
+    private let isOver = Atomic<Bool>(false)
+
+    init(count: Int) {
+        for index in 0..<count {
+            Thread.detachNewThread { [self] in
+                Thread.current.name = "hog-\(index)"
+                while !isOver.load(ordering: .relaxed) {}
+            }
+        }
+    }
+
+    func stop() {
+        isOver.store(true, ordering: .relaxed)
+    }
+}
+
+extension Scenario {
+    /// Stalls of the main run loop in other kinds of waits.
+    static let waitingScenarios: [Scenario] = [
+        .stalling("thread-join", "a source0 joins a thread", times: 2, .main(.source0, in: "joinTheThread(for:)")) {
+            context in
+            await MainLoop.source0 { joinTheThread(for: context.stall) }
+        },
+        .stalling(
+            "child-process", "a timer waits for a child process", times: 2,
+            .main(.timer, in: "waitForTheChild(for:)", cause: "syscall", call: "wait4(process ")
+        ) { context in
+            await MainLoop.timer { waitForTheChild(for: context.stall) }
+        },
+        .stalling("epoll", "a source0 waits in epoll_wait(2)", times: 2, .main(.source0, in: "demo_wait_in_epoll")) {
+            context in
+            await MainLoop.source0 { demo_wait_in_epoll(Int32(context.stall.milliseconds)) }
+        },
+        .stalling(
+            "socket", "a main-queue block receives from a silent socket with a timeout", times: 2,
+            .main(.mainQueue, in: "receiveFromTheSilentSocket(for:)")
+        ) { context in
+            await MainLoop.mainQueue { receiveFromTheSilentSocket(for: context.stall) }
+        },
+        .stalling(
+            "queue-sync", "a source0 calls sync on a busy queue", times: 2,
+            .main(.source0, in: "syncOnTheBusyQueue(_:)")
+        ) { context in
+            let queue = await BusyQueue.busy(for: context.stall)
+            return await MainLoop.source0 { syncOnTheBusyQueue(queue) }
+        },
+        .stalling(
+            "dispatch-group", "a timer waits for a dispatch group", times: 2,
+            .main(.timer, in: "waitForTheGroup(for:)", lock: .dispatchGroup)
+        ) { context in
+            await MainLoop.timer { waitForTheGroup(for: context.stall) }
+        },
+        .stalling(
+            "allocations", "a main-queue block allocates and frees", times: 2,
+            .main(.mainQueue, in: "allocateAndFree(for:)")
+        ) { context in
+            await MainLoop.mainQueue { allocateAndFree(for: context.stall) }
+        },
+        .stalling(
+            "loader-lock", "a source0 sleeps while it holds the dynamic loader's lock", times: 2,
+            .main(.source0, in: "sleepTooLong(for:)")
+        ) { context in
+            await MainLoop.source0 { sleepWithLoaderLock(for: context.stall) }
+        },
+    ]
+}
+
+extension Scenario {
+    /// Stalls while the app has paused the monitor.
+    static let pausedScenarios: [Scenario] = [
+        .quiet("paused", "a timer sleeps while the monitor is paused", suppressed: .paused) { context in
+            let monitor = context.monitor
+            _ = await MainLoop.timer { monitor.paused { sleepTooLong(for: context.threshold * 2) } }
+            return nil
+        },
+        .quiet("ignore-scope", "a source0 sleeps in an ignored scope", suppressed: .paused) { context in
+            let monitor = context.monitor
+            _ = await MainLoop.source0 {
+                let scope = monitor.ignoreScope()
+                sleepTooLong(for: context.threshold * 2)
+                scope.end()
+            }
+            return nil
+        },
+        .stalling(
+            "stall-after-pause", "a timer sleeps in a pause and then goes on sleeping", times: 2,
+            .main(.timer, in: "sleepTooLong(for:)")
+        ) { context in
+            let monitor = context.monitor
+            let injected = DurationBox()
+            _ = await MainLoop.timer {
+                monitor.paused { sleepTooLong(for: context.threshold * 1.5) }
+                injected.measure { sleepTooLong(for: context.stall) }
+            }
+            return injected.value
+        },
+    ]
 }

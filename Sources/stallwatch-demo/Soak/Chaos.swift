@@ -46,3 +46,133 @@ extension Scenario {
     /// Page copies after a fork(2), and waits for another thread's lock, would be a large part of that.
     static let shortOfCPU: Set<String> = ["throttled"]
 }
+
+/// The number of actions of a kind.
+struct ChaosCount: Equatable, Encodable, Sendable {
+    var done = 0
+    var failed = 0
+    var isRefused = false
+}
+
+/// The kinds of actions that a soak repeats beside its loops, each on its own thread.
+///
+/// Together they take some percent of a CPU. They should meet StallWatch at every possible moment, without stalling the loops.
+enum ChaosKind: String, CaseIterable, Codable, CodingKeyRepresentable, Sendable {
+    /// fork(2) and waitpid(2). All memory is write-protected for a moment.
+    case fork
+    /// posix_spawn(3), which calls vfork(2) and execve(2), and waitpid(2).
+    case exec
+    /// dlopen(3) and dlclose(3), which change the images.
+    case load
+    /// C++ exceptions, which look up the images.
+    case exception
+    /// malloc(3) and free(3).
+    case allocation
+    /// Memory that is mapped, dirtied and returned.
+    case memory
+    /// A step of the machine's wall clock back by two seconds, and forward again.
+    ///
+    /// Back first: programs that sleep until a moment of the wall clock then sleep on. A first step forward would wake them
+    /// too early.
+    case clock
+
+    /// Performs the action once.
+    var act: @Sendable () -> ChaosResult {
+        switch self {
+        case .fork: { .init(demo_fork_and_wait()) }
+        case .exec: { .init(demo_exec_and_wait()) }
+        case .load: { .init(demo_load_and_unload()) }
+        case .exception: { .init((0..<20).allSatisfy { _ in demo_throw_and_catch() }) }
+        case .allocation: { .init(demo_allocate_and_free()) }
+        case .memory: { .init(demo_dirty_and_drop(16 << 20)) }
+        case .clock: { .init(demo_step_clock(5)) }
+        }
+    }
+
+    /// The average pause between two actions, in milliseconds.
+    var pause: Int {
+        switch self {
+        case .fork: 500
+        case .exec, .memory: 1000
+        case .load, .exception, .allocation: 200
+        case .clock: 10_000
+        }
+    }
+}
+
+/// A thread that repeats an action at random moments.
+final class ChaosMaker: Sendable {
+    private struct State {
+        var count = ChaosCount()
+        var isLeftOut = false
+    }
+
+    // Held during each action, so that none is in progress while another thread holds it.
+    private let state = Mutex(State())
+    private let stopping = DispatchSemaphore(value: 0)
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// Starts the thread.
+    ///
+    /// Each pause is 0.5 to 1.5 times `pause`, which is in milliseconds.
+    init(_ name: String, pause: Int, seed: UInt64, _ act: @escaping @Sendable () -> ChaosResult) {
+        Thread.detachNewThread { [self] in
+            NamedThread.nameThisThread("do-\(name)")
+            Interruption.unblockOtherSignals()
+            var random = SplitMix64(seed: seed)
+            repeat {
+                let milliseconds = Int.random(in: pause / 2...pause + pause / 2, using: &random)
+                if stopping.wait(timeout: .now() + .milliseconds(milliseconds)) == .success { break }
+            } while run(act)
+            ended.signal()
+        }
+    }
+
+    /// Pauses or resumes.
+    ///
+    /// Returns once no action is in progress.
+    func leaveOut(_ isLeftOut: Bool) {
+        state.withLock { $0.isLeftOut = isLeftOut }
+    }
+
+    /// Performs the action, and returns whether to continue.
+    private func run(_ act: () -> ChaosResult) -> Bool {
+        state.withLock { state in
+            guard !state.isLeftOut else { return true }
+            switch act() {
+            case .done: state.count.done += 1
+            case .failed: state.count.failed += 1
+            case .refused: state.count.isRefused = true
+            }
+            return !state.count.isRefused
+        }
+    }
+
+    /// Ends the thread and returns its counts.
+    ///
+    /// Call it once.
+    func stop() -> ChaosCount {
+        stopping.signal()
+        ended.wait()
+        return state.withLock { $0.count }
+    }
+}
+
+/// The result of one action.
+enum ChaosResult {
+    case done, failed
+    /// The system does not permit it.
+    case refused
+
+    init(_ isDone: Bool) {
+        self = isDone ? .done : .failed
+    }
+
+    init(_ result: demo_clock_result) {
+        switch result {
+        case DEMO_CLOCK_STEPPED: self = .done
+        case DEMO_CLOCK_REFUSED: self = .refused
+        default: self = .failed
+        }
+    }
+}

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Glibc
 
 /// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more.
@@ -88,6 +89,78 @@ struct Soak: Sendable {
         }
         try StandardOutput.write(
             "round \(totals.rounds): \(totals.tally.line); \(health ?? "")\n"
+        )
+    }
+}
+
+/// The duration of a soak on the command line: a whole number and one of the units `s`, `m` and `h`.
+struct SoakLength: Equatable, CustomStringConvertible {
+    /// The range in seconds: a second to a week.
+    static let seconds = 1...7 * 24 * 3600
+
+    /// The text on the command line.
+    let description: String
+    let duration: Duration
+
+    /// Reads `text`.
+    ///
+    /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
+    init(parsing text: String) throws(ValidationError) {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
+        let digits = text.dropLast()
+        // Int also reads +5 and -5.
+        guard let unit = text.last.flatMap({ units[$0] }), digits.allSatisfy({ $0.isASCII && $0.isNumber }),
+            let number = Int(digits)
+        else {
+            throw ValidationError(
+                "it is not a length of time. Write a whole number and a unit, such as 90s, 30m or 8h.")
+        }
+        let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
+        guard !overflow, Self.seconds.contains(seconds) else {
+            throw ValidationError("it is out of range. Choose a length from 1s to 168h.")
+        }
+        description = text
+        duration = .seconds(seconds)
+    }
+}
+
+/// The order of a soak's scenarios: rounds with all scenarios, each in another order.
+///
+/// With rounds, no scenario runs two times more than another. The order depends only on the seed.
+struct ScenarioRounds {
+    /// The next scenario.
+    struct Turn {
+        let scenario: Scenario
+        /// Whether the program's file pages are evicted from memory first (``ColdStart``).
+        let startsCold: Bool
+    }
+
+    /// The average number of scenarios per cold start.
+    static let turnsPerColdStart = 4
+
+    private let scenarios: [Scenario]
+    private var random: SplitMix64
+    private var round: ArraySlice<Scenario> = []
+    /// The number of finished rounds.
+    ///
+    /// A round is finished when `next` has returned the first scenario of the following one.
+    private(set) var completed = -1
+
+    /// Rounds of `scenarios`, which must not be empty.
+    init(_ scenarios: [Scenario], seed: UInt64) {
+        precondition(!scenarios.isEmpty, "there is something to choose from")
+        self.scenarios = scenarios
+        random = SplitMix64(seed: seed)
+    }
+
+    /// Returns the next scenario.
+    mutating func next() -> Turn {
+        if round.isEmpty {
+            round = scenarios.shuffled(using: &random)[...]
+            completed += 1
+        }
+        return Turn(
+            scenario: round.removeFirst(), startsCold: Int.random(in: 0..<Self.turnsPerColdStart, using: &random) == 0
         )
     }
 }

@@ -1,0 +1,158 @@
+import Dispatch
+import Foundation
+import Glibc
+
+/// A FIFO to which a thread writes one byte after some time.
+final class EmptyFIFO: Sendable {
+    let readEnd: Int32
+
+    init(for duration: Duration) {
+        let path = "./stallwatch-fifo-\(getpid())"
+        mkfifo(path, 0o600)
+        readEnd = open(path, O_RDWR | O_CLOEXEC)
+        unlink(path)
+        // The thread retains this object, so the FIFO stays open until the byte is written.
+        NamedThread.start("fifo-writer") { [self] ready in
+            ready()
+            sleepTooLong(for: duration)
+            write(readEnd, "!", 1)
+        }
+    }
+
+    deinit { close(readEnd) }
+}
+
+/// A pipe without data.
+final class EmptyPipe: Sendable {
+    let readEnd: Int32
+    private let writeEnd: Int32
+
+    /// A pipe that a thread writes one byte to after `duration`.
+    init(for duration: Duration) {
+        var ends: [Int32] = [-1, -1]
+        // If this fails because no descriptor is left, the read fails at once, and the scenario's result is `missed`.
+        pipe(&ends)
+        readEnd = ends[0]
+        writeEnd = ends[1]
+        Thread.detachNewThread { [self] in
+            Thread.current.name = "pipe-writer"
+            Thread.sleep(forTimeInterval: duration.seconds)
+            write(writeEnd, "!", 1)
+        }
+    }
+
+    deinit {
+        close(readEnd)
+        close(writeEnd)
+    }
+}
+
+/// A file without a name that disappears when it is closed.
+final class ScratchFile: Sendable {
+    let descriptor: Int32
+    /// The size in bytes.
+    let size: Int
+
+    /// Makes the file and flushes it to the disk, unless `isDirty`.
+    init(megabytes: Int, isDirty: Bool = false) {
+        var name = Array("./stallwatch-scratch-XXXXXX".utf8CString)
+        descriptor = mkstemp(&name)
+        unlink(name)
+        size = megabytes << 20
+        let block = [UInt8](repeating: 7, count: 1 << 20)
+        for index in 0..<megabytes { pwrite(descriptor, block, block.count, index << 20) }
+        if !isDirty { fsync(descriptor) }
+    }
+
+    /// Closes the file.
+    ///
+    /// Call it once, after the last use.
+    func close() { _ = Glibc.close(descriptor) }
+}
+
+/// A UDP server on the loopback interface that never answers.
+final class SilentServer: Sendable {
+    private let server: Int32
+    let port: UInt16
+
+    init() {
+        let server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(server, address, length)
+                getsockname(server, address, &length)
+            }
+        }
+        self.server = server
+        port = UInt16(bigEndian: address.sin_port)
+    }
+
+    deinit { close(server) }
+}
+
+/// A listening socket whose queue of connections is full until a thread accepts them.
+///
+/// `@unchecked Sendable`: nothing changes after `init`.
+final class BusyServer: @unchecked Sendable {
+    /// The kind of address.
+    enum Place {
+        /// A name in the abstract namespace (unix(7)), which leaves no file.
+        case unix
+        /// A port of the loopback interface. A rejected client tries again after a second (tcp(7)).
+        case tcp
+    }
+
+    /// A sockaddr of this kind.
+    let address: UnsafeMutableRawPointer
+    let addressLength: socklen_t
+    /// A socket without a connection.
+    let client: Int32
+    private let listener: Int32
+    private let first: Int32
+
+    init(_ place: Place, for duration: Duration) {
+        let bytes = place == .unix ? Self.unixAddress : Self.loopbackAddress
+        let address = UnsafeMutableRawPointer.allocate(byteCount: bytes.count, alignment: 8)
+        address.copyMemory(from: bytes, byteCount: bytes.count)
+        let family = place == .unix ? AF_UNIX : AF_INET
+        let sockets = (0..<3).map { _ in socket(family, Int32(SOCK_STREAM.rawValue), 0) }
+        (self.address, addressLength) = (address, socklen_t(bytes.count))
+        (listener, first, client) = (sockets[0], sockets[1], sockets[2])
+        let socketAddress = address.assumingMemoryBound(to: sockaddr.self)
+        bind(listener, socketAddress, addressLength)
+        // A queue for one connection.
+        listen(listener, 0)
+        // Reads the port that the kernel chose.
+        var length = addressLength
+        getsockname(listener, socketAddress, &length)
+        connect(first, socketAddress, addressLength)
+        NamedThread.start("server") { [self] ready in
+            ready()
+            sleepTooLong(for: duration)
+            for _ in 0..<2 { close(accept(listener, nil, nil)) }
+        }
+    }
+
+    deinit {
+        close(client)
+        close(first)
+        close(listener)
+        address.deallocate()
+    }
+
+    private static var unixAddress: [UInt8] {
+        family(AF_UNIX) + [0] + Array("stallwatch-demo-\(getpid())".utf8)
+    }
+
+    /// A sockaddr_in for any port of 127.0.0.1.
+    private static var loopbackAddress: [UInt8] {
+        family(AF_INET) + [0, 0, 127, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
+    }
+
+    /// In the machine's byte order, which is little-endian on both architectures.
+    private static func family(_ family: Int32) -> [UInt8] { [UInt8(family), 0] }
+}

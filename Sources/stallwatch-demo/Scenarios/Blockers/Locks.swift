@@ -1,0 +1,316 @@
+import CDemo
+import CoreFoundation
+import Dispatch
+import Foundation
+import Glibc
+import StallWatch
+import Synchronization
+
+/// C++'s mutex.
+///
+/// `@unchecked Sendable`: for the same reasons as ``PthreadLock``.
+final class CxxLock: ThreadLock, @unchecked Sendable {
+    private let mutex = demo_cxx_make()
+
+    deinit { demo_cxx_free(mutex) }
+
+    func acquire() { demo_cxx_lock(mutex) }
+
+    func release() { demo_cxx_unlock(mutex) }
+}
+
+/// One of Foundation's locks.
+struct FoundationLock: ThreadLock {
+    let lock: any NSLocking & Sendable
+
+    @inline(never)
+    func acquire() {
+        lock.lock()
+        errno = 0
+    }
+
+    func release() { lock.unlock() }
+}
+
+/// A gate at which a thread waits until another thread opens it.
+struct Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func wait() { semaphore.wait() }
+
+    func open() { semaphore.signal() }
+}
+
+/// A file that another descriptor of this process has locked for some time.
+final class HeldFileLock: Sendable {
+    let descriptor: Int32
+
+    init(for duration: Duration) {
+        let path = "./stallwatch-lock-\(getpid())"
+        let other = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        descriptor = open(path, O_RDWR | O_CLOEXEC)
+        unlink(path)
+        flock(other, LOCK_EX)
+        NamedThread.start("file-holder") { ready in
+            ready()
+            sleepTooLong(for: duration)
+            close(other)
+        }
+    }
+
+    deinit { close(descriptor) }
+}
+
+/// A pthread mutex that another thread holds.
+///
+/// `@unchecked Sendable`: several threads may use a pthread_mutex_t, its address never changes, and the owner keeps this object
+/// alive until it has released the lock.
+final class HeldLock: @unchecked Sendable {
+    let mutex: UnsafeMutablePointer<pthread_mutex_t>
+
+    private init() {
+        mutex = .allocate(capacity: 1)
+        pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    /// A lock that a thread holds for `duration` from now on.
+    static func held(for duration: Duration) async -> HeldLock {
+        let lock = HeldLock()
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                NamedThread.nameThisThread("lock-holder")
+                pthread_mutex_lock(lock.mutex)
+                continuation.resume()
+                Thread.sleep(forTimeInterval: duration.seconds)
+                pthread_mutex_unlock(lock.mutex)
+            }
+        }
+        return lock
+    }
+}
+
+/// The activity of a thread that holds a lock.
+enum Holding: String, Sendable, CaseIterable {
+    case computing, sleeping, writing
+
+    /// The activity in a report: `running`, or the name of the blocking system call.
+    var activity: String {
+        switch self {
+        case .computing: "running"
+        // glibc implements nanosleep(3) with this call.
+        case .sleeping: "clock_nanosleep"
+        case .writing: "write"
+        }
+    }
+
+    /// Performs the activity for `duration`.
+    func run(for duration: Duration) {
+        switch self {
+        case .computing: spinTheCPU(for: duration)
+        case .sleeping: sleepTooLong(for: duration)
+        case .writing: writeSlowly(for: duration)
+        }
+    }
+
+    /// Waits in write(2) on a full pipe until a thread reads it.
+    private func writeSlowly(for duration: Duration) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { return }
+        let (readEnd, writeEnd) = (ends[0], ends[1])
+        // The capacity of a pipe (pipe(7)).
+        let capacity = 65_536
+        let bytes = [UInt8](repeating: 0, count: capacity + 1)
+        Thread.detachNewThread {
+            sleepTooLong(for: duration)
+            var buffer = [UInt8](repeating: 0, count: capacity + 1)
+            var left = capacity + 1
+            while left > 0 {
+                let count = read(readEnd, &buffer, left)
+                guard count > 0 else { break }
+                left -= count
+            }
+            // Closed by the reader: after the last write, a byte may still be unread, and a closed number may become another file's.
+            close(readEnd)
+        }
+        write(writeEnd, bytes, bytes.count)
+        close(writeEnd)
+    }
+}
+
+/// A cycle of locks and as many threads: thread n owns lock n and wants lock n + 1.
+///
+/// Thread 0 is the stalled one. The last thread gives up after some time.
+final class LockCircle: Sendable {
+    private let locks: [PthreadLock]
+    private let mayGoOn = DispatchSemaphore(value: 0)
+
+    /// - Parameters:
+    ///   - count: The number of threads, including the stalled one.
+    ///   - duration: The time after which the last thread gives up.
+    init(of count: Int, for duration: Duration) {
+        locks = (0..<count).map { _ in PthreadLock() }
+        for index in 1..<count {
+            NamedThread.start("circle-\(index)") { [self] ready in
+                locks[index].acquire()
+                ready()
+                mayGoOn.wait()
+                if index < count - 1 {
+                    locks[index + 1].acquire()
+                    locks[index + 1].release()
+                } else if locks[0].acquire(within: duration) {
+                    locks[0].release()
+                }
+                locks[index].release()
+            }
+        }
+    }
+
+    /// Takes the first lock, lets the other threads wait for theirs, and waits for the second lock.
+    func close() {
+        locks[0].acquire()
+        for _ in 1..<locks.count { mayGoOn.signal() }
+        locks[1].acquire()
+        locks[1].release()
+        locks[0].release()
+    }
+}
+
+/// A named thread that runs `body` and says when it is ready.
+enum NamedThread {
+    /// Starts the thread and waits until `body` has called its argument.
+    static func start(_ name: String, _ body: @escaping @Sendable (_ ready: @Sendable () -> Void) -> Void) {
+        let isReady = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            nameThisThread(name)
+            body { isReady.signal() }
+        }
+        isReady.wait()
+    }
+
+    static func nameThisThread(_ name: String) {
+        // Takes effect at once, unlike the name of a Foundation thread.
+        guard let file = fopen("/proc/thread-self/comm", "w") else { return }
+        fputs(name, file)
+        fclose(file)
+    }
+}
+
+/// A pthread mutex of any kind.
+///
+/// `@unchecked Sendable`: several threads may use a pthread_mutex_t, and its address never changes.
+final class PthreadLock: ThreadLock, @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+
+    init(type: Int32 = Int32(PTHREAD_MUTEX_NORMAL), robust: Bool = false, inheriting: Bool = false) {
+        mutex = .allocate(capacity: 1)
+        var attributes = pthread_mutexattr_t()
+        pthread_mutexattr_init(&attributes)
+        pthread_mutexattr_settype(&attributes, type)
+        if robust { pthread_mutexattr_setrobust(&attributes, Int32(PTHREAD_MUTEX_ROBUST)) }
+        if inheriting { pthread_mutexattr_setprotocol(&attributes, Int32(PTHREAD_PRIO_INHERIT)) }
+        pthread_mutex_init(mutex, &attributes)
+        pthread_mutexattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    @inline(never)
+    func acquire() {
+        let error = pthread_mutex_lock(mutex)
+        precondition(error == 0, "pthread_mutex_lock fails only for a mutex that is used wrongly")
+    }
+
+    func release() { pthread_mutex_unlock(mutex) }
+
+    /// Waits for `duration` at most.
+    ///
+    /// - Returns: Whether the calling thread has the lock.
+    @inline(never)
+    func acquire(within duration: Duration) -> Bool {
+        var deadline = timespec()
+        clock_gettime(CLOCK_REALTIME, &deadline)
+        let nanoseconds = deadline.tv_nsec + Int(duration.milliseconds * 1_000_000)
+        deadline.tv_sec += nanoseconds / 1_000_000_000
+        deadline.tv_nsec = nanoseconds % 1_000_000_000
+        return pthread_mutex_timedlock(mutex, &deadline) == 0
+    }
+}
+
+/// A read-write lock.
+///
+/// As a ``ThreadLock`` it is taken for writing.
+///
+/// `@unchecked Sendable`: for the same reasons as ``PthreadLock``.
+final class ReadWriteLock: ThreadLock, @unchecked Sendable {
+    private let lock: UnsafeMutablePointer<pthread_rwlock_t>
+
+    init() {
+        lock = .allocate(capacity: 1)
+        pthread_rwlock_init(lock, nil)
+    }
+
+    deinit {
+        pthread_rwlock_destroy(lock)
+        lock.deallocate()
+    }
+
+    @inline(never)
+    func acquire() {
+        let error = pthread_rwlock_wrlock(lock)
+        // Differs from the mutex's code on purpose: otherwise the optimizer would merge the two functions under one name.
+        errno = error
+        precondition(error == 0, "pthread_rwlock_wrlock fails only for a lock that is used wrongly")
+    }
+
+    @inline(never)
+    func acquireForReading() {
+        // EAGAIN: the lock cannot count another reader.
+        while pthread_rwlock_rdlock(lock) == EAGAIN { sched_yield() }
+    }
+
+    func release() { pthread_rwlock_unlock(lock) }
+}
+
+/// Swift's own mutex.
+final class SwiftLock: ThreadLock {
+    private let mutex = Mutex(())
+
+    @inline(never)
+    func acquire() {
+        mutex._unsafeLock()
+        errno = 0
+    }
+
+    func release() { mutex._unsafeUnlock() }
+}
+
+// Locks of every kind, held by named threads for some time.
+//
+// A function that takes a lock makes the blocking call itself, reads its result, and is not inlined. So it is the innermost
+// function of the app in a stack, whatever the optimizer does.
+
+/// A lock that any thread can take and release.
+protocol ThreadLock: Sendable {
+    func acquire()
+    func release()
+}
+
+extension ThreadLock {
+    /// Makes a thread named `name` hold the lock for `duration`, and returns once it does.
+    func hold(by name: String, _ holding: Holding, for duration: Duration) {
+        NamedThread.start(name) { ready in
+            acquire()
+            ready()
+            holding.run(for: duration)
+            release()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import CDemo
+import Dispatch
+import Foundation
+import Glibc
+import Synchronization
+
+/// A serial queue that runs another block.
+struct BusyQueue: Sendable {
+    let queue = DispatchQueue(label: "busy")
+
+    /// A queue that is busy for `duration` from now on.
+    static func busy(for duration: Duration) async -> BusyQueue {
+        let busy = BusyQueue()
+        await withCheckedContinuation { continuation in
+            busy.queue.async {
+                continuation.resume()
+                sleepTooLong(for: duration)
+            }
+        }
+        return busy
+    }
+}
+
+/// Threads that occupy the first CPU, so that a thread bound to it is ready to run but gets little of it.
+final class Competitors: Sendable {
+    private let isOver = Atomic<Bool>(false)
+
+    /// Starts the threads, and returns once all run.
+    init(count: Int) {
+        for index in 0..<count {
+            NamedThread.start("rival-\(index)") { [self] ready in
+                Affinity()?.pinThisThread()
+                ready()
+                while !isOver.load(ordering: .relaxed) {}
+            }
+        }
+    }
+
+    /// Runs `body` on their CPU, and then ends the threads.
+    func run(_ body: () -> Void) {
+        let affinity = Affinity()
+        affinity?.pinThisThread()
+        body()
+        affinity?.restore()
+        isOver.store(true, ordering: .relaxed)
+    }
+}
+
+/// The CPU affinity of the calling thread: sched_setaffinity(2), which Swift's Glibc module does not export.
+private struct Affinity {
+    private typealias Call = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
+    private let set: Call
+    private var all = [UInt64](repeating: 0, count: 16)
+
+    init?() {
+        guard let get = Self.function("sched_getaffinity"), let set = Self.function("sched_setaffinity") else {
+            return nil
+        }
+        self.set = set
+        guard get(0, all.count * 8, &all) >= 0 else { return nil }
+    }
+
+    func pinThisThread() {
+        guard let word = all.firstIndex(where: { $0 != 0 }) else { return }
+        var one = [UInt64](repeating: 0, count: all.count)
+        one[word] = 1 << UInt64(all[word].trailingZeroBitCount)
+        _ = set(0, one.count * 8, &one)
+    }
+
+    func restore() {
+        var all = all
+        _ = set(0, all.count * 8, &all)
+    }
+
+    private static func function(_ name: String) -> Call? {
+        // Both functions have this type, except for a const in one of them.
+        dlsym(nil, name).map { unsafeBitCast($0, to: Call.self) }
+    }
+}
+
+/// A CPU cgroup (version 1) with a quota.
+struct QuotaGroup: Sendable {
+    private static let root = "/sys/fs/cgroup/cpu"
+    private let path: String
+
+    /// Fails if no such group can be made.
+    init?(share: Double) {
+        path = Self.root + "/stallwatch-demo-\(getpid())"
+        guard mkdir(path, 0o755) == 0 else { return nil }
+        // The largest weight: the group uses its quota at once and is then throttled.
+        guard Self.write("262144", to: path + "/cpu.shares"), Self.write("100000", to: path + "/cpu.cfs_period_us"),
+            Self.write("\(Int(share * 100_000))", to: path + "/cpu.cfs_quota_us")
+        else {
+            rmdir(path)
+            return nil
+        }
+    }
+
+    /// Moves the calling thread into the group.
+    func enter() { Self.moveThisThread(to: path) }
+
+    /// Moves the calling thread back and removes the group.
+    func leave() {
+        Self.moveThisThread(to: Self.root)
+        rmdir(path)
+    }
+
+    private static func moveThisThread(to group: String) {
+        // The link reads "<pid>/task/<tid>".
+        let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/thread-self")
+        guard let thread = link?.split(separator: "/").last else { return }
+        _ = write(String(thread), to: group + "/tasks")
+    }
+
+    private static func write(_ text: String, to path: String) -> Bool {
+        let file = open(path, O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        return Glibc.write(file, text, text.utf8.count) == text.utf8.count
+    }
+}
