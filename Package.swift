@@ -1,32 +1,33 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-let settings: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-]
-
-// Off Linux the library has the same interface and does nothing (the folders Inert). The manifest knows the machine that
-// builds, but not the platform that it builds for, so a variable decides where the two differ: `STALLWATCH_INERT=0` compiles
-// for Linux on another platform, and `STALLWATCH_INERT=1` compiles the interface alone on Linux, as the tests do.
+// Off Linux the library has the same interface and does nothing. The manifest knows the machine that builds, but not the
+// platform that it builds for: `STALLWATCH_INERT=0` compiles for Linux elsewhere, `STALLWATCH_INERT=1` the interface alone.
 #if os(Linux)
     let isInert = Context.environment["STALLWATCH_INERT"] == "1"
 #else
     let isInert = Context.environment["STALLWATCH_INERT"] != "0"
 #endif
 
-// What the library needs of other packages.
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let inMemoryLogging = Target.Dependency.product(name: "InMemoryLogging", package: "swift-log")
+
+/// Returns a product that only a package trait brings.
+func optional(_ name: String, of package: String, trait: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: [trait]))
+}
+
+let eventLoops = optional("NIOPosix", of: "swift-nio", trait: "NIO")
 let integrations: [Target.Dependency] = [
-    .product(name: "Logging", package: "swift-log"),
-    .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
-    .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["NIO"])),
-    .product(
-        name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])
-    ),
-    .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),
+    logging,
+    optional("Metrics", of: "swift-metrics", trait: "Metrics"),
+    optional("NIOCore", of: "swift-nio", trait: "NIO"),
+    optional("ServiceLifecycle", of: "swift-service-lifecycle", trait: "ServiceLifecycle"),
+    optional("Tracing", of: "swift-distributed-tracing", trait: "Tracing"),
 ]
+/// The modules of this package that the library needs on Linux only.
+let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
 
 let package = Package(
     name: "StallWatch",
@@ -53,194 +54,83 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     ],
+    // CONTRIBUTING.md says what each module is for.
     targets: [
-        // GNU functions and runtime entry points that Swift's own modules do not show.
         .target(name: "CLinux"),
-        // Captures and unwinds stacks. Needs only the C library. It links no system unwinder, so C++ exceptions of the
-        // program still go through libgcc_s.
         .target(name: "CUnwind", cSettings: [.headerSearchPath(".")]),
-        // Reads debug information with libdw. It loads libdw on first use, so the build needs only libdw's headers.
         .target(name: "CSymbols"),
-        // The system interfaces that the other modules need: clocks, threads, files, /proc, memory.
-        .target(name: "LinuxSupport", dependencies: ["CLinux"], swiftSettings: settings),
-        // The report: model, JSON, validation, fingerprint, sentences. Pure values.
-        .target(name: "StallReports", swiftSettings: settings),
-        // Names and lines of addresses, and whose code they are.
-        .target(
-            name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"],
-            swiftSettings: settings
-        ),
-        // Stacks of this process's threads.
-        .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"], swiftSettings: settings),
-        .target(
-            name: "StallWatch",
-            dependencies: ["CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols"] + integrations,
-            exclude: ["Inert"], swiftSettings: settings
-        ),
-        // Stalls as issues of tests, for Swift Testing and XCTest.
-        .target(
-            name: "StallWatchTesting", dependencies: ["LinuxSupport", "StallReports", "StallSymbols", "StallWatch"],
-            exclude: ["Inert"], swiftSettings: settings
-        ),
-        // What `stallwatch test` loads into test processes: a thread that waits for requests, and on a request the monitor.
-        .target(name: "CPreload"),
-        .target(
-            name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"],
-            swiftSettings: settings
-        ),
-        // The header for loops in C and C++. What it declares is in StallWatch.
-        .target(name: "CStallWatch"),
-        // Text for terminals: tables, columns, colors.
-        .target(name: "TextOutput", swiftSettings: settings),
-        // HTTP requests with the system's libcurl, which is loaded on first use: the build needs no headers of it.
         .target(name: "CCurl"),
+        .target(name: "CPreload"),
+        .target(name: "CStallWatch"),
+        .target(name: "CDemo"),
+        .target(name: "LinuxSupport", dependencies: ["CLinux"]),
+        .target(name: "StallReports"),
+        .target(name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"]),
+        .target(name: "StackCapture", dependencies: ["CUnwind", "LinuxSupport"]),
+        .target(
+            name: "StallWatch", dependencies: ["StallReports"] + engine + integrations,
+            exclude: [isInert ? "Linux" : "Inert"]),
+        .target(
+            name: "StallWatchTesting", dependencies: ["StallReports", "StallWatch"] + engine,
+            path: isInert ? "Sources/StallWatchTesting/Inert" : nil, exclude: isInert ? [] : ["Inert"]),
+        .target(name: "StallWatchAgent", dependencies: ["LinuxSupport", "StallReports", "StallWatch"]),
+        .target(name: "TextOutput"),
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(
             name: "StallWatchCLI",
-            dependencies: [
-                "CCurl", "LinuxSupport", "StallReports", "StallSymbols", "TextOutput",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            resources: [.embedInCode("HTML/Page")],
-            swiftSettings: settings
-        ),
-        // System calls for the demo's scenarios.
-        .target(name: "CDemo"),
+            dependencies: ["CCurl", "LinuxSupport", "StallReports", "StallSymbols", "TextOutput", argumentParser],
+            resources: [.embedInCode("HTML/Page")]),
         .executableTarget(
             name: "stallwatch-demo",
             dependencies: [
-                "CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
-            ],
-            swiftSettings: settings
-        ),
-        // Threads in every state that the capture engine supports, in C. Part of the tests.
+                "CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput", argumentParser,
+                eventLoops,
+            ]),
         .target(
             name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",
             cSettings: [.headerSearchPath("."), .headerSearchPath("../../Sources/CUnwind")],
-            cxxSettings: [.headerSearchPath(".")]
-        ),
-        // Helpers that the test targets share.
+            cxxSettings: [.headerSearchPath(".")]),
         .target(
-            name: "TestSupport",
-            dependencies: ["CUnwindTestSupport", "LinuxSupport", "StackCapture", "StallReports"],
-            path: "Tests/TestSupport",
-            swiftSettings: settings
-        ),
-        // A small app whose stalls tests can kill, starve of disk or abort.
+            name: "TestSupport", dependencies: ["CUnwindTestSupport", "LinuxSupport", "StackCapture", "StallReports"],
+            path: "Tests/TestSupport"),
         .executableTarget(
-            name: "stallwatch-test-host", dependencies: ["CDemo", "StallWatch"], path: "Tests/Support/TestHost",
-            swiftSettings: settings
-        ),
-        // Holds still in deep stacks for gdb. Part of the tests.
+            name: "stallwatch-test-host", dependencies: ["CDemo", "StallWatch"], path: "Tests/Support/TestHost"),
         .executableTarget(
-            name: "stack-host",
-            dependencies: ["CUnwind", "CUnwindTestSupport"],
-            path: "Tests/Support/StackHost",
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "CUnwindTests",
-            dependencies: ["CLinux", "CUnwind", "CUnwindTestSupport"],
-            swiftSettings: settings
-        ),
-        .testTarget(name: "LinuxSupportTests", dependencies: ["LinuxSupport", "TestSupport"], swiftSettings: settings),
-        .testTarget(name: "StallReportsTests", dependencies: ["StallReports", "TestSupport"], swiftSettings: settings),
-        .testTarget(
-            name: "StallSymbolsTests", dependencies: ["LinuxSupport", "StallReports", "StallSymbols", "TestSupport"],
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "StackCaptureTests", dependencies: ["CLinux", "LinuxSupport", "StackCapture", "TestSupport"],
-            swiftSettings: settings
-        ),
+            name: "stack-host", dependencies: ["CUnwind", "CUnwindTestSupport"], path: "Tests/Support/StackHost"),
+        .testTarget(name: "CUnwindTests", dependencies: ["CLinux", "CUnwind", "CUnwindTestSupport"]),
+        .testTarget(name: "LinuxSupportTests", dependencies: ["TestSupport"]),
+        .testTarget(name: "StallReportsTests", dependencies: ["TestSupport"]),
+        .testTarget(name: "StallSymbolsTests", dependencies: ["StallSymbols", "TestSupport"]),
+        .testTarget(name: "StackCaptureTests", dependencies: ["CLinux", "TestSupport"]),
         .testTarget(
             name: "StallWatchTests",
             dependencies: [
-                "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatch", "TestSupport",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "InMemoryLogging", package: "swift-log"),
-                .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
-                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
-                .product(
-                    name: "ServiceLifecycle", package: "swift-service-lifecycle",
-                    condition: .when(traits: ["ServiceLifecycle"])
-                ),
-                .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"])),
-            ],
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "StallWatchTestingTests",
-            dependencies: ["LinuxSupport", "StallReports", "StallWatch", "StallWatchTesting", "TestSupport"],
-            swiftSettings: settings
-        ),
+                "StallWatch", "TestSupport", inMemoryLogging, eventLoops,
+                optional("MetricsTestKit", of: "swift-metrics", trait: "Metrics"),
+            ] + engine + integrations),
+        .testTarget(name: "StallWatchTestingTests", dependencies: ["StallWatchTesting", "TestSupport"]),
+        .testTarget(name: "TextOutputTests", dependencies: ["TextOutput"]),
+        .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
+        .testTarget(name: "StallWatchDemoTests", dependencies: ["stallwatch-demo", "TestSupport"]),
         .testTarget(
             name: "StallWatchIntegrationTests",
             dependencies: [
-                "CLinux", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "StallWatch",
-                "CUnwindTestSupport", "StallWatchCLI", "TestSupport", "TextOutput", "stallwatch-demo",
-                "stallwatch-test-host", "stack-host",
-                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["NIO"])),
-            ],
-            swiftSettings: settings
-        ),
-        .testTarget(name: "TextOutputTests", dependencies: ["TextOutput"], swiftSettings: settings),
+                "StallWatchCLI", "TestSupport", "stack-host", "stallwatch-demo", "stallwatch-test-host", eventLoops,
+            ]),
         .testTarget(
-            name: "StallWatchCLITests",
-            dependencies: [
-                "LinuxSupport", "StallReports", "StallSymbols", "StallWatchCLI", "TestSupport", "TextOutput",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            exclude: ["Texts"],
-            swiftSettings: settings
-        ),
-        .testTarget(
-            name: "StallWatchDemoTests",
-            dependencies: ["CDemo", "LinuxSupport", "StallReports", "StallWatch", "TestSupport", "stallwatch-demo"],
-            swiftSettings: settings
-        ),
+            name: "InertTests", dependencies: ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations),
     ]
 )
 
-if isInert {
-    package.products = [
-        .library(name: "StallWatch", targets: ["StallWatch", "CStallWatch"]),
-        .library(name: "StallWatchTesting", targets: ["StallWatchTesting"]),
-    ]
-    let inert = settings + [.define("STALLWATCH_INERT", .when(platforms: [.linux]))]
-    package.targets = [
-        .target(name: "StallReports", swiftSettings: settings),
-        // The settings of API, and Inert in place of everything else.
-        .target(
-            name: "StallWatch", dependencies: ["StallReports"] + integrations,
-            exclude: [
-                "API/Configuration+Watchdog.swift", "API/ControlJob.swift", "API/ControlJobs.swift",
-                "API/ControlService.swift", "API/Exports.swift",
-                "API/HangDump.swift", "API/LoopProbe.swift",
-                "API/ProbeSource.swift", "API/ReportSink.swift", "API/Contexts/StallContext+CString.swift",
-                "API/Contexts/StallContext+Calibration.swift", "API/Contexts/StallContext+Scope.swift",
-                "API/StallMonitor.swift",
-                "API/StallMonitor+Capabilities.swift", "API/StallMonitor+Control.swift",
-                "API/StallMonitor+Health.swift",
-                "API/StallMonitor+Pauses.swift", "API/Statistics+Counts.swift", "API/WatchedLoop.swift", "Detection",
-                "Diagnosis", "Documentation.docc", "Integrations", "Loops", "Reporting", "Sinks",
-            ],
-            swiftSettings: inert
-        ),
-        .target(
-            name: "StallWatchTesting", dependencies: ["StallWatch"], path: "Sources/StallWatchTesting/Inert",
-            swiftSettings: inert
-        ),
-        .target(name: "CStallWatch"),
-        .testTarget(
-            name: "InertTests",
-            dependencies: integrations + [
-                "CStallWatch", "StallWatch", "StallWatchTesting",
-                .product(name: "InMemoryLogging", package: "swift-log"),
-            ],
-            swiftSettings: settings
-        ),
-    ]
+let portable = ["CStallWatch", "InertTests", "StallReports", "StallWatch", "StallWatchTesting"]
+package.products.removeAll { isInert && !portable.contains($0.name) }
+package.targets.removeAll { isInert ? !portable.contains($0.name) : $0.name == "InertTests" }
+for target in package.targets {
+    target.swiftSettings =
+        [
+            .swiftLanguageMode(.v6),
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+            .enableUpcomingFeature("InternalImportsByDefault"),
+        ] + (isInert ? [.define("STALLWATCH_INERT", .when(platforms: [.linux]))] : [])
 }

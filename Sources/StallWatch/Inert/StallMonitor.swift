@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Logging
-public import StallReports
+@_exported public import StallReports
 
 #if os(Linux) && !STALLWATCH_INERT
     #error("The package was set up for another platform. To compile for Linux elsewhere, set STALLWATCH_INERT=0.")
@@ -109,3 +109,97 @@ public final class StallMonitor: Sendable {
         public consuming func end() {}
     }
 }
+
+/// Whether a monitor has been started or stopped, and the sequences that end with it.
+///
+/// Right although unchecked: the lock guards both variables. Mutex would need macOS 15.
+final class MonitorPhase: @unchecked Sendable {
+    private enum Phase { case made, started, stopped }
+
+    private let lock = NSLock()
+    private var phase = Phase.made
+    private var streams: [AsyncStream<StallReport>.Continuation] = []
+
+    /// Starts, or throws if that is too late.
+    func start() throws(StallWatchError) {
+        let before = lock.withLock {
+            defer { if phase == .made { phase = .started } }
+            return phase
+        }
+        switch before {
+        case .made: return
+        case .started:
+            throw StallWatchError(.alreadyStarted, "the monitor has already been started: start it once")
+        case .stopped:
+            throw StallWatchError(.stopped, "the monitor has been stopped: create a new one to start again")
+        }
+    }
+
+    /// Stops, and ends all sequences.
+    func stop() {
+        let ended = lock.withLock {
+            phase = .stopped
+            defer { streams = [] }
+            return streams
+        }
+        for stream in ended { stream.finish() }
+    }
+
+    /// Returns a sequence that ends with the monitor.
+    func stream() -> AsyncStream<StallReport> {
+        AsyncStream { continuation in
+            let isOver = lock.withLock {
+                if phase != .stopped { streams.append(continuation) }
+                return phase == .stopped
+            }
+            if isOver { continuation.finish() }
+        }
+    }
+}
+
+#if ServiceLifecycle
+    import StallReports
+    public import ServiceLifecycle
+
+    extension StallMonitor: Service {
+        /// Waits until the service group shuts down gracefully or the task is cancelled, then stops.
+        ///
+        /// - Throws: The errors of ``start()``, except ``StallWatchError/Code/alreadyStarted``.
+        public func run() async throws {
+            do {
+                try start()
+            } catch  where error.code == .alreadyStarted {
+                // The app started the monitor before the group.
+            }
+            // Cancellation and graceful shutdown both end the wait.
+            try? await gracefulShutdown()
+            stop()
+        }
+    }
+#endif
+
+extension StallReport {
+    /// Returns the report as it is: files of Linux are read on Linux only.
+    ///
+    /// - Parameters:
+    ///   - sources: Where to look.
+    ///   - inApp: What is not the app's own code.
+    /// - Returns: The report.
+    public func symbolicated(
+        with sources: DebugSources, inApp: InAppSettings = InAppSettings()
+    ) -> StallReport { self }
+}
+
+extension Sequence where Element == StallReport {
+    /// Returns the reports as they are: files of Linux are read on Linux only.
+    ///
+    /// - Parameters:
+    ///   - sources: Where to look.
+    ///   - inApp: What is not the app's own code.
+    /// - Returns: The reports.
+    public func symbolicated(
+        with sources: StallReport.DebugSources, inApp: InAppSettings = InAppSettings()
+    ) -> [StallReport] { Array(self) }
+}
+
+

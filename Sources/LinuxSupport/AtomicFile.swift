@@ -1,0 +1,166 @@
+import Glibc
+
+/// Functions that write files completely or not at all, and read them.
+package enum AtomicFile {
+    /// Writes a file and flushes it to the disk.
+    ///
+    /// Only the owner may read the file. If anything fails, the function removes the file.
+    ///
+    /// - Parameters:
+    ///   - bytes: The file's contents.
+    ///   - path: The file's path; must not be a symbolic link.
+    ///   - shown: A closure that the function calls after writing and before flushing; returns 0 or an error number.
+    /// - Returns: ``FileFlush/done`` or ``FileFlush/unavailable(errno:)``: the file is written in both cases.
+    /// - Throws: ``SystemError`` if the file cannot be created or written, the disk fails, or `shown` returns an error.
+    @discardableResult
+    package static func write(
+        _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
+    ) throws(SystemError) -> FileFlush {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw SystemError(
+                "\(path) cannot be created: make the directory writable or choose another one",
+                errno: errno
+            )
+        }
+        var failure = writeAll(bytes, to: descriptor) ?? 0
+        if failure == 0 { failure = shown() }
+        let flush = failure == 0 ? FileFlush(descriptor) : .done
+        if case .failed(let error) = flush { failure = error }
+        // close(2) may be the first call to report the error of a delayed write.
+        if close(descriptor) != 0, failure == 0 { failure = errno }
+        guard failure == 0 else {
+            unlink(path)
+            throw SystemError(
+                "\(path) cannot be written: free some space or choose another directory",
+                errno: failure
+            )
+        }
+        return flush
+    }
+
+    /// Creates a file, or replaces it atomically.
+    ///
+    /// - Parameters:
+    ///   - path: The file's path.
+    ///   - bytes: The file's new contents.
+    /// - Throws: ``SystemError`` if the file cannot be written; the old file is then unchanged.
+    package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+        let temporary = "\(path).\(getpid()).tmp"
+        try write(bytes, to: temporary)
+        guard rename(temporary, path) == 0 else {
+            let reason = errno
+            unlink(temporary)
+            throw SystemError("\(path) cannot be replaced", errno: reason)
+        }
+    }
+
+    /// Creates a file, or replaces it atomically, without flushing it to the disk.
+    ///
+    /// For a file that says what is true now, and means nothing after a restart of the machine. Only the owner may read
+    /// it.
+    ///
+    /// - Parameters:
+    ///   - path: The file's path.
+    ///   - bytes: The file's new contents.
+    ///   - changedAt: The file's modification time, in nanoseconds since 1970.
+    /// - Throws: ``SystemError`` if the file cannot be written; the old file is then unchanged.
+    package static func replaceUnflushed(
+        _ path: String, with bytes: [UInt8], changedAt: UInt64
+    ) throws(SystemError) {
+        let temporary = "\(path).\(getpid()).tmp"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw SystemError(
+                "\(temporary) cannot be created: make the directory writable or choose another one", errno: errno)
+        }
+        var failure = writeAll(bytes, to: descriptor) ?? 0
+        let time = timespec(tv_sec: Int(changedAt / 1_000_000_000), tv_nsec: Int(changedAt % 1_000_000_000))
+        if failure == 0, futimens(descriptor, [time, time]) != 0 { failure = errno }
+        if close(descriptor) != 0, failure == 0 { failure = errno }
+        if failure == 0, rename(temporary, path) != 0 { failure = errno }
+        guard failure == 0 else {
+            unlink(temporary)
+            throw SystemError("\(path) cannot be replaced: free some space or choose another directory", errno: failure)
+        }
+    }
+
+    /// Returns the contents of a regular file; `nil` if it cannot be read or has more than `limit` bytes.
+    package static func read(_ path: String, limit: Int) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        guard let status = FileStatus(descriptor: descriptor), status.isRegular, status.size <= limit else {
+            return nil
+        }
+        return read(descriptor, from: 0, count: status.size)
+    }
+
+    /// Returns the last bytes of a regular file, at most `count`; `nil` if it cannot be read.
+    package static func tail(_ path: String, count: Int) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        guard let status = FileStatus(descriptor: descriptor), status.isRegular else { return nil }
+        return read(descriptor, from: max(status.size - count, 0), count: min(status.size, count))
+    }
+
+    private static func read(_ descriptor: Int32, from offset: Int, count: Int) -> [UInt8]? {
+        var failed = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count, let base = buffer.baseAddress {
+                let got = pread(descriptor, base + filled, count - filled, off_t(offset + filled))
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else {
+                    failed = got < 0
+                    break
+                }
+                filled += got
+            }
+        }
+        return failed ? nil : bytes
+    }
+}
+
+/// Writes all bytes to an open file.
+///
+/// - Parameters:
+///   - bytes: The bytes.
+///   - descriptor: A descriptor that is open for writing.
+/// - Returns: The error number if a write failed, or `nil`. EINTR is not an error: the function tries again.
+package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
+    bytes.withUnsafeBytes { buffer in
+        var left = buffer[...]
+        while !left.isEmpty {
+            let count = write(descriptor, UnsafeRawBufferPointer(rebasing: left).baseAddress, left.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return count < 0 ? errno : EIO }
+            left = left.dropFirst(count)
+        }
+        return nil
+    }
+}
+
+/// The outcome of flushing a file to the disk.
+package enum FileFlush: Equatable, Sendable {
+    case done
+    /// The file system or a filter of system calls does not permit it.
+    ///
+    /// The file is written, but a power failure may lose its contents.
+    case unavailable(errno: Int32)
+    /// The disk failed or is full.
+    case failed(errno: Int32)
+
+    /// Flushes an open file; may take as long as the disk needs.
+    package init(_ descriptor: Int32) {
+        self = fsync(descriptor) == 0 ? .done : Self(errno: errno)
+    }
+
+    /// Distinguishes between a call that is refused and a disk that failed (fsync(2), seccomp(2)).
+    init(errno: Int32) {
+        switch errno {
+        case EINVAL, EROFS, ENOSYS, EOPNOTSUPP, EPERM, EACCES: self = .unavailable(errno: errno)
+        default: self = .failed(errno: errno)
+        }
+    }
+}

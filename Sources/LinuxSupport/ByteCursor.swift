@@ -1,0 +1,145 @@
+/// Reads numbers and words from the text of a /proc file, without creating strings for the parts that it skips.
+package struct ByteCursor {
+    private let bytes: [UInt8]
+    private let end: Int
+    private var position = 0
+
+    /// Creates a cursor over the first `count` bytes, or over all if there are fewer.
+    package init(_ bytes: [UInt8], count: Int) {
+        self.bytes = bytes
+        end = min(count, bytes.count)
+    }
+
+    package init(_ text: String) {
+        let bytes = [UInt8](text.utf8)
+        self.init(bytes, count: bytes.count)
+    }
+
+    /// The next byte that is not white space, without consuming it; `nil` at the end.
+    package var next: UInt8? {
+        mutating get {
+            while position < end, Self.isSpace(bytes[position]) { position += 1 }
+            return position < end ? bytes[position] : nil
+        }
+    }
+
+    /// Consumes the next word, which ends before white space; `nil` at the end.
+    package mutating func word() -> String? {
+        guard next != nil else { return nil }
+        let start = position
+        while position < end, !Self.isSpace(bytes[position]) { position += 1 }
+        return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+
+    /// Skips `count` words.
+    package mutating func skipWords(_ count: Int) {
+        for _ in 0..<count {
+            guard next != nil else { return }
+            while position < end, !Self.isSpace(bytes[position]) { position += 1 }
+        }
+    }
+
+    /// Consumes the next number: decimal, or lowercase hexadecimal after `0x`.
+    ///
+    /// - Returns: The number; `nil` if there is none or it exceeds 64 bits. Then only white space is consumed.
+    package mutating func number() -> UInt64? {
+        guard let first = next else { return nil }
+        var at = position
+        let radix: UInt64
+        if first == UInt8(ascii: "0"), at + 1 < end, bytes[at + 1] == UInt8(ascii: "x") {
+            radix = 16
+            at += 2
+        } else {
+            radix = 10
+        }
+        let digits = at
+        var value: UInt64 = 0
+        while at < end, let digit = Self.digit(bytes[at]), digit < radix {
+            let (product, overflows) = value.multipliedReportingOverflow(by: radix)
+            let (sum, carries) = product.addingReportingOverflow(digit)
+            guard !overflows, !carries else { return nil }
+            value = sum
+            at += 1
+        }
+        guard at > digits else { return nil }
+        position = at
+        return value
+    }
+
+    /// Moves past the last occurrence of `byte` in the text.
+    ///
+    /// - Parameter byte: The byte.
+    /// - Returns: Whether there is one; if not, the cursor does not move.
+    package mutating func skip(pastLast byte: UInt8) -> Bool {
+        guard let last = bytes[..<end].lastIndex(of: byte) else { return false }
+        position = last + 1
+        return true
+    }
+
+    /// Moves past the next occurrence of `prefix` at the beginning of a line.
+    ///
+    /// The cursor's position counts as the beginning of a line.
+    ///
+    /// - Parameter prefix: The prefix.
+    /// - Returns: Whether there is one; if not, the cursor does not move.
+    package mutating func skip(pastLinePrefix prefix: StaticString) -> Bool {
+        let wanted = UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount)
+        var start = position
+        while start < end {
+            if end - start >= wanted.count, bytes[start..<(start + wanted.count)].elementsEqual(wanted) {
+                position = start + wanted.count
+                return true
+            }
+            guard let lineEnd = bytes[start..<end].firstIndex(of: UInt8(ascii: "\n")) else { return false }
+            start = lineEnd + 1
+        }
+        return false
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\t")
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt64? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt64(byte - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt64(byte - UInt8(ascii: "a") + 10)
+        default: nil
+        }
+    }
+}
+
+/// The CRC-32 checksum of IEEE 802.3, reflected: the one of gzip (RFC 1952) and of `.gnu_debuglink` sections.
+package struct CRC32 {
+    private var remainder = UInt32.max
+
+    package init() {}
+
+    /// The checksum of all bytes so far.
+    package var value: UInt32 { ~remainder }
+
+    /// Adds bytes.
+    package mutating func add(_ bytes: [UInt8]) {
+        for byte in bytes {
+            remainder = Self.table[Int(UInt8(truncatingIfNeeded: remainder) ^ byte)] ^ (remainder >> 8)
+        }
+    }
+
+    /// The effect of each byte on the remainder.
+    private static let table: [UInt32] = (0..<256).map { index in
+        (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ (value >> 1) : value >> 1 }
+    }
+}
+
+extension StringProtocol {
+    /// Returns the longest beginning of the text that has at most `count` bytes of UTF-8, and no part of a character.
+    package func prefix(bytes count: Int) -> String {
+        guard utf8.count > count else { return String(self) }
+        var left = count
+        let whole = prefix { character in
+            left -= character.utf8.count
+            return left >= 0
+        }
+        return String(whole)
+    }
+}

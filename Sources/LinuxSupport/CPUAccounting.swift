@@ -1,0 +1,182 @@
+import Glibc
+
+/// The time in nanoseconds that CPU quotas have throttled a thread's cgroups since they were first read.
+///
+/// Covers the thread's cgroup and its visible ancestors, because a quota limits all groups inside. If the thread moves
+/// to another cgroup, its total stays and the new group adds to it.
+package struct CPUQuota {
+    /// The maximum number of nested groups that are read.
+    static let maximumDepth = 8
+
+    private var membership: String?
+    private var files: [OpenFile] = []
+    private var buffer = [UInt8](repeating: 0, count: 1024)
+    private var last: UInt64 = 0
+    private var total: UInt64 = 0
+
+    package init() {}
+
+    /// Whether the CPU statistics of the calling thread's cgroup, or of one around it, can be read.
+    ///
+    /// A group without a quota has none of the fields, and throttles no thread.
+    package static var isReadable: Bool {
+        candidates(readSmallFile("/proc/thread-self/cgroup") ?? "").contains { readSmallFile($0) != nil }
+    }
+
+    /// Returns the throttled time so far, in nanoseconds, including the time since the last call.
+    package mutating func throttled(thread: Int32) -> UInt64 {
+        let membership = readSmallFile("/proc/self/task/\(thread)/cgroup")
+        if membership != self.membership {
+            self.membership = membership
+            files = Self.candidates(membership ?? "").compactMap(OpenFile.init)
+            last = now()
+        }
+        let now = now()
+        total += now - min(last, now)
+        last = now
+        return total
+    }
+
+    private mutating func now() -> UInt64 {
+        var sum: UInt64 = 0
+        for file in files {
+            let count = file.read(into: &buffer)
+            guard count > 0, let time = Self.throttledTime(ByteCursor(buffer, count: count)) else { continue }
+            sum += time
+        }
+        return sum
+    }
+
+    /// Parses `throttled_usec` of a cgroup v2 cpu.stat file, or `throttled_time` (nanoseconds) of a v1 file.
+    ///
+    /// - Parameter cursor: The file's text.
+    /// - Returns: The throttled time in nanoseconds; `nil` if the file has neither field.
+    static func throttledTime(_ cursor: ByteCursor) -> UInt64? {
+        var cursor = cursor
+        if cursor.skip(pastLinePrefix: "throttled_usec ") { return cursor.number().map { $0 * 1_000 } }
+        return cursor.skip(pastLinePrefix: "throttled_time ") ? cursor.number() : nil
+    }
+
+    /// Returns the paths of the cpu.stat files for a text of /proc/<pid>/cgroup (cgroups(7)), innermost first.
+    ///
+    /// Some may not exist: inside a container, a part of the path may not be visible.
+    static func candidates(_ membership: String) -> [String] {
+        var files: [String] = []
+        func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+        for line in Array(membership.utf8).split(separator: UInt8(ascii: "\n")) {
+            let fields = line.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+            guard fields.count == 3 else { continue }
+            let roots: [String]
+            let controllers = fields[1].split(separator: UInt8(ascii: ",")).map(text)
+            if controllers.isEmpty {
+                roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+            } else if controllers.contains("cpu") {
+                roots = ["/sys/fs/cgroup/" + text(fields[1])]
+            } else {
+                continue
+            }
+            var path = fields[2].split(separator: UInt8(ascii: "/")).map(text).prefix(maximumDepth)
+            while true {
+                let group = path.map { "/\($0)" }.joined()
+                files += roots.map { $0 + group + "/cpu.stat" }
+                guard path.popLast() != nil else { break }
+            }
+        }
+        return files
+    }
+}
+
+/// A reading of each CPU's steal time (proc_stat(5)).
+///
+/// That is the time in which the host of a virtual machine did not run the virtual machine's CPU. A thread's own clocks
+/// do not include it: the thread is neither on a CPU then nor waiting for one.
+package struct CPUSteal: Sendable {
+    /// The share of stolen time above which a measurement says little about the measured program.
+    ///
+    /// A host that shares a CPU takes it for some 10 ms each time.
+    package static let disturbingShare = 0.01
+    /// The kernel's unit of steal time, in nanoseconds: usually 10 ms.
+    private static let tick = 1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
+
+    /// The time of the reading, in nanoseconds of the monotonic clock.
+    package let time: UInt64
+    /// The steal time of each CPU; empty if the kernel does not provide it.
+    private let ticks: [UInt64]
+
+    /// Reads /proc/stat.
+    ///
+    /// Takes 50 us with two CPUs, and more with each further one: the kernel adds up all interrupts for the same file.
+    package init() {
+        self.init(readSmallFile("/proc/stat") ?? "", at: monotonicNow())
+    }
+
+    /// Parses the text of /proc/stat.
+    ///
+    /// - Parameters:
+    ///   - text: The text. The line of a CPU has `cpu`, the CPU's number, and times, of which steal is the eighth.
+    ///   - time: The time of the reading, in nanoseconds of the monotonic clock.
+    package init(_ text: String, at time: UInt64) {
+        var (cursor, ticks) = (ByteCursor(text), [UInt64]())
+        // The first line is the sum over all CPUs.
+        if cursor.skip(pastLinePrefix: "cpu ") {
+            while cursor.skip(pastLinePrefix: "cpu"), cursor.number() != nil {
+                cursor.skipWords(7)
+                guard let stolen = cursor.number() else { break }
+                ticks.append(stolen)
+            }
+        }
+        self.ticks = ticks
+        self.time = time
+    }
+
+    /// Whether the kernel provides steal time.
+    package var hasValues: Bool { !ticks.isEmpty }
+
+    /// Returns the time stolen from the most affected CPU until a later reading, in nanoseconds.
+    package func longest(until end: CPUSteal) -> UInt64 {
+        (taken(until: end).max() ?? 0) * Self.tick
+    }
+
+    /// Returns the share of all CPUs' time stolen until a later reading, 0 to 1.
+    package func share(until end: CPUSteal) -> Double {
+        let whole = Double(end.time &- time) * Double(ticks.count)
+        guard whole > 0 else { return 0 }
+        return min(Double(taken(until: end).reduce(0, +) * Self.tick) / whole, 1)
+    }
+
+    /// Whether the share stolen since this reading is above ``disturbingShare``.
+    ///
+    /// Reads /proc/stat again.
+    package var isDisturbing: Bool { share(until: CPUSteal()) > Self.disturbingShare }
+
+    private func taken(until end: CPUSteal) -> [UInt64] {
+        zip(ticks, end.ticks).map { before, after in after - min(before, after) }
+    }
+}
+
+/// Pressure stall information: the share of the last ten seconds in which some task was delayed, in percent.
+///
+/// The `some avg10` values of the kernel's Documentation/accounting/psi.rst.
+package struct Pressure: Equatable, Sendable {
+    package var cpu: Double?
+    package var io: Double?
+    package var memory: Double?
+
+    /// Reads the current values; `nil` if the kernel provides none.
+    ///
+    /// Takes about 20 us.
+    package static func current() -> Pressure? {
+        let pressure = Pressure(cpu: average("cpu"), io: average("io"), memory: average("memory"))
+        return pressure == Pressure() ? nil : pressure
+    }
+
+    private static func average(_ resource: String) -> Double? {
+        readSmallFile("/proc/pressure/\(resource)").flatMap(average(in:))
+    }
+
+    /// Parses the `some avg10` value of a /proc/pressure file; `nil` if it is missing.
+    static func average(in text: String) -> Double? {
+        let line = text.split(separator: "\n").first { $0.hasPrefix("some ") }
+        return line?.split(separator: " ").first { $0.hasPrefix("avg10=") }.flatMap { Double($0.dropFirst(6)) }
+    }
+}

@@ -1,0 +1,147 @@
+// `struct stat` is in no header of Glibc's module map, so the compiler assigns it to whichever module it loads first in
+// a batch of files. With both imports the build does not depend on that order. Only this file of the module uses it.
+
+internal import CLinux
+internal import CoreFoundation
+import Glibc
+
+/// Returns the absolute form of a path, without following links.
+///
+/// A program may change its directory later, and another process has its own.
+///
+/// - Parameter path: The path; a relative one is one of the current directory.
+/// - Returns: The absolute path; `nil` if the path is relative and the current directory is unknown, with the reason in errno.
+package func absolutePath(_ path: String) -> String? {
+    if path.hasPrefix("/") { return path }
+    guard let directory = getcwd(nil, 0) else { return nil }
+    defer { free(directory) }
+    return "\(String(cString: directory))/\(path)"
+}
+
+/// An entry of a directory, as from readdir(3).
+package struct DirectoryEntry {
+    package let name: String
+    /// The type: DT_REG, DT_DIR, …, or DT_UNKNOWN if the file system does not provide it.
+    package let type: Int
+
+    /// Copies an entry from the C library's buffer.
+    ///
+    /// Does not use `pointee.d_name`: that would read the 256 bytes of the declaration, but an entry is only as long as
+    /// its name (readdir(3)). Behind the last entry the memory may not be mapped.
+    init(_ entry: UnsafePointer<dirent>) {
+        let offset = MemoryLayout<dirent>.offset(of: \.d_name)
+        // Never nil: a stored property always has an offset.
+        name = offset.map { String(cString: (UnsafeRawPointer(entry) + $0).assumingMemoryBound(to: CChar.self)) } ?? ""
+        type = Int(entry.pointee.d_type)
+    }
+}
+
+/// Returns the entries of the directory at `path`, in no order, with "." and "..".
+///
+/// - Parameter path: The directory's path.
+/// - Returns: The entries; `nil` if the directory cannot be opened, with the reason in `errno`.
+package func directoryEntries(_ path: String) -> [DirectoryEntry]? {
+    guard let directory = opendir(path) else { return nil }
+    defer { closedir(directory) }
+    var entries: [DirectoryEntry] = []
+    while let entry = readdir(directory) { entries.append(DirectoryEntry(entry)) }
+    return entries
+}
+
+/// The status of a file, as from stat(2).
+package struct FileStatus {
+    /// The file's size in bytes.
+    package let size: Int
+    /// Whether the file is a regular file.
+    package let isRegular: Bool
+    /// Whether the file is a directory.
+    package let isDirectory: Bool
+    /// The permission bits.
+    package let permissions: UInt32
+    /// The time of the last change to the file's contents or the directory's names, in nanoseconds since 1970.
+    package let changedAt: Int
+    /// The user id of the file's owner.
+    package let owner: UInt32
+    /// The id of the file's group.
+    package let group: UInt32
+    /// The device and inode numbers, which identify the file whatever its name.
+    package let identity: [UInt64]
+
+    /// Reads the status of the file at `path`, following symbolic links.
+    ///
+    /// `nil` if that fails, with the reason in `errno`.
+    package init?(path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// Reads the status of an open file.
+    ///
+    /// `nil` if that fails, with the reason in `errno`.
+    package init?(descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
+        size = Int(status.st_size)
+        isRegular = status.st_mode & S_IFMT == S_IFREG
+        isDirectory = status.st_mode & S_IFMT == S_IFDIR
+        permissions = UInt32(status.st_mode & 0o7777)
+        changedAt = status.st_mtim.tv_sec * 1_000_000_000 + status.st_mtim.tv_nsec
+        owner = status.st_uid
+        group = status.st_gid
+        identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    }
+}
+
+/// Returns whether the file at a path gives capabilities to the program that it is (setcap(8)).
+package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capabilities(path) }
+
+/// An open file that can be read repeatedly from its start.
+package final class OpenFile {
+    private let descriptor: Int32
+
+    /// Opens the file at `path`; `nil` if it cannot be opened.
+    package init?(_ path: String) {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Reads the file's first bytes with one system call.
+    ///
+    /// - Parameter buffer: The buffer, whose count is the most that is read.
+    /// - Returns: The number of bytes read; 0 if the file cannot be read.
+    package func read(into buffer: inout [UInt8]) -> Int {
+        // Never fails with EINTR: a read of /proc waits for nothing that a signal ends.
+        max(pread(descriptor, &buffer, buffer.count, 0), 0)
+    }
+}
+
+/// A failed system call, with a message that says what to do.
+package struct SystemError: Error, Sendable, Equatable {
+    /// A sentence, without its period, that says what failed and what to do.
+    package let message: String
+    /// The system's error number (errno(3)); `nil` if there is none.
+    package let errno: Int32?
+
+    package init(_ message: String, errno: Int32? = nil) {
+        self.message = message
+        self.errno = errno
+    }
+}
+
+extension SystemError: CustomStringConvertible {
+    /// The message, followed by the system's description of the error number.
+    package var description: String {
+        guard let errno else { return message }
+        return "\(message): \(String(cString: strerror(errno)))"
+    }
+}

@@ -1,0 +1,195 @@
+internal import CLinux
+import Glibc
+
+/// A server for a Unix socket: reads one line of each client, answers and closes the connection.
+///
+/// It has one thread of its own and uses neither Dispatch nor Swift concurrency, so it answers while both are stuck. Its
+/// buffers have a fixed size. It serves only root and the user of this process. An answer that takes long is given by
+/// another thread, so that other clients need not wait for it.
+///
+/// Safe to share: the properties are constants. Only the server's thread uses its connections.
+package final class LineServer: Sendable {
+    /// The longest request in bytes, with its line feed.
+    package static let maximumRequestBytes = 256
+    /// The number of connections at a time.
+    ///
+    /// A further one replaces the oldest, so that silent clients keep no other out.
+    static let maximumClients = 8
+    /// The longest time until a client has sent its request, in nanoseconds.
+    static let requestTime: UInt64 = 1_000_000_000
+    /// The longest time until a client has received its answer, in nanoseconds.
+    static let answerTime: UInt64 = 2_000_000_000
+    /// The number of connections that wait for their acceptance.
+    private static let backlog: Int32 = 16
+
+    /// The socket's path.
+    package let path: String
+    private let listener: Int32
+    /// The two ends of the pipe that ends the thread.
+    private let stopReader: Int32
+    private let stopWriter: Int32
+    private let answer: @Sendable ([UInt8]) -> Response
+    /// The user whose connections are accepted, beside root.
+    private let user: UInt32
+
+    /// What becomes of a request.
+    package enum Response: Sendable {
+        /// The answer.
+        case bytes([UInt8])
+        /// The closure takes over the connection and answers later; it must not wait.
+        case later(@Sendable (LineConnection) -> Void)
+    }
+
+    /// Creates the socket.
+    ///
+    /// Clients wait until ``run()``.
+    ///
+    /// - Parameters:
+    ///   - path: The socket's path.
+    ///   - user: The user whose connections are accepted, beside root.
+    ///   - answer: Answers a request, without its line feed, on the server's thread.
+    /// - Throws: ``SystemError`` if the socket cannot be created.
+    package init(
+        path: String, user: UInt32 = geteuid(), answer: @escaping @Sendable ([UInt8]) -> Response
+    ) throws(SystemError) {
+        var ends: [Int32] = [-1, -1]
+        let failure = clinux_pipe(&ends)
+        guard failure == 0 else {
+            throw SystemError("no pipe can be created: raise the limit on open files (ulimit -n)", errno: failure)
+        }
+        do {
+            listener = try UnixSocket.listen(at: path, backlog: Self.backlog)
+        } catch {
+            for end in ends { close(end) }
+            throw error
+        }
+        (stopReader, stopWriter) = (ends[0], ends[1])
+        self.path = path
+        self.user = user
+        self.answer = answer
+    }
+
+    deinit {
+        for descriptor in [listener, stopReader, stopWriter] { close(descriptor) }
+    }
+
+    /// Makes ``run()`` return, and removes the socket.
+    ///
+    /// Call it once.
+    package func stop() {
+        unlink(path)
+        var byte: UInt8 = 0
+        write(stopWriter, &byte, 1)
+    }
+
+    /// A client that has not sent its whole request yet.
+    private struct Client {
+        let descriptor: Int32
+        let deadline: UInt64
+        var request: [UInt8] = []
+    }
+
+    /// Serves clients on the calling thread until ``stop()``.
+    package func run() {
+        var clients: [Client] = []
+        defer { for client in clients { close(client.descriptor) } }
+        while true {
+            let descriptors = [stopReader, listener] + clients.map(\.descriptor)
+            var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            let timeout = clients.map(\.deadline).min().map(UnixSocket.milliseconds) ?? -1
+            guard poll(&polled, nfds_t(polled.count), timeout) >= 0 else {
+                guard errno == EINTR || errno == EAGAIN || errno == ENOMEM else { return }
+                if errno != EINTR { nap() }
+                continue
+            }
+            if polled[0].revents != 0 { return }
+            let now = monotonicNow()
+            var waiting: [Client] = []
+            for (index, var client) in clients.enumerated() {
+                let isReady = polled[index + 2].revents != 0
+                switch isReady ? serve(&client) : now < client.deadline ? .waits : .isDone {
+                case .waits: waiting.append(client)
+                case .isDone: close(client.descriptor)
+                case .isTakenOver: break
+                }
+            }
+            clients = waiting
+            if polled[1].revents != 0, let client = accept(at: now) {
+                if clients.count == Self.maximumClients { close(clients.removeFirst().descriptor) }
+                clients.append(client)
+            }
+        }
+    }
+
+    /// Accepts a connection; `nil` if there is none or it is another user's.
+    private func accept(at now: UInt64) -> Client? {
+        let descriptor = clinux_accept(listener)
+        guard descriptor >= 0 else {
+            // Without a free descriptor the connection stays, and poll(2) would return at once.
+            if errno == EMFILE || errno == ENFILE { usleep(100_000) }
+            return nil
+        }
+        guard let peer = UnixSocket.peerUser(of: descriptor), peer == 0 || peer == user else {
+            close(descriptor)
+            return nil
+        }
+        return Client(descriptor: descriptor, deadline: now &+ Self.requestTime)
+    }
+
+    /// The state of a connection.
+    private enum Progress {
+        /// The client has not sent its whole request.
+        case waits
+        /// The connection can be closed.
+        case isDone
+        /// The connection has another owner.
+        case isTakenOver
+    }
+
+    /// Reads what a client has sent, and answers a whole request.
+    private func serve(_ client: inout Client) -> Progress {
+        var buffer = [UInt8](repeating: 0, count: Self.maximumRequestBytes - client.request.count)
+        let count = recv(client.descriptor, &buffer, buffer.count, 0)
+        guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) ? .waits : .isDone }
+        client.request += buffer.prefix(count)
+        let line = client.request.prefix { $0 != UInt8(ascii: "\n") }
+        if line.count == client.request.count, client.request.count < Self.maximumRequestBytes { return .waits }
+        // A request without an end is passed on as it is. The answer then says that it is no request.
+        switch answer(Array(line)) {
+        case .bytes(let bytes):
+            UnixSocket.send(bytes, to: client.descriptor, until: monotonicNow() &+ Self.answerTime)
+            return .isDone
+        case .later(let take):
+            take(LineConnection(client.descriptor))
+            return .isTakenOver
+        }
+    }
+}
+
+/// The connection of a client whose request is answered later.
+///
+/// It is closed with the last reference.
+package final class LineConnection: Sendable {
+    private let descriptor: Int32
+
+    /// Takes over a descriptor, which must not block.
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// Whether the client still waits for its answer.
+    ///
+    /// A client that has closed only its sending end counts as gone.
+    package var isOpen: Bool {
+        var polled = pollfd(fd: descriptor, events: Self.hangUp, revents: 0)
+        return poll(&polled, 1, 0) == 0
+    }
+
+    /// Sends the answer, in bounded time.
+    package func send(_ bytes: [UInt8]) {
+        UnixSocket.send(bytes, to: descriptor, until: monotonicNow() &+ LineServer.answerTime)
+    }
+
+    /// POLLRDHUP of poll(2), which Glibc's module does not show.
+    private static let hangUp: Int16 = 0x2000
+}

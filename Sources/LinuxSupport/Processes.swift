@@ -1,0 +1,176 @@
+import Glibc
+
+/// The permanent identity of a process: its pid, start time and boot, because the kernel reuses pids.
+package struct ProcessIdentity: Sendable, Hashable {
+    package var pid: Int32
+    /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat).
+    ///
+    /// Does not change when the wall clock is set.
+    package var startTicks: UInt64
+    /// The kernel's id of the boot: hexadecimal digits and dashes.
+    package var bootID: String
+
+    /// Returns the identity of the calling process; `nil` if /proc is not mounted.
+    package static func current() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
+
+    /// Reads the identity of the process that currently has the id `pid`; `nil` if there is none.
+    package init?(pid: Int32) {
+        guard let stat = Self.stat(ofRunning: pid),
+            let bootID = readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+        else { return nil }
+        self.init(pid: pid, startTicks: stat.startTicks, bootID: bootID)
+    }
+
+    /// Returns whether the process that currently has the id `pid` runs.
+    package static func isRunning(_ pid: Int32) -> Bool { stat(ofRunning: pid) != nil }
+
+    private static func stat(ofRunning pid: Int32) -> ProcessStat? {
+        guard let stat = readSmallFile("/proc/\(pid)/stat").flatMap(ProcessStat.init) else { return nil }
+        // A zombie counts as gone, unless only its first thread has ended (as in a program that calls dispatchMain).
+        return stat.state != "Z" || stat.threads > 1 ? stat : nil
+    }
+
+    package init(pid: Int32, startTicks: UInt64, bootID: String) {
+        self.pid = pid
+        self.startTicks = startTicks
+        self.bootID = bootID
+    }
+
+    /// Whether this process still runs.
+    ///
+    /// A process on another host or in another pid namespace counts as gone.
+    package var isAlive: Bool { ProcessIdentity(pid: pid) == self }
+}
+
+extension ProcessIdentity: LosslessStringConvertible {
+    /// The identity in a form for file names: `4700-123456-5c9d0e2a…`.
+    package var description: String { "\(pid)-\(startTicks)-\(bootID)" }
+
+    /// Parses the form that ``description`` produces.
+    package init?(_ description: String) {
+        let parts = description.split(separator: "-", maxSplits: 2)
+        guard parts.count == 3, let pid = Int32(parts[0]), let startTicks = UInt64(parts[1]) else { return nil }
+        self.init(pid: pid, startTicks: startTicks, bootID: String(parts[2]))
+    }
+}
+
+/// A process of this machine, as /proc shows it.
+package struct RunningProcess: Sendable, Equatable {
+    package var id: Int32
+    package var parent: Int32
+    /// The command line, or the name in the kernel where there is none.
+    package var command: String
+    /// The state (field 3 of proc_pid_stat(5)): one letter.
+    package var state: String
+    /// The start time in clock ticks since the boot, which with the id identifies the process.
+    package var startTicks: UInt64
+
+    package init(id: Int32, parent: Int32, command: String, state: String, startTicks: UInt64) {
+        self.id = id
+        self.parent = parent
+        self.command = command
+        self.state = state
+        self.startTicks = startTicks
+    }
+
+    /// Reads a process; `nil` if there is none with this id.
+    package init?(id: Int32) {
+        guard let stat = readSmallFile("/proc/\(id)/stat").flatMap(ProcessStat.init) else { return nil }
+        let words = readSmallFile("/proc/\(id)/cmdline").map { $0.split(separator: "\0").joined(separator: " ") } ?? ""
+        let name = readSmallFile("/proc/\(id)/comm").map(firstLine) ?? "?"
+        self.init(
+            id: id, parent: stat.parent, command: words.isEmpty ? "[\(name)]" : words, state: stat.state,
+            startTicks: stat.startTicks
+        )
+    }
+
+    /// Returns all processes that this process may see.
+    package static func all() -> [RunningProcess] {
+        (directoryEntries("/proc") ?? []).compactMap { Int32($0.name) }.compactMap { RunningProcess(id: $0) }
+    }
+
+    /// Returns the processes that descend from one, children before their own children.
+    package static func descendants(of ancestor: Int32, among all: [RunningProcess]) -> [RunningProcess] {
+        let children = Dictionary(grouping: all, by: \.parent)
+        var found: [RunningProcess] = []
+        var open = [ancestor]
+        var seen: Set<Int32> = [ancestor]
+        while let next = open.first {
+            open.removeFirst()
+            for child in (children[next] ?? []).sorted(by: { $0.id < $1.id }) where seen.insert(child.id).inserted {
+                found.append(child)
+                open.append(child.id)
+            }
+        }
+        return found
+    }
+}
+
+/// The reason why no thread of another process can run.
+package enum ProcessPause: Sendable, Equatable {
+    /// A signal stopped it, such as SIGSTOP.
+    case signal
+    /// A debugger stopped it.
+    case debugger
+    /// Its cgroup is frozen.
+    case frozen
+
+    /// Returns why the process with the id `pid` cannot run; `nil` if it can, or if there is none.
+    package static func of(_ pid: Int32) -> ProcessPause? {
+        let states = (directoryEntries("/proc/\(pid)/task") ?? []).compactMap { thread in
+            Int32(thread.name) == nil ? nil : readSmallFile("/proc/\(pid)/task/\(thread.name)/stat")
+        }
+        return ofThreads(states.compactMap { ProcessStat($0)?.state }) ?? (isFrozen(pid) ? .frozen : nil)
+    }
+
+    /// Returns why threads in these states cannot run (proc_pid_stat(5)); `nil` if one of them can.
+    static func ofThreads(_ states: [String]) -> ProcessPause? {
+        // The first thread of a program that has called dispatchMain has ended, and its process lives.
+        let living = states.filter { !["Z", "X"].contains($0) }
+        guard !living.isEmpty, living.allSatisfy({ ["T", "t"].contains($0) }) else { return nil }
+        return living.contains("T") ? .signal : .debugger
+    }
+
+    private static func isFrozen(_ pid: Int32) -> Bool {
+        guard let groups = readSmallFile("/proc/\(pid)/cgroup") else { return false }
+        return freezerFiles(groups).contains { readSmallFile($0).map(saysFrozen) ?? false }
+    }
+
+    /// Returns the files that say whether a cgroup is frozen, from the text of /proc/<pid>/cgroup (cgroups(7)).
+    static func freezerFiles(_ groups: String) -> [String] {
+        groups.split(separator: "\n").compactMap { line in
+            let fields = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard fields.count == 3 else { return nil }
+            if fields[0] == "0", fields[1].isEmpty { return "/sys/fs/cgroup\(fields[2])/cgroup.events" }
+            return fields[1] == "freezer" ? "/sys/fs/cgroup/freezer\(fields[2])/freezer.state" : nil
+        }
+    }
+
+    /// Returns whether the text of such a file says that the cgroup is frozen.
+    static func saysFrozen(_ text: String) -> Bool {
+        text.split(separator: "\n").contains { ["frozen 1", "FROZEN", "FREEZING"].contains($0) }
+    }
+}
+
+/// The id and name of a thread of this process.
+package struct ThreadIdentity: Sendable, Equatable {
+    /// The thread's kernel id.
+    package var id: Int32
+    /// The thread's name in the kernel, at most 15 bytes; `nil` if the thread has ended.
+    package var name: String?
+
+    package init(id: Int32, name: String?) {
+        self.id = id
+        self.name = name
+    }
+
+    /// Creates the identity of the thread `id` with its current name.
+    package init(_ id: Int32) {
+        self.init(id: id, name: readSmallFile("/proc/self/task/\(id)/comm").map(firstLine))
+    }
+
+    /// Returns the kernel ids of all threads of this process, in ascending order.
+    package static func all() -> [Int32] {
+        (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.sorted()
+    }
+}

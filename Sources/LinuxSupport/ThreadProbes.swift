@@ -1,0 +1,103 @@
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// A short-lived thread on which a tool or a monitor tests what it can read about threads.
+package enum ProbedThread {
+    /// Shared with the thread.
+    private final class State: Sendable {
+        let id = Atomic<Int32>(0)
+        let isOver = Atomic<Bool>(false)
+        let hasBegun = Semaphore()
+        let end = Semaphore()
+    }
+
+    /// The limit on checks, a millisecond apart, of a thread that does not wait yet.
+    private static let maximumChecks = 100
+
+    /// Starts a thread, calls `body` with its id, and ends the thread.
+    ///
+    /// - Parameters:
+    ///   - isWaiting: Whether the thread waits. If not, it computes.
+    ///   - signal: A signal that the thread must not block; 0 for none.
+    ///   - body: The code to run meanwhile.
+    /// - Returns: The result of `body`.
+    /// - Throws: ``SystemError`` if the system refuses the thread.
+    package static func run<Result>(
+        isWaiting: Bool, signal: Int32 = 0, _ body: (Int32) -> Result
+    ) throws(SystemError) -> Result {
+        let state = State()
+        let thread = try WorkerThread(name: "stallwatch-try") {
+            unblock(signal)
+            state.id.store(clinux_gettid(), ordering: .releasing)
+            state.hasBegun.post()
+            if isWaiting {
+                state.end.wait()
+            } else {
+                while !state.isOver.load(ordering: .acquiring) {}
+            }
+        }
+        state.hasBegun.wait()
+        let id = state.id.load(ordering: .acquiring)
+        if isWaiting { waitUntilBlocked(id) }
+        defer {
+            state.isOver.store(true, ordering: .releasing)
+            state.end.post()
+            thread.join()
+        }
+        return body(id)
+    }
+
+    /// Waits until two checks in a row find the thread asleep, for a bounded time.
+    ///
+    /// It posts shortly before it waits, and may wait for a page first.
+    private static func waitUntilBlocked(_ thread: Int32) {
+        var asleep = 0
+        for _ in 0..<maximumChecks {
+            guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init) else { return }
+            asleep = stat.state == "S" ? asleep + 1 : 0
+            if asleep == 2 { return }
+            usleep(1_000)
+        }
+    }
+
+    private static func unblock(_ signal: Int32) {
+        guard signal > 0 else { return }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, signal)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    }
+}
+
+/// A system call that the system may forbid, tried in a child process.
+///
+/// Only for tools, because it forks. In a monitored program the capture engine tries the same calls on a thread.
+package enum SystemTrial: CaseIterable, Sendable {
+    case readMemory, ptrace, sampling, pageFaults, signal
+
+    /// Carries out the call; waits for the child for 1 second at most.
+    ///
+    /// - Returns: Why it is refused, such as "Operation not permitted"; `nil` if it works.
+    package func refusal() -> String? {
+        let result = clinux_try(trial)
+        switch result {
+        case 0: return nil
+        case ..<0: return "a filter ends the caller with signal \(-result)"
+        default: return String(cString: strerror(result))
+        }
+    }
+
+    private var trial: clinux_trial {
+        switch self {
+        case .readMemory: CLINUX_TRY_READ_MEMORY
+        case .ptrace: CLINUX_TRY_PTRACE
+        case .sampling: CLINUX_TRY_SAMPLING
+        case .pageFaults: CLINUX_TRY_PAGE_FAULTS
+        case .signal: CLINUX_TRY_SIGNAL
+        }
+    }
+}
+
+/// Whether the calling process is dumpable: other processes of its user may read its memory and trace it.
+package var isDumpable: Bool { clinux_is_dumpable() }

@@ -1,0 +1,124 @@
+internal import CLinux
+import Glibc
+import Synchronization
+
+/// A thread of the monitor: a plain pthread, because Dispatch or Swift concurrency may be stalled.
+///
+/// `@unchecked Sendable`: `init` writes the handle once, before any other thread has the object.
+package final class WorkerThread: @unchecked Sendable {
+    private var handle = pthread_t()
+
+    /// Starts a thread that runs `body` and ends.
+    ///
+    /// The thread blocks the signals that apps use, so that it runs none of their handlers. The signals of crashes, traps
+    /// and profilers stay as the creating thread has them, so that a crash handler can stop this thread.
+    ///
+    /// - Parameters:
+    ///   - name: The thread's name, at most 15 bytes.
+    ///   - body: The code that the thread runs.
+    /// - Throws: ``SystemError`` if the system refuses the thread.
+    package init(name: String, body: @escaping @Sendable () -> Void) throws(SystemError) {
+        let start = Unmanaged.passRetained(Start(name: name, body: body))
+        let status = pthread_create(
+            &handle, nil,
+            { argument in
+                // Never nil: it is the pointer passed below, which carries one reference.
+                guard let argument else { return nil }
+                let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                _ = clinux_block_app_signals()
+                clinux_name_this_thread(start.name)
+                start.body()
+                return nil
+            }, start.toOpaque()
+        )
+        guard status == 0 else {
+            start.release()
+            throw SystemError(
+                "the thread \(name) cannot be started: raise the limit on threads (ulimit -u, the cgroup's pids.max)",
+                errno: status
+            )
+        }
+    }
+
+    /// Whether the calling thread is this one.
+    package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+
+    /// Waits for the end of the thread.
+    ///
+    /// Call it exactly once, from another thread.
+    package func join() {
+        pthread_join(handle, nil)
+    }
+
+    /// Lets the thread end on its own.
+    ///
+    /// Call it exactly once, instead of ``join()``.
+    package func detach() {
+        pthread_detach(handle)
+    }
+
+    /// The arguments of the new thread, passed in one pointer.
+    private final class Start {
+        let name: String
+        let body: @Sendable () -> Void
+
+        init(name: String, body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+}
+
+/// A counting semaphore whose timed wait uses the monotonic clock.
+///
+/// `@unchecked Sendable`: several threads may use a sem_t at once, its address never changes, and it is destroyed with
+/// the last reference to this object.
+package final class Semaphore: @unchecked Sendable {
+    private let semaphore: UnsafeMutablePointer<sem_t>
+
+    package init() {
+        semaphore = .allocate(capacity: 1)
+        // Fails only for a value over SEM_VALUE_MAX or for sharing between processes (sem_init(3)); neither applies.
+        sem_init(semaphore, 0, 0)
+    }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    /// Releases one wait.
+    ///
+    /// Never blocks.
+    package func post() {
+        sem_post(semaphore)
+    }
+
+    /// Waits for a post.
+    ///
+    /// - Parameter deadline: The end of the wait, in nanoseconds of the monotonic clock; `.max` for no end.
+    /// - Returns: Whether there was a post. A signal does not end the wait.
+    @discardableResult
+    package func wait(until deadline: UInt64 = .max) -> Bool {
+        clinux_semaphore_wait_until(semaphore, deadline) == 0
+    }
+}
+
+/// Transfers one value from the thread that creates it to another thread.
+///
+/// `@unchecked Sendable`: `init` stores the value before the object is shared, and the mutex lets one caller take it.
+package final class OneShotTransfer<Value>: @unchecked Sendable {
+    private let value: Mutex<Value?>
+
+    package init(_ value: sending Value) {
+        self.value = Mutex(value)
+    }
+
+    /// Returns the value to the first caller, and `nil` to later ones.
+    package func take() -> sending Value? {
+        value.withLock { value in
+            defer { value = nil }
+            return value
+        }
+    }
+}

@@ -1,2 +1,0 @@
-@_exported public import StallReports
-@_exported public import StallSymbols

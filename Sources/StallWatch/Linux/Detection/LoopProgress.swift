@@ -1,0 +1,78 @@
+import LinuxSupport
+import Synchronization
+
+/// Whether a loop makes progress, as the watchdog found at its last poll.
+struct LoopProgress: Sendable, Equatable {
+    /// The state of a loop.
+    ///
+    /// The raw values are the words of `loops[].state` in health records. Of a loop with several monitors the state that
+    /// comes last in this list counts.
+    enum State: String, Sendable, CaseIterable {
+        /// The loop has not begun a turn.
+        case starting
+        /// The loop's thread has ended within a turn.
+        case ended
+        /// The loop waits, or its turn is below its threshold.
+        case running
+        /// A debugger holds the thread in a turn over the threshold.
+        case held
+        /// The loop is in a stall.
+        case stalled
+    }
+
+    /// The loop's label.
+    var label: String
+    var state: State
+    /// When the state began, in monotonic nanoseconds: for a stall, when the age of its turn begins to count.
+    var since: UInt64
+
+    /// Returns one element per label, in the order of their first elements.
+    static func merged(_ all: [LoopProgress]) -> [LoopProgress] {
+        var merged: [LoopProgress] = []
+        var places: [String: Int] = [:]
+        for progress in all {
+            guard let place = places[progress.label] else {
+                places[progress.label] = merged.count
+                merged.append(progress)
+                continue
+            }
+            let other = merged[place]
+            if progress.rank > other.rank || progress.rank == other.rank && progress.since < other.since {
+                merged[place] = progress
+            }
+        }
+        return merged
+    }
+
+    private var rank: Int { State.allCases.firstIndex(of: state) ?? 0 }
+}
+
+/// What the watchdog found about all loops in one pass.
+struct ProgressReading: Sendable, Equatable {
+    /// The loops, one element per label.
+    var loops: [LoopProgress]
+    /// When the pass ended, in monotonic nanoseconds.
+    var time: UInt64
+    /// Whether the app has paused the monitor.
+    var isPaused: Bool
+}
+
+/// A question to the watchdog, which answers at the end of its next pass.
+final class ProgressRequest: Sendable {
+    private let reading = Mutex<ProgressReading?>(nil)
+    private let answered = Semaphore()
+
+    /// Answers the request.
+    ///
+    /// - Parameter reading: The answer; `nil` if the watchdog ends.
+    func answer(_ reading: ProgressReading?) {
+        self.reading.withLock { $0 = reading }
+        answered.post()
+    }
+
+    /// Waits for the answer until `deadline`, in monotonic nanoseconds; returns `nil` if there is none.
+    func wait(until deadline: UInt64) -> ProgressReading? {
+        answered.wait(until: deadline)
+        return reading.withLock { $0 }
+    }
+}

@@ -1,0 +1,213 @@
+import StackCapture
+
+/// The samples of a turn in progress.
+///
+/// Before the threshold they are kept for the case that the turn becomes a stall.
+struct SampledTurn {
+    /// When the turn began, in monotonic nanoseconds; `nil` if no turn is sampled.
+    var turnBegan: UInt64?
+    /// When the turn's age begins to count.
+    var start: UInt64 = 0
+    private(set) var samples: [StallRecord.Sample] = []
+    /// Whether checks may stop the thread: not after a capture that failed.
+    ///
+    /// An attempt takes up to 100 ms if the thread stays in the kernel.
+    private(set) var mayStop = true
+
+    init() {}
+
+    init(turnBegan: UInt64, start: UInt64) {
+        self.turnBegan = turnBegan
+        self.start = start
+    }
+
+    /// An inspection of the thread of a turn.
+    struct Inspection {
+        /// The sample: a new one, or the last one.
+        var sample: StallRecord.Sample
+        /// Whether the thread has not run since the last sample.
+        var isUnchanged = false
+
+        /// Whether a capture that may stop the thread may have done so.
+        var mayHaveStopped: Bool {
+            guard !isUnchanged, case .success(let stack) = sample.stack else { return !isUnchanged }
+            return stack.method != .read || !stack.isComplete
+        }
+    }
+
+    /// Inspects the threads of the turn; captures none that has provably not run since the last sample.
+    ///
+    /// - Parameters:
+    ///   - target: The threads.
+    ///   - context: Takes the sample.
+    ///   - diagnostician: Reads the thread.
+    ///   - mayStop: Returns whether the thread may be stopped. Called only before a capture.
+    /// - Returns: The new sample, or the last one if the thread has not run since.
+    mutating func inspect(
+        _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
+        mayStop: () -> Bool = { true }
+    ) -> Inspection {
+        var reading: ThreadReading?
+        if case .thread(let thread) = target { reading = diagnostician.check(thread) }
+        let age = context.now() &- start
+        if let reading, let last = samples.last, samples.isCurrent(slices: reading.slices) {
+            samples.extendLast(to: age, used: reading.used)
+            diagnostician.extend(to: reading)
+            return Inspection(sample: last, isUnchanged: true)
+        }
+        var sample = context.sample(target, age: age, mayStop: mayStop())
+        sample.used = reading.map { ($0.used, $0.used) }
+        sample.slices = reading?.slices ?? 0
+        return Inspection(sample: sample)
+    }
+
+    /// Adds a sample of a stall.
+    mutating func add(_ sample: StallRecord.Sample) {
+        samples.add(sample)
+        if case .success = sample.stack {
+            mayStop = true
+        } else {
+            mayStop = sample.isPassingFailure || sample.isPending
+        }
+    }
+
+    /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
+    mutating func resolvePending(_ stack: Result<CapturedStack, CaptureError>, images: ImageList) {
+        for index in samples.indices where samples[index].isPending {
+            samples[index].stack = stack
+            samples[index].images = images
+            guard let captured = (try? stack.get())?.capturedAt, captured > start else { continue }
+            samples[index].seenUntil = max(samples[index].seenUntil, captured - start)
+        }
+    }
+
+    /// Adds the sample of a check, if it has a stack or will have one.
+    ///
+    /// - Returns: The stack; `nil` if there is none yet, or the sample was dropped.
+    mutating func add(_ inspection: Inspection, isEarly: Bool) -> CapturedStack? {
+        let stack = try? inspection.sample.stack.get()
+        guard stack != nil || inspection.sample.isPending else {
+            mayStop = inspection.sample.isPassingFailure && mayStop
+            return nil
+        }
+        var sample = inspection.sample
+        sample.isValid = true
+        sample.isEarly = isEarly
+        add(sample)
+        return stack
+    }
+}
+
+extension StallRecord.Sample {
+    /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
+    fileprivate var isPassingFailure: Bool {
+        guard case .failure(let error) = stack else { return false }
+        return [.notStopped, .moved, .notSampled].map(CaptureError.init).contains(error)
+    }
+}
+
+extension StallRecord {
+    /// The largest number of samples in a report.
+    static let maximumSamples = 20
+}
+
+extension [StallRecord.Sample] {
+    /// Returns whether the thread has provably not run since the last sample, which therefore shows it now, too.
+    ///
+    /// The last sample was read while the thread was blocked, and the thread has not got a CPU since right before that:
+    /// the kernel counts a time slice before the thread runs in it.
+    ///
+    /// - Parameter slices: The number of the thread's time slices so far; 0 if the kernel does not count them.
+    /// - Returns: Whether that is proved.
+    func isCurrent(slices: UInt64) -> Bool {
+        guard slices != 0, let last, last.isValid else { return false }
+        return last.slices == slices && last.isRead
+    }
+
+    /// Notes that the last sample still shows the thread.
+    ///
+    /// - Parameters:
+    ///   - age: The age of the turn now, in nanoseconds.
+    ///   - used: The thread's CPU and run-queue time so far, in nanoseconds.
+    mutating func extendLast(to age: UInt64, used: UInt64?) {
+        guard let index = indices.last else { return }
+        self[index].seenUntil = Swift.max(self[index].seenUntil, age)
+        self[index].used = self[index].used.flatMap { known in used.map { (known.from, $0) } }
+        self[index].timesSeen += 1
+    }
+
+    /// Adds a sample of a turn, and keeps the number of samples within ``StallRecord/maximumSamples``.
+    ///
+    /// A sample with the same stack as the last one becomes a part of it. Over the limit, the two neighbors whose stacks
+    /// differ in the fewest frames become one, because they say nearly the same; of equal pairs, the one that stands for
+    /// the least time. The stack that stands for more time is kept.
+    ///
+    mutating func add(_ sample: StallRecord.Sample) {
+        if let last, last.isValid == sample.isValid, last.difference(from: sample) == 0 {
+            merge(count - 1, sample, keepsFirst: true)
+        } else {
+            append(sample)
+        }
+        guard count > StallRecord.maximumSamples else { return }
+        let weights = weights(duration: self[count - 1].lastSeen)
+        // The last sample stays as it is: it is what the next one is compared with.
+        let pairs = (0..<count - 2).map { index in
+            (index, self[index].difference(from: self[index + 1]), weights[index] + weights[index + 1])
+        }
+        guard let (index, _, _) = pairs.min(by: { ($0.1, $0.2) < ($1.1, $1.2) }) else { return }
+        let second = remove(at: index + 1)
+        merge(index, second, keepsFirst: weights[index] >= weights[index + 1])
+    }
+
+    private mutating func merge(_ index: Int, _ second: StallRecord.Sample, keepsFirst: Bool) {
+        let first = self[index]
+        if !keepsFirst { self[index] = second }
+        self[index].seenFrom = first.firstSeen
+        self[index].seenUntil = second.lastSeen
+        self[index].used = first.used.flatMap { earlier in second.used.map { (earlier.from, $0.to) } }
+        self[index].timesSeen = first.timesSeen + second.timesSeen
+        self[index].slices = second.isRead ? second.slices : 0
+    }
+
+    /// Returns the time that each sample stands for, in nanoseconds.
+    ///
+    /// An invalid sample, which may show a later turn, stands for some only if there are no valid ones.
+    func weights(duration: UInt64) -> [UInt64] {
+        let valid = indices.filter { self[$0].isValid }
+        let counted = valid.isEmpty ? Swift.Array(indices) : valid
+        var weights = [UInt64](repeating: 0, count: count)
+        let known = SampleWeights.weights(counted.map { self[$0].sighting }, duration: duration)
+        for (index, weight) in zip(counted, known) { weights[index] = weight }
+        return weights
+    }
+}
+
+extension StallRecord.Sample {
+    fileprivate var sighting: SampleWeights.Sighting {
+        let isRunning = (try? stack.get())?.threadState == .running
+        return SampleWeights.Sighting(from: firstSeen, to: lastSeen, isRunning: isRunning, used: used)
+    }
+
+    fileprivate var firstSeen: UInt64 { min(seenFrom, age) }
+
+    fileprivate var lastSeen: UInt64 { max(seenUntil, age) }
+
+    /// Whether the stack was read while the thread was blocked.
+    fileprivate var isRead: Bool { (try? stack.get())?.method == .read }
+
+    /// Returns the number of frames in which the stacks differ; the largest number if only one of them could be taken.
+    fileprivate func difference(from other: StallRecord.Sample) -> Int {
+        switch (stack, other.stack) {
+        case (.success(let stack), .success(let next)):
+            let pairs = zip(stack.frames.reversed(), next.frames.reversed())
+            let common = pairs.prefix { $0.address == $1.address }.count
+            let frames = max(stack.frames.count, next.frames.count) - common
+            // The same code for another request is another place.
+            return stack.context == next.context ? frames : max(frames, 1)
+        case (.failure(let error), .failure(let next)):
+            return error == next && workers.isEmpty && other.workers.isEmpty ? 0 : .max
+        default:
+            return .max
+        }
+    }
+}

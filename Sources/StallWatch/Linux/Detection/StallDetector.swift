@@ -1,0 +1,251 @@
+/// Decides when a turn of a loop becomes a stall, when to sample it and when to poll the loop again.
+///
+/// A pure value: the caller passes the loop's state and the time. It uses no clock, no thread and no loop.
+///
+/// While turns are short, it polls once per threshold T, and at most twice. Each poll is due T after the beginning of
+/// the turn that the previous poll saw, or, between turns, T after that poll. Two polls are therefore at least T − L
+/// apart, where L is the longest turn. Of three polls in a row, the last is due T after the beginning of a turn that
+/// began after the first. The three therefore span more than T: two polls per T at most.
+///
+/// No watchdog that is never late can poll less. Suppose that turns of T/2 follow one another. Every poll finds a turn
+/// that may last forever, so the next poll is due when that turn would reach T. By then another turn is in progress,
+/// T/2 old, and the same applies to it. Only the loop could cancel a poll, at the price of a system call per turn.
+///
+/// With checks from an age E on, the same holds for E instead of T: two polls per E at most while turns are shorter. A turn
+/// that is older is checked at growing intervals.
+struct StallDetector {
+    /// The duration from which a turn is a stall, in nanoseconds.
+    var threshold: UInt64
+    let schedule: SampleSchedule
+
+    private(set) var stall: Stall?
+    private var early: EarlyTurn?
+    /// The number of the turn that the last poll saw.
+    private var lastTurn: UInt64 = 0
+    /// Whether that turn was in progress.
+    private var lastTurnWasOn = false
+    /// The turn whose age counts from a moment after its beginning, and that moment.
+    private var measuredAnew: (turnBegan: UInt64, from: UInt64)?
+    /// When the abandoned turn began; it is not inspected any more.
+    private(set) var abandoned: UInt64?
+
+    init(threshold: UInt64, schedule: SampleSchedule = .standard) {
+        self.threshold = threshold
+        self.schedule = schedule
+    }
+
+    /// A turn over the threshold.
+    struct Stall: Equatable {
+        /// When the turn began, in monotonic nanoseconds.
+        ///
+        /// It also identifies the turn.
+        var turnBegan: UInt64
+        /// When the turn's age begins to count: at its beginning, unless it was measured anew.
+        var start: UInt64
+        /// The turn's number.
+        var turn: UInt64
+        /// The number of runs of the same loop around the current one; 0 in the outermost run.
+        var nesting: Int
+        /// The number of the innermost run's mode; 0 if the mode has no name.
+        var mode: UInt8 = 0
+        /// Whether the turn is the time between two runs of the loop.
+        var isGap = false
+        var samples = 0
+        /// When the next sample is due; `nil` when the budget is used up.
+        var nextSample: UInt64?
+        /// When the next check is due; `nil` if the stall is not checked between samples.
+        var nextCheck: UInt64?
+
+        /// When the next sample or check is due.
+        fileprivate var nextPoll: UInt64? { nextSample.map { min($0, nextCheck ?? .max) } }
+    }
+
+    /// A turn below the threshold that is checked.
+    struct EarlyTurn: Equatable {
+        /// When the turn began, in monotonic nanoseconds.
+        var turnBegan: UInt64
+        /// When the turn's age begins to count.
+        var start: UInt64
+        fileprivate var nextCheck: UInt64
+
+        init(turnBegan: UInt64, start: UInt64, nextCheck: UInt64 = 0) {
+            self.turnBegan = turnBegan
+            self.start = start
+            self.nextCheck = nextCheck
+        }
+    }
+
+    /// An action for the supervisor to carry out.
+    enum Action: Equatable {
+        /// Checks a turn that may become a stall.
+        case checkEarly(EarlyTurn)
+        /// Checks the stall between samples.
+        case check(Stall)
+        /// Reports a new stall, with a first sample.
+        case begin(Stall)
+        /// Samples the stall again.
+        case sample(Stall)
+        /// Ends the stall: its turn is over, or another has begun.
+        case end(Stall)
+    }
+
+    /// The result of a poll.
+    struct Decision: Equatable {
+        /// The actions, in the order to carry them out.
+        ///
+        /// There are two if one stalled turn ends and the next one is already over the threshold.
+        var actions: [Action] = []
+        /// When to poll again, in monotonic nanoseconds.
+        ///
+        /// It is `nil` if nothing can happen before the loop begins a turn or ends the stalled one. Both wake the
+        /// watchdog.
+        var nextPoll: UInt64?
+    }
+
+    /// Drops the stall: the age of its turn counts from `now` on.
+    mutating func measureAnew(from now: UInt64) {
+        guard let stall else { return }
+        measuredAnew = (turnBegan: stall.turnBegan, from: now)
+        self.stall = nil
+    }
+
+    /// Drops the stall because its thread or its loop has ended: its turn is not inspected any more.
+    mutating func abandon() {
+        abandoned = stall?.turnBegan
+        stall = nil
+    }
+
+    /// Decides on the loop's state at `now`.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop's state.
+    ///   - now: The time, in monotonic nanoseconds.
+    ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
+    ///   - checkAge: The age from which turns are checked, in nanoseconds; `nil` for never.
+    /// - Returns: The actions to carry out, and when to poll again.
+    mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0, checkAge: UInt64? = nil)
+        -> Decision
+    {
+        var decision = Decision()
+        // A stall also ends when a nested run in a mode without observers begins to wait for its own events.
+        if let stall, loop.began != stall.turnBegan || loop.isWaitingUnobserved {
+            decision.actions.append(.end(stall))
+            self.stall = nil
+        }
+        defer {
+            lastTurn = loop.number
+            lastTurnWasOn = loop.began != nil
+        }
+
+        if var stall {
+            if let due = stall.nextSample, now >= due {
+                take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
+                decision.actions.append(.sample(stall))
+            } else if stall.nextSample != nil, let due = stall.nextCheck, now >= due {
+                stall.nextCheck = stall.start &+ schedule.nextCheck(age: now &- stall.start)
+                self.stall = stall
+                decision.actions.append(.check(stall))
+            }
+            decision.nextPoll = stall.nextPoll
+            return decision
+        }
+
+        guard let began = loop.began else {
+            // A loop that has turned since the last poll is busy, and likely to turn again at once. A turn that begins
+            // after this poll reaches the threshold T from now at the earliest. One poll at that time is enough, and
+            // the loop need not wake the watchdog for every turn.
+            let interval = min(checkAge ?? threshold, threshold)
+            decision.nextPoll = loop.number != lastTurn || lastTurnWasOn ? now &+ interval : nil
+            return decision
+        }
+        if loop.isWaitingUnobserved {
+            // A nested run in a mode without observers waits for its own events, not for the turn.
+            measuredAnew = (turnBegan: began, from: now)
+        }
+        if began == abandoned { return decision }
+        var start = max(began, countingFrom)
+        if let measuredAnew, measuredAnew.turnBegan == began { start = max(start, measuredAnew.from) }
+        guard now >= start, now - start >= threshold else {
+            decision.nextPoll = start &+ threshold
+            if let checkAge { decideEarly(began, start: start, at: now, checkAge: checkAge, &decision) }
+            return decision
+        }
+        var stall = Stall(
+            turnBegan: began, start: start, turn: loop.number, nesting: loop.nesting, mode: loop.mode, isGap: loop.isGap
+        )
+        take(sampleOf: &stall, at: now, isChecked: checkAge != nil)
+        decision.actions.append(.begin(stall))
+        decision.nextPoll = stall.nextPoll
+        return decision
+    }
+
+    /// Decides on a turn below the threshold.
+    private mutating func decideEarly(
+        _ began: UInt64, start: UInt64, at now: UInt64, checkAge: UInt64, _ decision: inout Decision
+    ) {
+        var turn = EarlyTurn(turnBegan: began, start: start, nextCheck: start &+ checkAge)
+        if let early, early.turnBegan == began, early.start == start { turn = early }
+        if now >= turn.nextCheck {
+            turn.nextCheck = start &+ schedule.nextCheck(age: now - start)
+            decision.actions.append(.checkEarly(turn))
+        }
+        early = turn
+        decision.nextPoll = min(turn.nextCheck, start &+ threshold)
+    }
+
+    /// Counts a sample and schedules the next one.
+    ///
+    /// The schedule continues from this sample's time. If a poll comes late because the process was stopped, no burst
+    /// of overdue samples follows.
+    private mutating func take(sampleOf stall: inout Stall, at now: UInt64, isChecked: Bool) {
+        stall.samples += 1
+        stall.nextCheck = isChecked ? stall.start &+ schedule.nextCheck(age: now &- stall.start) : nil
+        stall.nextSample = schedule.next(after: stall.samples, age: now &- stall.start).map { stall.start &+ $0 }
+        self.stall = stall
+    }
+}
+
+/// Decides when a stall is sampled: at the threshold, and then at growing intervals, up to a fixed number of samples.
+///
+/// Between samples, and before the threshold, the turn is *checked* at smaller intervals: the thread is only captured if it
+/// has run since the last capture. A check shows when the thread went from one place to the next.
+///
+/// With the standard schedule and a threshold of 250 ms, samples are due at 0.25, 0.375, 0.56, 0.84, 1.3, 1.9, 2.8 …
+/// seconds. Twenty samples last for nine minutes; after them an endless stall costs nothing.
+struct SampleSchedule: Equatable {
+    /// The largest number of samples of one stall.
+    var budget: Int
+    /// The ratio of a sample's age to the age of the sample before it.
+    ///
+    /// It is over 1.
+    var growth: Double
+
+    /// The ratio of a check's age to the age of the check before it.
+    ///
+    /// It bounds the error of the time for which a thread was in one place: half of the interval, 4 % of the age. The age
+    /// doubles in nine checks.
+    var checkGrowth = 1.08
+
+    static let standard = SampleSchedule(budget: 20, growth: 1.5)
+
+    /// The largest age at which a sample is due, in nanoseconds: 146 years.
+    static let maximumAge: UInt64 = 1 << 62
+
+    /// Returns the age of the turn at which the next sample is due.
+    ///
+    /// - Parameters:
+    ///   - taken: The number of samples so far.
+    ///   - age: The age of the turn at the last sample, in nanoseconds. The sample may have been late.
+    /// - Returns: The age in nanoseconds, or `nil` if the budget is used up.
+    func next(after taken: Int, age: UInt64) -> UInt64? {
+        guard taken < budget else { return nil }
+        return Self.grown(age, by: growth)
+    }
+
+    /// Returns the age of the turn at which the next check is due, after a check at `age`, in nanoseconds.
+    func nextCheck(age: UInt64) -> UInt64 { Self.grown(age, by: checkGrowth) }
+
+    private static func grown(_ age: UInt64, by factor: Double) -> UInt64 {
+        UInt64(min(Double(age) * factor, Double(maximumAge)))
+    }
+}

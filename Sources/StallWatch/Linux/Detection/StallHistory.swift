@@ -1,0 +1,86 @@
+/// What the watched loops did in the seconds before a stall, and what the others did during it.
+struct StallHistory: Sendable, Equatable {
+    /// When the stalled turn began to count, in monotonic nanoseconds.
+    let start: UInt64
+    /// The turns of the stalled loop before the stall.
+    private(set) var own: LoopTurns
+    /// The turns of the other loops, in the order in which they were watched.
+    private(set) var others: [LoopTurns]
+    /// The number of further loops.
+    let omittedLoops: Int
+
+    /// The time before a stall that counts, in nanoseconds: 5 s.
+    static let window: UInt64 = 5_000_000_000
+    /// The largest number of other loops.
+    static let maximumOthers = 16
+
+    /// Reads the turns of all loops at the beginning of a stall.
+    ///
+    /// It copies at most 6 KiB for each loop, and takes no lock.
+    ///
+    /// - Parameters:
+    ///   - loop: The stalled loop.
+    ///   - loops: All watched loops.
+    ///   - start: When the stalled turn began to count, in monotonic nanoseconds.
+    ///   - now: The time.
+    init(of loop: LoopMonitor, among loops: [LoopMonitor], start: UInt64, now: UInt64) {
+        self.start = start
+        let since = start - min(start, Self.window)
+        own = LoopTurns(of: loop, since: since, now: now)
+        own.turns.removeAll { $0.began >= start || $0.ended == nil }
+        let others = loops.filter { $0 !== loop }
+        self.others = others.prefix(Self.maximumOthers).map { LoopTurns(of: $0, since: since, now: now) }
+        omittedLoops = others.count - self.others.count
+    }
+
+    /// Adds what the other loops did since the last reading.
+    ///
+    /// A loop that is no longer watched keeps its turns, and a new one is not added.
+    mutating func update(among loops: [LoopMonitor], now: UInt64) {
+        let since = start - min(start, Self.window)
+        for index in others.indices {
+            guard let loop = loops.first(where: { $0.label == others[index].label }) else { continue }
+            others[index].add(LoopTurns(of: loop, since: since, now: now))
+        }
+    }
+}
+
+/// The turns of one loop around a stall.
+struct LoopTurns: Sendable, Equatable {
+    /// The loop's name in reports.
+    var label: String
+    var kind: LoopKind
+    /// The turns of a millisecond or more, oldest first; at most as many as a loop keeps, and those of earlier readings.
+    var turns: [TurnHistory.Turn]
+    /// Whether the loop had more such turns than it keeps.
+    var isCut = false
+
+    /// Reads the turns of a loop since a moment.
+    ///
+    /// - Parameters:
+    ///   - loop: The loop.
+    ///   - since: The earliest end of a turn, in monotonic nanoseconds.
+    ///   - now: The time.
+    init(of loop: LoopMonitor, since: UInt64, now: UInt64) {
+        let turns = loop.recorder.turns(endedSince: since, now: now)
+        self.init(
+            label: loop.label, kind: loop.source.kind, turns: turns,
+            isCut: turns.count { $0.ended != nil } == TurnHistory.capacity
+        )
+    }
+
+    init(label: String, kind: LoopKind, turns: [TurnHistory.Turn], isCut: Bool = false) {
+        self.label = label
+        self.kind = kind
+        self.turns = turns
+        self.isCut = isCut
+    }
+
+    /// Adds a later reading of the same loop.
+    mutating func add(_ later: LoopTurns) {
+        let first = later.turns.first?.began ?? .max
+        // A turn that lasted has ended meanwhile: the later reading has its end, unless the loop has replaced it.
+        turns = turns.filter { $0.began < first && $0.ended != nil } + later.turns
+        isCut = isCut || later.isCut
+    }
+}

@@ -1,0 +1,186 @@
+import Glibc
+import LinuxSupport
+import StackCapture
+import StallReports
+
+/// The raw facts of one stall, as the watchdog submits them: addresses without names, times in nanoseconds.
+struct StallRecord: Sendable {
+    /// A stack taken during the stall, or the reason why there is none.
+    struct Sample: Sendable {
+        /// The age of the turn at the capture, in nanoseconds.
+        var age: UInt64
+        /// Whether the same turn was in progress before and after the capture.
+        var isValid: Bool
+        var stack: Result<CapturedStack, CaptureError>
+        /// The threads of the process if the loop is a pool, whose workers are among them.
+        var workers: [OtherThread] = []
+        /// The images that were mapped at that time.
+        var images = ImageList()
+        /// Whether the sample was taken before the turn reached its threshold.
+        var isEarly = false
+        /// The age of the turn when the thread was first seen in this place, in nanoseconds.
+        var seenFrom = UInt64.max
+        /// The age of the turn when the thread was last seen in this place, in nanoseconds.
+        var seenUntil: UInt64 = 0
+        /// How often the thread was seen in this place.
+        var timesSeen = 1
+        /// The thread's CPU and run-queue time when it was first and last seen here; `nil` if it is not known.
+        var used: (from: UInt64, to: UInt64)?
+        /// The number of the thread's time slices right before the capture; 0 if it is not known.
+        var slices: UInt64 = 0
+
+        /// Whether there is no stack because the thread has ended.
+        var isThreadGone: Bool {
+            if case .failure(let error) = stack { error.isThreadGone } else { false }
+        }
+
+        /// Whether the stack is captured as soon as the thread leaves the kernel.
+        var isPending: Bool {
+            if case .failure(let error) = stack { error.isPending } else { false }
+        }
+    }
+
+    /// The stack of a thread other than the loop's.
+    struct OtherThread: Sendable {
+        var thread: ThreadIdentity
+        var stack: Result<CapturedStack, CaptureError>
+        /// What the thread waits for; `nil` if it does not wait, or this was not asked.
+        var wait: ThreadWait?
+        /// The kind of stall that the thread's activity would be the cause of; `nil` if it is not known.
+        var activity: Cause.Kind?
+    }
+
+    /// The kind of a stall.
+    ///
+    /// The raw values are the words of `kind` in reports.
+    enum Kind: String, Sendable {
+        case stall, saturation, starvation
+    }
+
+    /// The state of a stall.
+    ///
+    /// The raw values are the words of `state` in reports.
+    enum State: String, Sendable {
+        case ongoing, ended, abandoned
+    }
+
+    /// The loop and its turn.
+    struct Loop: Sendable, Equatable {
+        var label: String
+        var kind: LoopKind
+        var mode: String?
+        var turn: UInt64
+        var nesting: Int
+        var thread: ThreadIdentity?
+    }
+
+    /// The report's id: a UUID, version 7.
+    let id: String
+    let kind: Kind
+    let loop: Loop
+    /// The loop's threshold, in nanoseconds.
+    let threshold: UInt64
+    /// Whether the watchdog has learned the threshold.
+    var isThresholdAdaptive = false
+    /// When the turn's age begins to count, by the wall clock.
+    let startedAt: Timestamp
+    /// The lateness of the watchdog's first poll, in nanoseconds.
+    let watchdogLate: UInt64
+    var state: State
+    /// The duration of the stall so far, in nanoseconds.
+    var duration: UInt64
+    var samples: [Sample] = []
+    /// The other threads at the first sample, if the configuration asks for them, or when a deadlock was found.
+    var otherThreads: [OtherThread] = []
+    /// The number of threads that were not captured because there are too many.
+    var omittedThreads = 0
+    /// The number of turns during a saturation.
+    var turns: UInt64?
+    /// Whether the stall is the time between two runs of the loop.
+    var isGap = false
+    /// The time by which the stall may have begun earlier, in nanoseconds; `nil` if observers saw it begin.
+    var startUncertainty: UInt64?
+    /// The suppressions so far, at the last update of the record.
+    var suppressed = SuppressionCounts()
+    /// The images of `otherThreads`.
+    var otherImages = ImageList()
+    /// The cause, if one thread runs the loop.
+    var cause: Cause?
+    /// The capture methods that are available.
+    var captureMethods: [CapturedStack.Method] = []
+    /// What the watched loops did before the stall, and the others during it.
+    var history: StallHistory?
+    /// Whether the stall has escalated.
+    var isEscalated = false
+}
+
+extension StallRecord {
+    /// Creates the record of a new stall.
+    init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
+        let age = now &- stall.start
+        let kind: Kind = poll.target == .pool ? .starvation : .stall
+        self.init(
+            kind, of: loop, poll, turn: stall.turn, nesting: stall.nesting,
+            threshold: loop.threshold, age: age
+        )
+        isGap = stall.isGap
+        isThresholdAdaptive = loop.isThresholdAdaptive
+        startUncertainty = poll.startUncertainty
+    }
+
+    /// Creates the record of a new saturation.
+    init(
+        _ saturation: SaturationDetector.Saturation, of loop: LoopMonitor, _ poll: LoopPoll, threshold: UInt64,
+        at now: UInt64
+    ) {
+        self.init(
+            .saturation, of: loop, poll, turn: saturation.firstTurn, nesting: saturation.nesting,
+            threshold: threshold, age: now &- saturation.since
+        )
+        turns = saturation.lastTurn - saturation.firstTurn
+    }
+
+    private init(
+        _ kind: Kind, of loop: LoopMonitor, _ poll: LoopPoll, turn: UInt64, nesting: Int,
+        threshold: UInt64, age: UInt64
+    ) {
+        let startedAt = Timestamp(wallClockNanoseconds: wallClockNow() &- age)
+        var thread: ThreadIdentity?
+        if case .thread(let id) = poll.target { thread = .init(id) }
+        self.init(
+            id: ReportIdentifier.make(at: startedAt),
+            kind: kind,
+            loop: Loop(
+                label: loop.label, kind: loop.source.kind, mode: kind == .saturation ? nil : poll.mode, turn: turn,
+                nesting: nesting, thread: thread
+            ),
+            threshold: threshold,
+            startedAt: startedAt,
+            watchdogLate: age &- min(threshold, age),
+            state: .ongoing,
+            duration: age
+        )
+    }
+}
+
+extension StallRecord {
+    /// The largest number of threads that are captured besides the loop's.
+    static let maximumOtherThreads = 256
+
+    /// Captures the threads of the process, except `target` and the monitor's own, and what they wait for.
+    mutating func captureOtherThreads(than target: CaptureTarget, with services: WatchdogContext) {
+        var excluded = services.ownThreads
+        if case .thread(let thread) = target { excluded.insert(thread) }
+        (otherThreads, omittedThreads) = services.captureAll(than: excluded)
+        otherImages = services.capturer.images()
+        var waits: [Int32: ThreadWait] = [:]
+        for other in otherThreads {
+            waits[other.thread.id] = services.wait(of: other.thread.id, try? other.stack.get())
+        }
+        if case .thread(let thread) = target {
+            waits[thread] = services.wait(of: thread, samples.lazy.compactMap { try? $0.stack.get() }.last)
+        }
+        services.markDeadlocks(&waits)
+        for index in otherThreads.indices { otherThreads[index].wait = waits[otherThreads[index].thread.id] }
+    }
+}

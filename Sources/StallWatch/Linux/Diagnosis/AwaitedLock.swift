@@ -1,0 +1,98 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+
+/// The lock that a thread waits for, and its owner.
+struct AwaitedLock: Equatable, Sendable {
+    /// The kind of lock.
+    enum Kind: String, Sendable {
+        /// A pthread mutex, also in C++'s `std::mutex` and Foundation's `NSLock`.
+        case pthreadMutex
+        case pthreadReadWriteLock
+        /// A futex with priority inheritance that is not a pthread mutex: Swift's `Mutex` and the Swift runtime's locks.
+        case swiftMutex
+        case dispatchUnfairLock
+        /// A busy queue, in `dispatch_sync` and similar functions.
+        case dispatchQueue
+        case dispatchOnce
+        /// The end of another thread, in `pthread_join`.
+        case threadJoin
+        /// An initializer that another thread runs, in `pthread_once` and similar functions.
+        case once
+        case semaphore
+        case dispatchSemaphore
+        case dispatchGroup
+        case condition
+        case barrier
+        /// `flock` and `fcntl` locks.
+        case file
+        /// A futex of unknown use.
+        case futex
+        /// System V semaphores.
+        case systemSemaphore
+    }
+
+    /// The owner of a lock.
+    enum Ownership: Equatable, Sendable {
+        /// A thread of this process, confirmed by the lock's memory.
+        case thread(Int32)
+        /// None: any thread may release a lock of this kind.
+        case none
+        /// Not confirmed, with the reason; it follows "the owner is not known: " in sentences.
+        case unknown(String)
+    }
+
+    var kind: Kind
+    /// The address of the lock, or of the futex word if the lock itself is not known; 0 for none.
+    var address: UInt64
+    /// The waiting function, such as `pthread_mutex_lock`.
+    var function: String?
+    /// The label of a dispatch queue; `nil` for other kinds.
+    var label: String?
+    /// Whether the wait has a time limit.
+    var hasTimeout = false
+    var ownership: Ownership
+
+    /// The owning thread, if it is known.
+    var owner: Int32? {
+        if case .thread(let thread) = ownership { return thread }
+        return nil
+    }
+}
+
+/// A thread's wait for a lock, followed from owner to owner.
+struct LockOwnership: Sendable {
+    /// A thread that owns a lock for which another thread waits.
+    struct Owner: Sendable {
+        var thread: ThreadIdentity
+        var stack: Result<CapturedStack, CaptureError>
+        /// The system call in which it waits, if it waits.
+        var systemCall: DescribedCall?
+        /// The lock that it waits for, if it waits for one.
+        var waitsFor: AwaitedLock?
+        /// Whether it was on a CPU or ready to run.
+        var isRunning: Bool
+    }
+
+    /// The lock that the stalled thread waits for.
+    var site: AwaitedLock
+    /// The owner of this lock, the owner of the lock that the first owner waits for, and so on.
+    var owners: [Owner] = []
+    /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
+    var isDeadlock = false
+    /// Whether there are more owners than the limit.
+    var isCutOff = false
+    /// The images that the stacks refer to.
+    var images = ImageList()
+}
+
+/// The system call that a thread waits in, and the lock that it waits for.
+struct ThreadWait: Equatable, Sendable {
+    var call: DescribedCall
+    /// The lock; `nil` if the call does not wait for one.
+    var lock: AwaitedLock?
+    /// Whether the thread can never go on, because it waits, directly or not, for threads that wait for each other.
+    var isDeadlock = false
+    /// How often the thread has run so far.
+    var runs: UInt64
+}

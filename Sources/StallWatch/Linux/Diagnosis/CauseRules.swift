@@ -1,0 +1,302 @@
+import LinuxSupport
+
+/// Concludes the cause of a stall from its evidence: a pure function, with every rule in this file.
+///
+/// 1. A cycle of lock owners that did not move is a `deadlock`.
+/// 2. `paging`, if waiting for pages and handling their faults in the kernel take half of the time or more together.
+/// 3. `io`, if waiting in one call for input or output and the kernel's work for the same call are the largest part
+///    together, and a quarter of that is waiting or the call flushes to a disk.
+/// 4. Otherwise the largest of the three parts of the time decides. CPU time wins if it is within ``tieMargin`` of the
+///    largest part, because the app can act on it at once.
+/// 5. On CPU: `paging`, if the major page faults at ``cpuPerMajorFault`` each explain half of the time; else `cpu`.
+/// 6. Run queue: `throttled`, if the cgroup's quota accounts for half of that time or more; else `cpuContention`.
+/// 7. Blocked: the kind with the largest weight among the observations of a wait. An observation's weight is the time
+///    that it stands for (``SampleWeights``). The observation of the place with the largest weight shows the cause. A wait
+///    for a page is `paging`; a system call is `lock`, `sleep`, `io` or `syscall`, by
+///    its purpose. An unknown call that was restarted after a signal counts only if there is no other wait.
+/// 8. Blocked without an observed wait: `paging`, if the major page faults explain the time; else the kind with the
+///    largest weight among observations in a libc function that waits for data; else `unknown`.
+///
+/// Where the system does not show the call of a wait, the kernel function stands for it, and where it does not count the
+/// time without a CPU, a wait may be such time: then a blocked thread's cause is at most `likely`.
+enum CauseRules {
+    /// The share of the duration below which two parts count as equal.
+    static let tieMargin = 0.05
+    /// The share from which a cause is certain.
+    static let nearlyAll = 0.75
+    /// The least CPU time of a major page fault, in nanoseconds.
+    ///
+    /// The block layer, the file system and the copy of up to 16 surrounding pages take 20 to 100 us.
+    static let cpuPerMajorFault: UInt64 = 20_000
+    /// The largest CPU time of a major page fault, in nanoseconds, with the copy of up to 16 pages around it.
+    ///
+    /// Measured: 28,800 faults took 1,523 ms in the kernel, 53 us each.
+    static let maximumCPUPerMajorFault: UInt64 = 100_000
+    /// The longest wait of a major page fault, in nanoseconds: a spinning disk seeks in 10 ms.
+    static let waitPerMajorFault: UInt64 = 10_000_000
+
+    /// Returns the cause that the evidence shows.
+    static func judge(_ evidence: Evidence) -> CauseConclusion {
+        if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
+            let endsByItself = deadlock.lock.map {
+                $0.site.hasTimeout || $0.owners.contains { $0.waitsFor?.hasTimeout == true }
+            }
+            return CauseConclusion(
+                kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, observation: deadlock)
+        }
+        if let paging = paging(evidence) { return paging }
+        if let transfer = transfer(evidence) { return transfer }
+        let split = evidence.split
+        let duration = Double(max(split.duration, 1))
+        let largest = max(split.onCPU, split.runQueue, split.blocked)
+        if Double(largest - split.onCPU) < duration * tieMargin {
+            return onCPU(evidence, share: Double(split.onCPU) / duration)
+        }
+        if split.runQueue == largest {
+            let confidence = confidence(ofShare: Double(split.runQueue) / duration)
+            return CauseConclusion(
+                kind: evidence.throttled >= split.runQueue / 2 ? .throttled : .cpuContention, confidence: confidence
+            )
+        }
+        return blocked(evidence, share: Double(split.blocked) / duration)
+    }
+
+    /// Paging, if waiting for pages and handling their faults in the kernel are together the largest part of the time.
+    private static func paging(_ evidence: Evidence) -> CauseConclusion? {
+        guard evidence.majorFaults > 0 else { return nil }
+        let split = evidence.split
+        let kernel = UInt64(Double(split.onCPU) * (evidence.kernelShare ?? 0))
+        let handling = min(kernel, evidence.majorFaults * maximumCPUPerMajorFault)
+        let (winner, part) = mostSeen(in: evidence, kind(of:))
+        let isForPages = winner == nil || winner?.kind == .paging
+        let mostWaiting = evidence.majorFaults * waitPerMajorFault
+        var waiting: UInt64 = 0
+        if winner?.kind == .paging {
+            waiting = min(UInt64(Double(split.blocked) * part), mostWaiting)
+        } else if winner == nil, mostWaiting >= split.blocked {
+            // No sample met a wait: the faults explain all of the waiting or none of it.
+            waiting = split.blocked
+        }
+        let pages = handling + waiting
+        let share = Double(pages) / Double(max(split.duration, 1))
+        guard share >= 0.5, pages > split.onCPU - handling else { return nil }
+        return CauseConclusion(
+            kind: .paging, confidence: confidence(ofShare: share), observation: isForPages ? winner?.observation : nil)
+    }
+
+    /// Input or output, if waiting in one call and the kernel's work for the same call are together the largest part.
+    private static func transfer(_ evidence: Evidence) -> CauseConclusion? {
+        guard let busy = kernelCall(in: evidence), let call = busy.observation.call?.name else { return nil }
+        let split = evidence.split
+        let (winner, part) = mostSeen(in: evidence, kind(of:))
+        let waits = winner?.kind == .io && winner?.observation.call?.name == call
+        let flushes = SystemCall.flushes(call)
+        // Where no wait was seen, a call that flushes is what waited.
+        let waiting = waits ? UInt64(Double(split.blocked) * part) : flushes && winner == nil ? split.blocked : 0
+        let working = UInt64(Double(split.onCPU) * (evidence.kernelShare ?? busy.share))
+        // A call that copies from memory and hardly waits is work for the CPU. One that flushes to a disk is not.
+        guard flushes || (waits && waiting >= working / 3) else { return nil }
+        let sum = waiting + working
+        guard sum > split.runQueue, sum * 2 >= split.onCPU + split.blocked else { return nil }
+        return CauseConclusion(
+            kind: .io, confidence: confidence(ofShare: Double(sum) / Double(max(split.duration, 1))),
+            observation: waits ? winner?.observation : busy.observation)
+    }
+
+    private static func onCPU(_ evidence: Evidence, share: Double) -> CauseConclusion {
+        let isPaging = evidence.majorFaults > 0 && evidence.majorFaults * cpuPerMajorFault >= evidence.split.onCPU / 2
+        return CauseConclusion(
+            kind: isPaging ? .paging : .cpu, confidence: isPaging ? .likely : confidence(ofShare: share),
+            observation: kernelCall(in: evidence)?.observation
+                ?? evidence.observations.last { $0.activity == .running }
+        )
+    }
+
+    /// Returns the last observation of a running thread in the system call that has most of the weight of all such
+    /// observations, with that share; `nil` if no call has.
+    ///
+    /// A thread that was stopped in the call's libc function, just before or after the call, counts as in the call.
+    private static func kernelCall(in evidence: Evidence) -> (observation: Observation, share: Double)? {
+        let running = zip(evidence.observations, evidence.weights).filter { $0.0.activity == .running }
+        let calls = Set(running.compactMap(\.0.call?.name))
+        var seen: [String: UInt64] = [:]
+        for (observation, weight) in running {
+            guard let name = observation.call?.name ?? observation.function, calls.contains(name) else { continue }
+            seen[name, default: 0] += weight
+        }
+        let all = running.reduce(0) { $0 + $1.1 }
+        guard let most = seen.max(by: { ($0.value, $0.key) < ($1.value, $1.key) }), most.value * 2 >= all,
+            let last = running.last(where: { $0.0.call?.name == most.key })
+        else { return nil }
+        return (last.0, Double(most.value) / Double(max(all, 1)))
+    }
+
+    private static func blocked(_ evidence: Evidence, share: Double) -> CauseConclusion {
+        var (winner, part) = mostSeen(in: evidence, kind(of:))
+        if winner == nil { (winner, part) = mostSeen(in: evidence, kindOfRestarted(in:)) }
+        guard let winner else {
+            if evidence.majorFaults * waitPerMajorFault >= evidence.split.blocked {
+                return CauseConclusion(kind: .paging, confidence: .likely)
+            }
+            // Many short waits are rarely observed, but the libc function around them is.
+            let between = mostSeen(in: evidence, kindOfFunction(in:)).winner
+            return CauseConclusion(
+                kind: between?.kind ?? .unknown, confidence: .possible, observation: between?.observation)
+        }
+        var certainty = min(confidence(ofShare: share), confidence(ofShare: part))
+        // With many waits and few observations, the typical wait may be missing.
+        if evidence.voluntarySwitches > UInt64(evidence.observations.count) + 2, evidence.observations.count < 3 {
+            certainty = min(certainty, .likely)
+        }
+        if case .unknown? = winner.observation.lock?.site.ownership { certainty = min(certainty, .likely) }
+        if winner.observation.activity == .blocked || !evidence.countsRunQueue { certainty = min(certainty, .likely) }
+        return CauseConclusion(kind: winner.kind, confidence: certainty, observation: winner.observation)
+    }
+
+    /// Returns the kind with the largest weight and the best observation of the place that has the largest part of it,
+    /// with the kind's share of the weight of all kinds.
+    ///
+    /// - Parameters:
+    ///   - evidence: The evidence with the observations.
+    ///   - kind: Returns the kind that an observation shows; `nil` if it shows none.
+    /// - Returns: The winner, `nil` if no observation shows a kind, and its part of the weight, 0 to 1.
+    private static func mostSeen(in evidence: Evidence, _ kind: (Observation) -> Cause.Kind?)
+        -> (winner: (kind: Cause.Kind, observation: Observation)?, part: Double)
+    {
+        var weights: [Cause.Kind: UInt64] = [:]
+        var places: [Cause.Kind: [Int?: (weight: UInt64, observation: Observation)]] = [:]
+        for (observation, weight) in zip(evidence.observations, evidence.weights) {
+            guard let kind = kind(observation) else { continue }
+            weights[kind, default: 0] += weight
+            let seen = places[kind]?[observation.place]
+            places[kind, default: [:]][observation.place] = (
+                (seen?.weight ?? 0) + weight, better(seen?.observation, observation)
+            )
+        }
+        let total = weights.values.reduce(0, +)
+        guard let most = weights.max(by: { ($0.value, $0.key.rawValue) < ($1.value, $1.key.rawValue) }),
+            let place = places[most.key]?.values.max(by: {
+                ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time)
+            })
+        else { return (nil, 0) }
+        // What was seen without a stack shows no lock. A stack in the same call stands for it.
+        let shown =
+            place.observation.place != nil
+            ? nil
+            : places[most.key]?.values.filter { seen in
+                seen.observation.place != nil
+                    && seen.observation.activity.call?.name == place.observation.activity.call?.name
+            }.max { ($0.weight, $0.observation.time) < ($1.weight, $1.observation.time) }
+        return ((most.key, (shown ?? place).observation), Double(most.value) / Double(max(total, 1)))
+    }
+
+    private static func kind(of observation: Observation) -> Cause.Kind? {
+        if case .running = observation.activity { return nil }
+        if case .blocked = observation.activity { return Cause.Kind(waitChannel: observation.waitChannel) }
+        if case .waiting(let call) = observation.activity, let purpose = observation.call?.purpose {
+            return call.isRestarted ? nil : Cause.Kind(purpose)
+        }
+        return Cause.Kind(of: observation.activity)
+    }
+
+    private static func kindOfRestarted(in observation: Observation) -> Cause.Kind? {
+        guard case .waiting(let call) = observation.activity, call.isRestarted else { return nil }
+        return .syscall
+    }
+
+    private static func kindOfFunction(in observation: Observation) -> Cause.Kind? {
+        observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
+    }
+
+    /// Returns the observation that knows more of a lock: the lock, its owners, their stacks; the later one if they are equal.
+    ///
+    /// A thread whose wait is over shows no lock until it runs.
+    private static func better(_ old: Observation?, _ new: Observation) -> Observation {
+        guard let old else { return new }
+        return knownParts(of: old.lock) > knownParts(of: new.lock) ? old : new
+    }
+
+    private static func knownParts(of lock: LockOwnership?) -> (Int, Int, Int) {
+        guard let lock else { return (0, 0, 0) }
+        return (1, lock.owners.count, lock.owners.count { (try? $0.stack.get()) != nil })
+    }
+
+    private static func confidence(ofShare share: Double) -> Cause.Confidence {
+        if share >= nearlyAll { return .certain }
+        return share >= 0.5 ? .likely : .possible
+    }
+}
+
+extension Cause.Kind {
+    /// The kind of stall that a wait in a kernel function causes; `nil` if the function does not show it.
+    init?(waitChannel: String?) {
+        guard let purpose = waitChannel.flatMap(WaitChannel.purpose(ofFunction:)) else { return nil }
+        self = Cause.Kind(purpose)
+    }
+
+    /// The kind of stall that a thread's activity causes; `nil` for restart_syscall(2), which does not show the restarted
+    /// call, and for a call that the system does not show.
+    init?(of activity: ThreadActivity) {
+        switch activity {
+        case .blocked: return nil
+        case .running: self = .cpu
+        case .faulting: self = .paging
+        case .waiting(let call):
+            if call.isRestarted { return nil }
+            self = Cause.Kind(call.purpose)
+        }
+    }
+
+    /// The cause that waiting for that purpose is.
+    fileprivate init(_ purpose: SystemCall.Purpose) {
+        switch purpose {
+        case .lock: self = .lock
+        case .sleep: self = .sleep
+        case .io: self = .io
+        case .other: self = .syscall
+        }
+    }
+}
+
+/// The diagnosed cause of a stall, with the values behind it.
+struct Cause: Sendable {
+    /// The activity that took most of the time.
+    enum Kind: String, Sendable {
+        case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
+    }
+
+    /// The certainty of the cause.
+    enum Confidence: String, Sendable, Comparable {
+        /// The largest part has less than half of the time.
+        case possible
+        /// The part has at least half of the time, but other parts may matter.
+        case likely
+        /// The part has nearly all of the time, and the observations agree.
+        case certain
+
+        static func < (left: Confidence, right: Confidence) -> Bool { left.rank < right.rank }
+
+        private var rank: Int {
+            switch self {
+            case .possible: 0
+            case .likely: 1
+            case .certain: 2
+            }
+        }
+    }
+
+    var kind: Kind
+    var confidence: Confidence
+    var evidence: Evidence
+    /// The observation that shows the cause best.
+    var observation: Observation?
+    var pressure: Pressure?
+}
+
+/// The result of ``CauseRules``: a cause and the observation that shows it.
+struct CauseConclusion {
+    var kind: Cause.Kind
+    var confidence: Cause.Confidence
+    /// The observation that shows the cause best; `nil` when the cause needs none.
+    var observation: Observation?
+}

@@ -1,0 +1,114 @@
+/// The input of ``CauseRules``.
+struct Evidence: Sendable {
+    var split: TimeSplit
+    /// Whether the kernel counted the time without a CPU; if not, some of the blocked time may be such time.
+    var countsRunQueue = true
+    /// The observations within the turn, ascending by time.
+    var observations: [Observation] = []
+    /// The turn's start, in monotonic nanoseconds.
+    var start: UInt64
+    var minorFaults: UInt64 = 0
+    var majorFaults: UInt64 = 0
+    var voluntarySwitches: UInt64 = 0
+    var involuntarySwitches: UInt64 = 0
+    /// The kernel's share of the CPU time, 0 to 1; `nil` if there was too little CPU time to measure it.
+    var kernelShare: Double?
+    /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds.
+    var throttled: UInt64 = 0
+    /// The file of the last page that the thread waited for, if known.
+    var pagedFile: String?
+
+    /// The time that each observation stands for, in nanoseconds.
+    var weights: [UInt64] {
+        SampleWeights.weights(
+            observations.map { observation in
+                let from = observation.time - min(start, observation.time)
+                let until = observation.until ?? observation.time
+                return SampleWeights.Sighting(
+                    from: from, to: max(until - min(start, until), from), isRunning: observation.activity == .running,
+                    used: observation.used
+                )
+            },
+            duration: split.duration
+        )
+    }
+}
+
+/// The state of a thread at one moment of a stall.
+struct Observation: Sendable {
+    /// The time of the observation, in monotonic nanoseconds.
+    var time: UInt64
+    /// When the thread was last seen in the same place; `nil` if it was seen there once.
+    var until: UInt64?
+    /// The thread's CPU and run-queue time at ``time`` and at ``until``; `nil` if it is not known.
+    var used: (from: UInt64, to: UInt64)?
+    /// The stack, as a number: equal for observations of the same place.
+    var place: Int?
+    /// The thread's activity.
+    var activity: ThreadActivity
+    /// The system call that the thread waited in, if any.
+    var call: DescribedCall?
+    /// The innermost libc function of a running thread, if its innermost frame was in libc.
+    var function: String?
+    /// The lock that the thread waited for, if any.
+    var lock: LockOwnership?
+    /// The kernel function that the thread waited in.
+    var waitChannel: String?
+    /// The waiting thread's kernel functions, innermost first; `nil` without permission to read them.
+    var kernelStack: [String]?
+}
+
+/// Divides a turn's time among what was seen of it.
+///
+/// Each sighting stands for the time for which it lasted and for a part of the time between it and its neighbors: up to
+/// the midpoint. If the thread ran in one of two neighbors and was blocked in the other, the time that it used between
+/// them belongs to the one that ran, and the rest to the other. The first sighting also stands for the time from the
+/// turn's beginning, and the last for the time to its end.
+enum SampleWeights {
+    /// A period in which the thread was seen in one place.
+    struct Sighting: Equatable {
+        /// The turn's age at the beginning, in nanoseconds.
+        var from: UInt64
+        /// The turn's age at the end, in nanoseconds.
+        var to: UInt64
+        /// Whether the thread was running, or ready to run.
+        var isRunning = false
+        /// The thread's CPU time and time without a CPU at both ends, in nanoseconds since the thread's start; `nil` if
+        /// it is not known.
+        var used: (from: UInt64, to: UInt64)?
+
+        static func == (left: Sighting, right: Sighting) -> Bool {
+            left.from == right.from && left.to == right.to && left.isRunning == right.isRunning
+                && left.used?.from == right.used?.from && left.used?.to == right.used?.to
+        }
+    }
+
+    /// Divides a turn's duration among sightings.
+    ///
+    /// - Parameters:
+    ///   - sightings: The sightings, ascending by time.
+    ///   - duration: The turn's duration, in nanoseconds.
+    /// - Returns: The time that each sighting stands for, in nanoseconds. The times add up to the duration.
+    static func weights(_ sightings: [Sighting], duration: UInt64) -> [UInt64] {
+        guard !sightings.isEmpty else { return [] }
+        var weights: [UInt64] = []
+        var begin: UInt64 = 0
+        for (sighting, next) in zip(sightings, sightings.dropFirst()) {
+            let end = max(min(boundary(sighting, next), duration), begin)
+            weights.append(end - begin)
+            begin = end
+        }
+        weights.append(duration - begin)
+        return weights
+    }
+
+    /// Returns the age at which the thread went from one place to the next.
+    private static func boundary(_ sighting: Sighting, _ next: Sighting) -> UInt64 {
+        let span = next.from - min(sighting.to, next.from)
+        guard sighting.isRunning != next.isRunning, let before = sighting.used?.to, let after = next.used?.from else {
+            return sighting.to + span / 2
+        }
+        let used = min(after - min(before, after), span)
+        return sighting.to + (sighting.isRunning ? used : span - used)
+    }
+}

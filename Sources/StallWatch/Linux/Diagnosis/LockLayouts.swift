@@ -1,0 +1,109 @@
+import LinuxSupport
+
+/// The operations of futex(2), and the futex words that contain an owner.
+enum Futex {
+    enum Operation: Equatable {
+        /// FUTEX_WAIT or FUTEX_WAIT_BITSET.
+        case wait
+        /// FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
+        case lockPriorityInheritance
+
+        init?(_ argument: UInt64) {
+            switch Futex.command(argument) {
+            case 0, 9: self = .wait
+            case 6, 13: self = .lockPriorityInheritance
+            default: return nil
+            }
+        }
+    }
+
+    /// Returns whether the operation is FUTEX_WAIT, not FUTEX_WAIT_BITSET.
+    static func isPlainWait(_ argument: UInt64) -> Bool { command(argument) == 0 }
+
+    /// Returns whether other processes may wake the waiter: without FUTEX_PRIVATE_FLAG.
+    static func isShared(_ argument: UInt64) -> Bool { argument & 128 == 0 }
+
+    /// Returns the operation without FUTEX_PRIVATE_FLAG (128) and FUTEX_CLOCK_REALTIME (256).
+    private static func command(_ argument: UInt64) -> UInt64 { argument & 0xffff_ffff & ~(128 | 256) }
+
+    /// A futex word with an owner: FUTEX_TID_MASK, FUTEX_OWNER_DIED and FUTEX_WAITERS of linux/futex.h.
+    struct Word {
+        var owner: Int32
+        var ownerDied: Bool
+        var hasWaiters: Bool
+
+        init(_ word: Int32) {
+            owner = word & 0x3fff_ffff
+            ownerDied = word & 0x4000_0000 != 0
+            hasWaiters = word < 0
+        }
+    }
+}
+
+/// The fields of glibc's struct __pthread_mutex_s that determine the owner.
+struct PthreadMutex {
+    /// The plausible values of `__nusers`: the owner, and each thread that has released it to wait for a condition.
+    private static let users: ClosedRange<Int32> = 1...100_000
+
+    private let lock, owner, users, kind: Int32
+    private let count: UInt32
+
+    init?(at address: UInt64, _ memory: any MemoryReading) {
+        guard let fields = memory.integers(at: address, count: 5) else { return nil }
+        (lock, count, owner, users, kind) = (fields[0], UInt32(bitPattern: fields[1]), fields[2], fields[3], fields[4])
+    }
+
+    /// The owner of a mutex with waiting threads, if all fields agree.
+    ///
+    /// glibc sets `__owner` after it locks the mutex and clears it before it unlocks it, so a thread in `__owner` has the
+    /// lock. The futex operation already identifies mutexes with priority inheritance.
+    var ownerWhileWaitedFor: Int32? {
+        let typeMask: Int32 = 3
+        let robust: Int32 = 16
+        // Robust, process-shared and the two elision bits; other bits mean a PI or ceiling mutex, or no mutex.
+        guard kind & ~(typeMask | robust | 128 | 256 | 512) == 0, owner > 0, Self.users ~= users else { return nil }
+        let isRecursive = kind & typeMask == 1
+        if kind & robust != 0 {
+            let word = Futex.Word(lock)
+            return word.hasWaiters && !word.ownerDied && word.owner == owner ? owner : nil
+        }
+        // 2: locked, with waiting threads (lowlevellock.h). Only a recursive mutex has a count.
+        return lock == 2 && (isRecursive ? count >= 1 : count == 0) ? owner : nil
+    }
+}
+
+/// The fields of glibc's struct __pthread_rwlock_arch_t that determine the writer.
+struct PthreadReadWriteLock {
+    private let readers: UInt32
+    private let writer: Int32
+    private let flags: UInt32
+
+    init?(at address: UInt64, _ memory: any MemoryReading) {
+        guard address % 4 == 0, let fields = memory.integers(at: address, count: 13) else { return nil }
+        // __readers at 0, __cur_writer at 24, __flags at 48 (PTHREAD_RWLOCK_PREFER_…: 0 to 2).
+        (readers, writer, flags) = (UInt32(bitPattern: fields[0]), fields[6], UInt32(bitPattern: fields[12]))
+    }
+
+    /// The writer that has the lock.
+    ///
+    /// A writer has the lock if PTHREAD_RWLOCK_WRPHASE (1) and PTHREAD_RWLOCK_WRLOCKED (2) are both set (pthread_rwlock_common.c).
+    var writerWhileHeld: Int32? {
+        readers & 3 == 3 && writer > 0 && flags <= 2 ? writer : nil
+    }
+}
+
+/// glibc's struct new_sem on 64-bit machines (nptl/sem_waitcommon.c).
+///
+/// It has the value and the number of waiters in one word, followed by a futex flag for private semaphores.
+enum PosixSemaphore {
+    /// The plausible numbers of waiting threads.
+    private static let waiters: ClosedRange<Int32> = 1...100_000
+
+    /// Returns whether the memory looks like a semaphore with waiting threads: its value is 0 then.
+    static func isWaitedFor(at address: UInt64, _ expected: UInt64, _ memory: any MemoryReading) -> Bool {
+        guard expected == 0, address % 8 == 0, let value = memory.integer(at: address),
+            let waiting = memory.integer(at: address &+ 4), let flag = memory.integer(at: address &+ 8)
+        else { return false }
+        return value == 0 && waiters ~= waiting && (flag == 0 || flag == 128)
+    }
+}

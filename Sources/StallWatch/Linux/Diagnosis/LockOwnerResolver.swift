@@ -1,0 +1,216 @@
+import Glibc
+import LinuxSupport
+import StackCapture
+import StallReports
+
+/// Follows a thread's wait for a lock to the lock's owner, to the lock that the owner waits for, and so on.
+///
+/// The watchdog uses it. Owners are captured in the same way as the stalled thread.
+struct LockOwnerResolver {
+    /// The threads of a process; a protocol, so that tests need no threads.
+    protocol Threads {
+        /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
+        func state(of thread: Int32) -> ThreadState?
+        /// Captures the thread's stack.
+        func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError>
+        /// Returns the functions of a stack's innermost frames.
+        func names(of stack: CapturedStack) -> [NamedFrame]
+        /// Returns the thread's name and identity.
+        func describe(_ thread: Int32) -> ThreadIdentity
+        /// Returns the images that stacks refer to.
+        func images() -> ImageList
+    }
+
+    /// The state of a thread at one moment.
+    ///
+    /// Two equal states mean that it has not run in between.
+    struct ThreadState: Equatable {
+        var activity: ThreadActivity
+        /// A number that grows whenever the thread runs.
+        var runs: UInt64
+    }
+
+    /// The largest number of owners to follow.
+    static let maximumOwners = 16
+
+    let threads: any Threads
+    let memory: any MemoryReading
+
+    /// A thread whose lock has been identified.
+    private struct Link {
+        var thread: Int32
+        var state: ThreadState
+        var call: SystemCall
+        var frames: [NamedFrame]
+        var site: AwaitedLock
+    }
+
+    private var identifier: LockIdentifier {
+        LockIdentifier(memory: memory, isLive: { threads.state(of: $0) != nil })
+    }
+
+    /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
+    func follow(_ waiter: Int32, stack: CapturedStack?) -> LockOwnership? {
+        guard let state = threads.state(of: waiter), let first = link(waiter, state, stack) else { return nil }
+        var wait = LockOwnership(site: first.site, images: threads.images())
+        var links = [first]
+        var last: Link? = first
+        while let link = last, let owner = link.site.owner {
+            guard wait.owners.count < Self.maximumOwners else {
+                wait.isCutOff = true
+                break
+            }
+            let closesCircle = links.contains { $0.thread == owner }
+            let (described, next) = describe(owner, own: owner == waiter ? stack : nil)
+            wait.owners.append(described)
+            if closesCircle {
+                // Also a stalled thread outside of the circle waits for it forever.
+                wait.isDeadlock = links.allSatisfy(isUnchanged)
+                break
+            }
+            if let next { links.append(next) }
+            last = next
+        }
+        // A thread that has run meanwhile did not own a lock that others still wait for.
+        if let moved = links.firstIndex(where: { !isUnchanged($0) }) {
+            wait.owners = Array(wait.owners.prefix(moved))
+            if moved == 0 { wait.site.ownership = .unknown("the lock's owner changed during the inspection") }
+            wait.isDeadlock = false
+        }
+        return wait
+    }
+
+    /// Returns the call that a thread waits in, and the lock that it waits for; `nil` if it is in no known call.
+    func wait(of thread: Int32, stack: CapturedStack?) -> ThreadWait? {
+        guard let state = threads.state(of: thread), let call = call(of: state, stack) else { return nil }
+        let lock = link(thread, state, stack)?.site
+        return ThreadWait(call: DescribedCall(call, memory: memory), lock: lock, runs: state.runs)
+    }
+
+    /// Marks the waits of threads that can never go on.
+    ///
+    /// A thread that has run since its wait was found is in no deadlock.
+    func markDeadlocks(_ waits: inout [Int32: ThreadWait]) {
+        var owners = waits.compactMapValues { $0.lock?.owner }
+        for thread in DeadlockSearch.deadlocked(owners)
+        where threads.state(of: thread)?.runs != waits[thread]?.runs { owners[thread] = nil }
+        for thread in DeadlockSearch.deadlocked(owners) { waits[thread]?.isDeadlock = true }
+    }
+
+    /// Returns an owner for the report, and its wait for a lock if it waits for one.
+    private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
+        let before = threads.state(of: thread)
+        let captured = stack.map(Result.success) ?? threads.capture(thread)
+        let after = threads.state(of: thread)
+        var owner = LockOwnership.Owner(
+            thread: threads.describe(thread), stack: captured, systemCall: nil, waitsFor: nil,
+            // A thread that was stopped in a call may not have come back to it yet.
+            isRunning: after?.activity == .running && (try? captured.get()).flatMap(SystemCall.init(ofStopped:)) == nil
+        )
+        guard let after, let call = call(of: after, try? captured.get()), before == after || after.activity == .blocked
+        else {
+            return (owner, nil)
+        }
+        owner.systemCall = DescribedCall(call, memory: memory)
+        let link = link(thread, after, try? captured.get())
+        owner.waitsFor = link?.site
+        return (owner, link)
+    }
+
+    private func link(_ thread: Int32, _ state: ThreadState, _ stack: CapturedStack?) -> Link? {
+        guard let call = call(of: state, stack) else { return nil }
+        // A stack that was captured in another wait does not describe this one.
+        let isOfThisWait = stack?.frames.first?.address == call.programCounter
+        let frames = isOfThisWait ? stack.map(threads.names) ?? [] : []
+        guard let site = identifier.identify(call, of: thread, in: frames) else { return nil }
+        return Link(thread: thread, state: state, call: call, frames: frames, site: site)
+    }
+
+    /// Returns the call that a thread waits in: as the system shows it or, where it does not, as a stop has met it.
+    ///
+    /// The stop itself makes the thread run, and then the thread waits in the same call again.
+    private func call(of state: ThreadState, _ stack: CapturedStack?) -> SystemCall? {
+        switch state.activity {
+        case .waiting(let call): call
+        case .blocked:
+            stack.flatMap { stack in SystemCall(ofStopped: stack)?.original(frames: threads.names(of: stack)) }
+        case .running, .faulting: nil
+        }
+    }
+
+    /// Returns whether the thread still waits for the same lock of the same owner, and has not run in between.
+    private func isUnchanged(_ link: Link) -> Bool {
+        identifier.identify(link.call, of: link.thread, in: link.frames) == link.site
+            && threads.state(of: link.thread) == link.state
+    }
+}
+
+/// The threads that can never go on: a pure decision.
+enum DeadlockSearch {
+    /// Returns the threads that wait for each other in a cycle, and those that wait for one of these.
+    ///
+    /// - Parameter owners: For each thread that waits for a lock, the thread that owns it.
+    /// - Returns: The threads.
+    static func deadlocked(_ owners: [Int32: Int32]) -> Set<Int32> {
+        var found: Set<Int32> = []
+        for start in owners.keys {
+            var path: Set<Int32> = []
+            var next: Int32? = start
+            while let thread = next, path.insert(thread).inserted { next = owners[thread] }
+            // The path ended at a thread that waits for none, or came back to one of its own.
+            if next != nil { found.insert(start) }
+        }
+        return found
+    }
+}
+
+/// The threads of this process.
+final class ProcessThreads: LockOwnerResolver.Threads {
+    private let capturer: any StackCapturing
+    private let functionNames: WaitFunctionNames
+    /// Whether owners of locks may be stopped for their stacks.
+    private let mayStop: Bool
+
+    /// Reads the names of functions that wait, which takes some milliseconds.
+    init(capturer: any StackCapturing) {
+        self.capturer = capturer
+        functionNames = WaitFunctionNames()
+        mayStop = true
+        functionNames.prepare(for: capturer.images())
+    }
+
+    /// Creates the same threads, of which none is stopped.
+    init(unstopped threads: ProcessThreads) {
+        capturer = threads.capturer
+        functionNames = threads.functionNames
+        mayStop = false
+    }
+
+    func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
+        guard let reading = ThreadFiles(thread: thread)?.read(), reading.isAlive else { return nil }
+        return LockOwnerResolver.ThreadState(activity: reading.activity, runs: reading.runs)
+    }
+
+    /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended or the system does not
+    /// show what it waits for.
+    func activity(of thread: Int32) -> Cause.Kind? {
+        guard let reading = ThreadFiles(thread: thread)?.read(), reading.isAlive else { return nil }
+        return Cause.Kind(of: reading.activity) ?? Cause.Kind(waitChannel: reading.waitChannel)
+    }
+
+    func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
+        do throws(CaptureError) {
+            return .success(try capturer.capture(thread: thread, mayStop: mayStop))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    func names(of stack: CapturedStack) -> [NamedFrame] {
+        functionNames.names(of: stack.frames, in: capturer.images())
+    }
+
+    func describe(_ thread: Int32) -> ThreadIdentity { .init(thread) }
+
+    func images() -> ImageList { capturer.images() }
+}

@@ -1,0 +1,244 @@
+import LinuxSupport
+import StackCapture
+
+/// A system call that a thread waits in.
+struct SystemCall: Equatable, Sendable {
+    var number: Int
+    /// All six argument registers, whether the call uses them or not.
+    var arguments: [UInt64]
+    var stackPointer: UInt64
+    /// The address after the instruction that made the call.
+    var programCounter: UInt64
+
+    /// Returns one argument, or 0 if the index is out of range.
+    func argument(_ index: Int) -> UInt64 {
+        arguments.indices.contains(index) ? arguments[index] : 0
+    }
+}
+
+extension SystemCall {
+    /// Creates the call that a stop has met a blocked thread in; `nil` if the stack is of another capture.
+    ///
+    /// The call has begun again since then (ptrace(2)), so its arguments are still valid. The stop shows no stack pointer
+    /// of the call's own.
+    init?(ofStopped stack: CapturedStack) {
+        guard stack.method == .ptrace, stack.threadState == .blocked, let call = stack.call, let number = call.number
+        else { return nil }
+        self.init(
+            number: number, arguments: call.arguments, stackPointer: 0,
+            programCounter: stack.frames.first?.address ?? 0
+        )
+    }
+}
+
+/// A thread's activity according to /proc/<pid>/syscall, or without that file to its state.
+enum ThreadActivity: Equatable, Sendable {
+    /// On a CPU or waiting for one.
+    case running
+    /// Waiting outside of system calls, for a page of memory.
+    case faulting
+    /// Waiting in a system call.
+    case waiting(SystemCall)
+    /// Waiting for something that the system does not show.
+    case blocked
+}
+
+extension ThreadActivity {
+    /// Parses /proc/<pid>/syscall (proc(5)): `running`, `-1 sp pc`, or the number, six arguments, sp and pc.
+    ///
+    /// Fails for any other text.
+    init?(_ cursor: ByteCursor) {
+        var cursor = cursor
+        guard let first = cursor.next else { return nil }
+        if first == UInt8(ascii: "r") {
+            self = .running
+            return
+        }
+        if first == UInt8(ascii: "-") {
+            self = .faulting
+            return
+        }
+        guard let number = cursor.number() else { return nil }
+        var values: [UInt64] = []
+        while values.count < 8, let value = cursor.number() { values.append(value) }
+        guard values.count == 8 else { return nil }
+        self = .waiting(
+            SystemCall(
+                number: Int(truncatingIfNeeded: number), arguments: Array(values.prefix(6)), stackPointer: values[6],
+                programCounter: values[7]
+            )
+        )
+    }
+}
+
+extension ThreadActivity {
+    /// The system call that the thread waits in; `nil` if it waits in none, or in one that is not known.
+    var call: SystemCall? {
+        if case .waiting(let call) = self { return call }
+        return nil
+    }
+
+    /// Concludes the activity from all that the system shows.
+    ///
+    /// - Parameters:
+    ///   - shown: The activity according to /proc/<pid>/syscall; `nil` if the system does not show it.
+    ///   - state: The state letter of proc(5).
+    ///   - waitChannel: The kernel function that the thread waits in.
+    init(shown: ThreadActivity?, state: UInt8, waitChannel: WaitChannel) {
+        switch shown {
+        case .running, .blocked: self = .running
+        case .faulting: self = Self.isFaulting(state, waitChannel) ? .faulting : .running
+        case .waiting(let call): self = .waiting(call.original(waitChannel: waitChannel.function))
+        // S and D are waits. A tracer, such as another monitor's capture, has stopped a thread in the states t and T; it
+        // continues at once.
+        case nil: self = state == UInt8(ascii: "S") || state == UInt8(ascii: "D") ? .blocked : .running
+        }
+    }
+
+    /// Returns whether a thread that is blocked outside of system calls waits for a page.
+    ///
+    /// It may also be stopped by a tracer. A thread that has left the wait a moment later has not waited long.
+    private static func isFaulting(_ state: UInt8, _ waitChannel: WaitChannel) -> Bool {
+        switch waitChannel {
+        case .function(let name): name != "ptrace_stop"
+        case .none: false
+        case .hidden: state == UInt8(ascii: "D")
+        }
+    }
+}
+
+extension SystemCall {
+    /// Whether this is a restarted call whose original is not known.
+    var isRestarted: Bool { name == "restart_syscall" }
+
+    /// Returns the original call if the kernel reports restart_syscall(2), according to the kernel's wait function.
+    ///
+    /// After a signal without a handler, the kernel restarts a wait with a restart block under that name, with the
+    /// original arguments. SIGCHLD does this to any thread of a program without a handler for it, if the child ends
+    /// before the fork(2) that created it has unblocked the signals.
+    ///
+    /// - Parameter waitChannel: The kernel function that the thread waits in.
+    /// - Returns: The original call; this call if it was not restarted or the original is not known.
+    func original(waitChannel: String?) -> SystemCall {
+        guard isRestarted, let waitChannel, let original = Self.original(waitChannel, argument(0)) else { return self }
+        return named(original)
+    }
+
+    /// Returns the original call according to the thread's innermost functions.
+    ///
+    /// They show it even if the thread was observed while it entered or left the wait.
+    ///
+    /// - Parameter frames: The thread's frames with names, innermost first.
+    /// - Returns: The original call; this call if it was not restarted or the original is not known.
+    func original(frames: [NamedFrame]) -> SystemCall {
+        guard isRestarted else { return self }
+        let libraries = frames.prefix { WaitFunctionNames.libraries.contains($0.image) }
+        return libraries.compactMap(\.function).compactMap(Self.restarted(by:)).first.map(named) ?? self
+    }
+
+    /// Returns whether a function of this name in a stack shows the original call.
+    static func isRestarted(by function: String) -> Bool { restarted(by: function) != nil }
+
+    private static func restarted(by function: String) -> String? {
+        switch function {
+        case "nanosleep", "clock_nanosleep", "poll": function
+        // syscall(2) can make any call.
+        case LockFunction.anyCall: nil
+        default: LockFunction.isKnown(function) ? "futex" : nil
+        }
+    }
+
+    /// Returns this call with another name, or unchanged if the architecture has no call of that name.
+    private func named(_ name: String) -> SystemCall {
+        var call = self
+        call.number = SystemCallNames.current.number(of: name) ?? number
+        return call
+    }
+
+    private static func original(_ waitChannel: String, _ firstArgument: UInt64) -> String? {
+        if waitChannel.contains("nanosleep") {
+            // A clock id is a small number, or a negative one for a CPU clock of a process or thread; a pointer is
+            // neither.
+            return (-(1 << 32)..<4096).contains(Int64(bitPattern: firstArgument)) ? "clock_nanosleep" : "nanosleep"
+        }
+        if waitChannel.contains("futex") { return "futex" }
+        return waitChannel.contains("poll") ? "poll" : nil
+    }
+}
+
+extension SystemCall {
+    /// The call's name; `system call <number>` if the call is newer than the table.
+    var name: String { SystemCallNames.current.name(number) ?? "system call \(number)" }
+
+    /// The purpose of a wait in a system call.
+    enum Purpose: String, Equatable, Sendable {
+        /// Waits until another thread or process releases a lock.
+        case lock
+        /// Waits for a time.
+        case sleep
+        /// Waits for data on a descriptor: a file, a pipe, a socket, a device.
+        case io
+        /// Anything else.
+        case other
+    }
+
+    /// The purpose of this call, a pure function of its name and arguments.
+    var purpose: Purpose {
+        let name = name
+        switch name {
+        case "futex", "futex_waitv", "flock", "semop", "semtimedop":
+            return .lock
+        case "fcntl":
+            // Only F_SETLKW and F_OFD_SETLKW (fcntl.h) wait.
+            return argument(1) == 7 || argument(1) == 38 ? .lock : .other
+        case "nanosleep", "clock_nanosleep":
+            return .sleep
+        case "poll", "ppoll":
+            return argument(1) == 0 ? .sleep : .io
+        case "select", "pselect6":
+            return argument(0) == 0 ? .sleep : .io
+        default:
+            return Self.inputOutput.contains(name) ? .io : .other
+        }
+    }
+
+    /// Returns whether a libc function makes a call that waits for data.
+    ///
+    /// glibc's wrappers have the names of the calls, except for a suffix 64.
+    fileprivate static func waitsForData(_ function: String) -> Bool {
+        inputOutput.contains(function) || inputOutput.contains(function + "64")
+    }
+
+    /// Returns whether a call of that name writes to a disk what is in memory.
+    static func flushes(_ name: String) -> Bool {
+        ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"].contains(name)
+    }
+
+    /// The names of the calls that wait for data.
+    ///
+    /// They include opening, closing and finding files, which wait for the same disk or server as reading.
+    private static let inputOutput: Set<String> = [
+        "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
+        "sendfile",
+        "splice", "tee", "vmsplice", "copy_file_range", "fsync", "fdatasync", "sync", "syncfs", "sync_file_range",
+        "msync", "fallocate", "ftruncate", "truncate", "readahead", "fadvise64", "open", "openat", "openat2", "creat",
+        "close", "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink",
+        "readlinkat", "getdents", "getdents64", "rename", "renameat", "renameat2", "unlink", "unlinkat", "link",
+        "linkat",
+        "symlink", "symlinkat", "mkdir", "mkdirat", "rmdir", "statfs", "fstatfs", "ioctl", "connect", "accept",
+        "accept4",
+        "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "epoll_wait", "epoll_pwait", "epoll_pwait2",
+        "io_getevents", "io_pgetevents", "io_uring_enter", "mq_timedsend", "mq_timedreceive", "msgsnd", "msgrcv",
+    ]
+}
+
+extension SystemCall.Purpose {
+    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data.
+    ///
+    /// Only such calls are frequent and short enough that a thread is observed between them, entering or leaving a
+    /// call.
+    init?(ofFunction function: String) {
+        guard SystemCall.waitsForData(function) else { return nil }
+        self = .io
+    }
+}

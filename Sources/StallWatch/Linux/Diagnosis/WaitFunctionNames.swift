@@ -1,0 +1,192 @@
+import StackCapture
+import StallSymbols
+
+/// Names the innermost functions of a stack that describe what a thread waits for.
+///
+/// The watchdog reads the addresses of these few functions once, before the first stall: from their libraries, and from
+/// the executable if a library is linked into it.
+final class WaitFunctionNames {
+    /// The libraries whose functions wait on behalf of an app.
+    static let libraries: Set<String> = ["libc.so.6", "libdispatch.so", "libstdc++.so.6"]
+    /// The libraries that may be linked into the executable instead.
+    static let linkable: Set<String> = ["libc.so.6", "libdispatch.so", "libswiftCore.so"]
+    /// The number of innermost frames to name.
+    ///
+    /// A mutex's function is at most five frames out from the system call; this leaves room for more.
+    static let innermost = 8
+    /// The length of the longest function name to search in the executable, in bytes.
+    private static let maximumNameBytes = 256
+
+    struct Function: Equatable {
+        /// The name that an app calls; `nil` for a function that only identifies its library.
+        var name: String?
+        var library: String
+        var addresses: Range<UInt64>
+    }
+
+    /// The functions by the path of the image.
+    private var functions: [String: [Function]] = [:]
+
+    /// Reads the functions of images that were not read before.
+    ///
+    /// Takes a few milliseconds once, and some 20 for an executable that contains libraries.
+    func prepare(for images: ImageList) {
+        let missing = Self.linkable.subtracting(images.images.map(\.name))
+        for image in images.images where functions[image.path] == nil {
+            if Self.libraries.contains(image.name) {
+                let found = try? ELFFile(path: image.path).functions { Self.tells(Self.name($0)) }
+                functions[image.path] = (found ?? []).map {
+                    Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
+                }
+            } else if image.isExecutable, !missing.isEmpty {
+                functions[image.path] = Self.linkedFunctions(of: missing, inFileAt: "/proc/self/exe")
+            }
+        }
+    }
+
+    /// Returns the innermost frames with their images and function names.
+    func names(of frames: some Sequence<CapturedStack.Frame>, in images: ImageList) -> [NamedFrame] {
+        frames.prefix(Self.innermost).map { frame in
+            let address = frame.lookupAddress
+            guard let image = images.image(at: address) else { return NamedFrame(function: nil, image: "") }
+            let known = functions[image.path]
+            let function = known?.first { $0.addresses.contains(address &- image.base) }
+            return NamedFrame(
+                function: function?.name, image: function?.library ?? image.name,
+                isUnrecognizable: image.isExecutable && known?.isEmpty == true
+            )
+        }
+    }
+
+    /// The functions of libraries that are linked into an executable, those with a name that tells something first.
+    ///
+    /// - Parameters:
+    ///   - libraries: The libraries that are not mapped on their own.
+    ///   - path: The executable's file.
+    /// - Returns: The functions; none if the file cannot be read.
+    static func linkedFunctions(of libraries: Set<String>, inFileAt path: String) -> [Function] {
+        let hasLibc = libraries.contains("libc.so.6")
+        let found = try? ELFFile(path: path).scanFunctions { bytes in
+            guard isWorthDecoding(bytes) else { return false }
+            let symbol = String(decoding: bytes, as: UTF8.self)
+            return library(of: symbol) != nil || (hasLibc && tells(name(symbol)))
+        }
+        let functions = (found ?? []).compactMap { function -> Function? in
+            let name = name(function.name)
+            let library = library(of: function.name) ?? "libc.so.6"
+            guard libraries.contains(library) else { return nil }
+            return Function(name: tells(name) ? name : nil, library: library, addresses: function.addresses)
+        }
+        return functions.filter { $0.name != nil } + functions.filter { $0.name == nil }
+    }
+
+    /// The file name of the library that a function belongs to, if it is one that waits.
+    private static func library(of symbol: String) -> String? {
+        switch RuntimeLibrary(symbol: symbol) {
+        case .c: "libc.so.6"
+        case .dispatch: "libdispatch.so"
+        case .swift: "libswiftCore.so"
+        case .cxx, .foundation, nil: nil
+        }
+    }
+
+    /// Returns whether the name may belong to a library: most names in an executable are of Swift functions or C++ classes.
+    private static func isWorthDecoding(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count <= maximumNameBytes, let first = bytes.first, first != UInt8(ascii: "$") else { return false }
+        guard first == UInt8(ascii: "_"), bytes.count > 2, bytes[1] == UInt8(ascii: "Z") else { return true }
+        return bytes.starts(with: "_ZN5swift".utf8) || bytes.starts(with: "_ZL".utf8)
+    }
+
+    /// Returns whether the rules use the function.
+    private static func tells(_ function: String) -> Bool {
+        LockFunction.isKnown(function) || SystemCall.Purpose(ofFunction: function) != nil
+            || SystemCall.isRestarted(by: function)
+    }
+
+    /// Returns the name that an app calls: libc itself calls the same function by a name with leading underscores.
+    private static func name(_ symbol: String) -> String { String(symbol.drop { $0 == "_" }) }
+}
+
+/// A function in which threads wait for locks, recognized by its name.
+struct LockFunction: Equatable {
+    /// The kind of lock that its futex belongs to.
+    enum Kind: Equatable {
+        case mutex, condition, readWriteLock, join, once, semaphore, barrier
+        case dispatchOnce, dispatchSemaphore, dispatchGroup, dispatchUnfairLock
+    }
+    var kind: Kind
+    /// The name that an app calls.
+    var name: String
+
+    /// Creates the lock function of a frame; `nil` for any other function.
+    init?(_ frame: NamedFrame) {
+        guard let function = frame.function, let kind = Self.kinds[function] else { return nil }
+        self.kind = kind
+        name = function
+    }
+
+    /// Returns the function that the app called, for frames from the innermost outward.
+    ///
+    /// A libdispatch semaphore waits in `sem_wait`, which is further in.
+    static func outermost(of frames: [NamedFrame]) -> LockFunction? {
+        let found = frames.compactMap(LockFunction.init)
+        guard let first = found.first else { return nil }
+        guard first.kind == .semaphore else { return first }
+        return found.first { $0.kind == .dispatchSemaphore } ?? first
+    }
+
+    /// The function that other libraries than libc call futex(2) with.
+    static let anyCall = "syscall"
+
+    /// Returns whether the function name helps to recognize a lock.
+    static func isKnown(_ function: String) -> Bool { function == anyCall || kinds[function] != nil }
+
+    /// Exported functions of libc, and functions in the symbol table of libdispatch.
+    private static let kinds: [String: Kind] = [
+        "pthread_mutex_lock": .mutex,
+        "pthread_mutex_timedlock": .mutex,
+        "pthread_mutex_clocklock": .mutex,
+        "pthread_cond_wait": .condition,
+        "pthread_cond_timedwait": .condition,
+        "pthread_cond_clockwait": .condition,
+        "pthread_rwlock_rdlock": .readWriteLock,
+        "pthread_rwlock_timedrdlock": .readWriteLock,
+        "pthread_rwlock_clockrdlock": .readWriteLock,
+        "pthread_rwlock_wrlock": .readWriteLock,
+        "pthread_rwlock_timedwrlock": .readWriteLock,
+        "pthread_rwlock_clockwrlock": .readWriteLock,
+        "pthread_join": .join,
+        "pthread_timedjoin_np": .join,
+        "pthread_clockjoin_np": .join,
+        "pthread_once": .once,
+        "call_once": .once,
+        "cxa_guard_acquire": .once,
+        "sem_wait": .semaphore,
+        "sem_timedwait": .semaphore,
+        "sem_clockwait": .semaphore,
+        "pthread_barrier_wait": .barrier,
+        "dispatch_once": .dispatchOnce,
+        "dispatch_once_f": .dispatchOnce,
+        "dispatch_once_wait": .dispatchOnce,
+        "dispatch_semaphore_wait": .dispatchSemaphore,
+        "dispatch_semaphore_wait_slow": .dispatchSemaphore,
+        "dispatch_sema4_wait": .dispatchSemaphore,
+        "dispatch_sema4_timedwait": .dispatchSemaphore,
+        "dispatch_group_wait": .dispatchGroup,
+        "dispatch_group_wait_slow": .dispatchGroup,
+        "dispatch_unfair_lock_lock_slow": .dispatchUnfairLock,
+    ]
+}
+
+/// A frame's function, if it helps to identify a lock.
+struct NamedFrame: Equatable, Sendable {
+    /// The name without leading underscores; `nil` for a function that does not describe a wait.
+    var function: String?
+    /// The file name of the image; for a library that is linked into the executable, the file name of the dynamic library.
+    var image: String
+    /// Whether the image may contain libraries, but has no symbols to recognize their functions.
+    var isUnrecognizable = false
+
+    /// The function, if it belongs to libc.
+    var libcFunction: String? { image == "libc.so.6" ? function : nil }
+}

@@ -1,0 +1,206 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// Tells supervisors whether the loops make progress, through a file and through the service manager's socket.
+final class HealthReporter: Sendable {
+    /// The settings of a configuration that the reporter uses.
+    struct Settings: Sendable, Equatable {
+        /// The path of the health file; `nil` for none.
+        var path: String?
+        /// The time between two records, in nanoseconds.
+        var interval: UInt64
+        /// Whether messages are sent to the service manager, if the environment names its socket.
+        var notifiesServiceManager: Bool
+    }
+
+    /// Whether a monitor of this process tells supervisors.
+    ///
+    /// Two monitors would contradict each other, and one could hide a stall of the other.
+    private static let isInUse = Atomic<Bool>(false)
+
+    private let settings: Settings
+    private let source: HealthSource
+    private let workers = Mutex<[HealthWorker]>([])
+    /// Whether ``isInUse`` is this reporter's.
+    private let isStarted = Atomic<Bool>(false)
+
+    /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
+    ///
+    /// - Throws: ``StallWatchError/Code/unwritableReports``.
+    init(_ settings: Settings, source: HealthSource) throws(StallWatchError) {
+        self.settings = settings
+        self.source = source
+        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.interval) { _, _ in } }
+    }
+
+    /// Starts a thread for each channel.
+    ///
+    /// - Parameters:
+    ///   - reporter: Counts and logs failures.
+    ///   - environment: Returns a variable of the environment.
+    ///   - reading: Returns the watchdog's answer.
+    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if another monitor of this process tells supervisors,
+    ///   ``StallWatchError/Code/unwritableReports``, and ``StallWatchError/Code/systemFailure`` if the system refuses a
+    ///   thread.
+    func start(
+        _ reporter: Reporter,
+        environment: (String) -> String? = { getenv($0).map { String(cString: $0) } },
+        reading: @escaping HealthWorker.Reading
+    ) throws(StallWatchError) {
+        guard Self.isInUse.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else {
+            throw StallWatchError(
+                .invalidConfiguration,
+                "another monitor of this process tells supervisors already: set health for one monitor only")
+        }
+        isStarted.store(true, ordering: .relaxed)
+        do throws(StallWatchError) {
+            if let path = settings.path {
+                let file = try HealthFile(path: path, interval: settings.interval) { error, isFirst in
+                    reporter.counts.add { counts in
+                        counts.failedWrites += 1
+                        counts.lastWriteError = error
+                    }
+                    guard isFirst else { return }
+                    reporter.logNotice("the health file could not be written", ["reason": error.description])
+                }
+                try start(HealthWorker(file, source: source, reading: reading), name: "stallwatch-hlt")
+            }
+            if settings.notifiesServiceManager, let channel = serviceChannel(environment, reporter) {
+                try start(HealthWorker(channel, source: source, reading: reading), name: "stallwatch-svc")
+            }
+        } catch {
+            stop()
+            throw error
+        }
+    }
+
+    /// Tells what has changed, soon; never waits.
+    func wake() {
+        for worker in workers.withLock({ $0 }) { worker.wake() }
+    }
+
+    /// Tells that the monitor stops, and ends the threads; waits for a bounded time.
+    ///
+    /// A second call does nothing.
+    func stop() {
+        let ending = workers.withLock { workers in
+            defer { workers = [] }
+            return workers
+        }
+        for worker in ending { worker.stop() }
+        if isStarted.exchange(false, ordering: .relaxed) { Self.isInUse.store(false, ordering: .relaxed) }
+    }
+
+    private func start(_ worker: HealthWorker, name: String) throws(StallWatchError) {
+        try throwing(.systemFailure) { () throws(SystemError) in try worker.start(name: name) }
+        workers.withLock { $0.append(worker) }
+    }
+
+    /// Returns the channel to the service manager; `nil` if there is none.
+    private func serviceChannel(
+        _ environment: (String) -> String?, _ reporter: Reporter
+    ) -> sending ServiceChannel? {
+        guard let socket = environment("NOTIFY_SOCKET"), !socket.isEmpty else { return nil }
+        do throws(SystemError) {
+            let period = ServiceNotifier.watchdogPeriod(
+                microseconds: environment("WATCHDOG_USEC"), process: environment("WATCHDOG_PID"))
+            let feed = ServiceFeed(period: period, interval: settings.interval)
+            return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed) { error, isFirst in
+                guard isFirst else { return }
+                let reason = String(cString: strerror(error))
+                reporter.logNotice("the service manager could not be notified", ["reason": reason])
+            }
+        } catch {
+            reporter.logNotice("the service manager is not notified", ["reason": error.description])
+            return nil
+        }
+    }
+}
+
+/// Runs one channel on a thread of its own, so that a stuck disk delays neither the monitor nor the other channel.
+final class HealthWorker: Sendable {
+    /// Returns the watchdog's answer; `nil` if there is none until the deadline, in monotonic nanoseconds.
+    typealias Reading = @Sendable (_ deadline: UInt64) -> ProgressReading?
+
+    /// The least time between two records of one channel, in nanoseconds: many short stalls cost no more than that.
+    static let spacing: UInt64 = 50_000_000
+    /// The longest delay that a channel may cause to ``StallMonitor/stop()``, in nanoseconds.
+    static let stopLimit: UInt64 = 1_000_000_000
+
+    private let source: HealthSource
+    private let channel: OneShotTransfer<any HealthChannel>
+    private let reading: Reading
+    private let arrival = Semaphore()
+    private let isStopping = Atomic<Bool>(false)
+    private let isDone = Atomic<Bool>(false)
+    private let done = Semaphore()
+    private let thread = Mutex<WorkerThread?>(nil)
+
+    /// Creates a worker that does not run yet.
+    init(_ channel: sending any HealthChannel, source: HealthSource, reading: @escaping Reading) {
+        self.channel = OneShotTransfer(channel)
+        self.source = source
+        self.reading = reading
+    }
+
+    /// Starts the thread.
+    ///
+    /// - Parameter name: The thread's name, at most 15 bytes.
+    /// - Throws: ``SystemError`` if the system refuses the thread.
+    func start(name: String) throws(SystemError) {
+        let started = try WorkerThread(name: name) { [self] in run() }
+        thread.withLock { $0 = started }
+    }
+
+    /// Publishes a record soon; never waits.
+    func wake() { arrival.post() }
+
+    /// Publishes the last record and ends the thread, for a bounded time.
+    ///
+    /// A thread that takes longer is detached, and ends when its channel returns.
+    func stop() {
+        guard let thread = thread.withLock({ $0.take() }) else { return }
+        isStopping.store(true, ordering: .releasing)
+        arrival.post()
+        let deadline = monotonicNow() &+ Self.stopLimit
+        while !isDone.load(ordering: .acquiring), monotonicNow() < deadline { done.wait(until: deadline) }
+        if isDone.load(ordering: .acquiring) { thread.join() } else { thread.detach() }
+    }
+
+    private func run() {
+        guard let channel = channel.take() else { return }
+        while !isStopping.load(ordering: .acquiring) {
+            let begun = monotonicNow()
+            let record = reading(begun &+ channel.answerLimit).map { source.record(of: $0) }
+            let due = channel.publish(record, at: monotonicNow())
+            arrival.wait(until: due)
+            while !isStopping.load(ordering: .acquiring), monotonicNow() < begun &+ Self.spacing {
+                arrival.wait(until: begun &+ Self.spacing)
+            }
+        }
+        channel.finish(source.stoppedRecord())
+        isDone.store(true, ordering: .releasing)
+        done.post()
+    }
+}
+
+/// A way to tell a supervisor whether the loops make progress.
+///
+/// Created on any thread, and used only on the thread of its ``HealthWorker``.
+protocol HealthChannel: AnyObject {
+    /// The longest time to wait for the watchdog's answer, in nanoseconds.
+    var answerLimit: UInt64 { get }
+
+    /// Tells the supervisor; may block.
+    ///
+    /// - Parameters:
+    ///   - record: The record; `nil` if the watchdog has not answered in time.
+    ///   - now: The time, in monotonic nanoseconds.
+    /// - Returns: When to call again at the latest, in monotonic nanoseconds.
+    func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64
+
+    /// Tells the supervisor that the monitor stops; may block.
+    func finish(_ record: HealthRecord)
+}

@@ -1,0 +1,121 @@
+import LinuxSupport
+import StallReports
+
+/// Tells the service manager that started the process: systemd, or another one with the protocol of sd_notify(3).
+final class ServiceChannel: HealthChannel {
+    let answerLimit: UInt64
+    private let notifier: ServiceNotifier
+    private var feed: ServiceFeed
+    /// Receives the error number of an attempt that failed, and whether it is the first one in a row.
+    private let failed: @Sendable (Int32, Bool) -> Void
+    private var isFailing = false
+
+    init(_ notifier: ServiceNotifier, feed: ServiceFeed, failed: @escaping @Sendable (Int32, Bool) -> Void) {
+        self.notifier = notifier
+        self.feed = feed
+        self.failed = failed
+        answerLimit = min(feed.period ?? .max, 1_000_000_000)
+    }
+
+    func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64 {
+        let (message, after) = feed.next(record, at: now)
+        if let message, send(message) { feed = after }
+        return feed.nextLook(at: now)
+    }
+
+    func finish(_ record: HealthRecord) {
+        // A service that has never been ready has nothing to stop.
+        if feed.isReady { _ = send("STOPPING=1\nSTATUS=\(ServiceNotifier.statusLine(record.summary))") }
+    }
+
+    /// Returns whether the manager's socket has taken the message.
+    private func send(_ message: String) -> Bool {
+        let error = notifier.send(message)
+        if let error { failed(error, !isFailing) }
+        isFailing = error != nil
+        return error == nil
+    }
+}
+
+/// Decides which messages are sent to a service manager, and when.
+///
+/// A pure value: records and times in, messages out. `READY=1` is sent once, when all loops make progress for the first
+/// time; from then on `WATCHDOG=1`, while all loops make progress; `STATUS=` when a stall begins, when its function is
+/// known, and when it ends.
+struct ServiceFeed: Equatable {
+    /// The time between two looks before the service is ready, in nanoseconds.
+    static let readyPoll: UInt64 = 100_000_000
+    /// The longest time between two attempts to send a message that is due, in nanoseconds.
+    static let longestRetry: UInt64 = 1_000_000_000
+
+    /// The longest time between two `WATCHDOG=1`, in nanoseconds; `nil` if the manager expects none.
+    let period: UInt64?
+    /// The time between two looks if the manager expects no `WATCHDOG=1`, in nanoseconds.
+    let interval: UInt64
+
+    private(set) var isReady = false
+    /// When the last `WATCHDOG=1` was due, in monotonic nanoseconds; `nil` if none was sent.
+    private var fedAt: UInt64?
+    private var status: Status?
+
+    /// The parts of a status that are worth a new message; a longer duration is not.
+    private struct Status: Equatable {
+        var state: HealthRecord.State
+        var report: String?
+        var function: String?
+        var isOngoing: Bool?
+    }
+
+    init(period: UInt64?, interval: UInt64) {
+        self.period = period
+        self.interval = interval
+    }
+
+    /// Returns the message that is due, and the feed once the manager has received it.
+    ///
+    /// - Parameters:
+    ///   - record: The newest record; `nil` if the watchdog has not answered.
+    ///   - now: The time, in monotonic nanoseconds.
+    /// - Returns: The message, `nil` if none is due, and the feed.
+    func next(_ record: HealthRecord?, at now: UInt64) -> (message: String?, after: ServiceFeed) {
+        guard let record else { return (nil, self) }
+        var after = self
+        var lines: [String] = []
+        let isOK = record.state == .ok
+        if isOK, !isReady {
+            after.isReady = true
+            lines.append("READY=1")
+        }
+        if isOK, let period {
+            let due = fedAt.map { $0 &+ period } ?? now
+            if now >= due {
+                // A feed that is a little late keeps its beat; after a pause, a new beat begins.
+                after.fedAt = now &- due < period / 4 ? due : now
+                lines.append("WATCHDOG=1")
+            }
+        }
+        let status = Status(
+            state: record.state, report: record.stall?.report, function: record.stall?.function,
+            isOngoing: record.stall?.isOngoing)
+        if status != self.status {
+            after.status = status
+            lines.append("STATUS=" + Self.text(of: record))
+        }
+        return (lines.isEmpty ? nil : lines.joined(separator: "\n"), after)
+    }
+
+    /// Returns when to look again, in monotonic nanoseconds.
+    func nextLook(at now: UInt64) -> UInt64 {
+        guard isReady else { return now &+ Self.readyPoll }
+        guard let period, let fedAt else { return now &+ min(period ?? interval, interval) }
+        let due = fedAt &+ period
+        // A feed that is due is sent as soon as the loops make progress again.
+        return due > now ? due : now &+ min(max(period / 10, 1_000_000), Self.longestRetry)
+    }
+
+    /// The text of a status.
+    private static func text(of record: HealthRecord) -> String {
+        guard let stall = record.stall, !stall.isOngoing else { return ServiceNotifier.statusLine(record.summary) }
+        return ServiceNotifier.statusLine("\(record.summary); last stall: \(stall.sentence)")
+    }
+}

@@ -1,0 +1,115 @@
+import Synchronization
+
+/// A watched loop: its turns, its source and its threshold.
+final class LoopMonitor: Sendable {
+    let label: String
+    let recorder: TurnRecorder
+    let source: any LoopSource
+    private let currentThreshold: Atomic<UInt64>
+    private let bounds: Mutex<ClosedRange<UInt64>>
+    private let stoppedEarly = Atomic<Int>(0)
+
+    /// Creates a monitor of one loop.
+    ///
+    /// - Parameters:
+    ///   - label: The loop's name in reports.
+    ///   - threshold: The duration from which a turn is a stall, in nanoseconds: of an adaptive one, the longest.
+    ///   - floor: The shortest duration that an adaptive threshold may have, in nanoseconds; `nil` for a fixed one.
+    ///   - recorder: The loop's turns.
+    ///   - source: The source that follows the loop.
+    init(label: String, threshold: UInt64, floor: UInt64? = nil, recorder: TurnRecorder, source: any LoopSource) {
+        self.label = label
+        self.recorder = recorder
+        self.source = source
+        currentThreshold = Atomic(threshold)
+        bounds = Mutex(min(floor ?? threshold, threshold)...threshold)
+    }
+
+    /// The duration from which a turn is a stall, in nanoseconds.
+    var threshold: UInt64 { currentThreshold.load(ordering: .relaxed) }
+
+    /// The number of turns that were stopped for a sample before the threshold, but did not become stalls.
+    var earlyStops: Int { stoppedEarly.load(ordering: .relaxed) }
+
+    /// Counts a turn that was stopped for a sample before the threshold, but did not become a stall.
+    func noteEarlyStop() { stoppedEarly.wrappingAdd(1, ordering: .relaxed) }
+
+    /// The bounds of the threshold, in nanoseconds; equal for a fixed one.
+    var thresholdBounds: ClosedRange<UInt64> { bounds.withLock { $0 } }
+
+    /// Whether the watchdog learns the threshold.
+    var isThresholdAdaptive: Bool {
+        let bounds = thresholdBounds
+        return bounds.lowerBound < bounds.upperBound
+    }
+
+    /// Changes the bounds of the threshold, in nanoseconds; it begins at the upper one.
+    func setThreshold(_ bounds: ClosedRange<UInt64>) {
+        self.bounds.withLock { current in
+            current = bounds
+            currentThreshold.store(bounds.upperBound, ordering: .relaxed)
+        }
+    }
+
+    /// Stores a threshold that was learned within `bounds`, unless the bounds have changed meanwhile.
+    func learn(_ threshold: UInt64, within bounds: ClosedRange<UInt64>) {
+        self.bounds.withLock { current in
+            if current == bounds { currentThreshold.store(threshold, ordering: .relaxed) }
+        }
+    }
+
+    /// Sends a heartbeat if one is due, and reads the loop's state at `now`.
+    ///
+    /// - Parameters:
+    ///   - now: The time, in monotonic nanoseconds.
+    ///   - isQuiet: Returns whether no thread of the process can do anything before an event wakes the watchdog.
+    /// - Returns: The state.
+    func poll(at now: UInt64, isQuiet: () -> Bool = { false }) -> LoopPoll {
+        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now, isQuiet: isQuiet)
+        var turn = recorder.snapshot()
+        turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
+        return LoopPoll(
+            turn: turn, target: target, mode: source.modeName(turn.mode),
+            startUncertainty: turn.began.flatMap(source.startUncertainty), runFunction: source.runFunction,
+            nextHeartbeat: nextHeartbeat
+        )
+    }
+
+    /// The threads whose stacks explain a stall that is in progress now.
+    var target: CaptureTarget { source.target(of: recorder) }
+
+    /// Returns the duration of the current turn at `now`, in nanoseconds; `nil` while the loop waits.
+    ///
+    /// Reads atomics only, so any thread may call it.
+    func turnDuration(at now: UInt64) -> UInt64? {
+        let turn = recorder.snapshot()
+        guard let began = turn.began, !turn.isGap, !source.isWaitingUnobserved() else { return nil }
+        return now &- min(began, now)
+    }
+}
+
+/// The state of a loop, as the watchdog reads it in one poll.
+struct LoopPoll {
+    /// The current turn, or the last one between turns.
+    var turn: TurnSnapshot
+    /// The threads whose stacks explain a stall that is in progress now.
+    var target: CaptureTarget
+    /// The name of the mode that the loop runs in; `nil` if it has none or the app did not name it.
+    var mode: String?
+    /// The time by which the turn may have begun earlier, in nanoseconds; `nil` for a loop that reports its own turns.
+    var startUncertainty: UInt64?
+    /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
+    var runFunction: Range<UInt64>
+    /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
+    var nextHeartbeat: UInt64?
+
+    /// Returns whether a stack shows more runs of the loop than the observers have seen begin.
+    ///
+    /// - Parameter addresses: The stack's addresses.
+    /// - Returns: `true` if the stack has more frames of ``runFunction`` than the turn has observed runs.
+    func showsUnobservedRun(_ addresses: some Sequence<UInt64>) -> Bool {
+        var runs = 0
+        for address in addresses where runFunction.contains(address) { runs += 1 }
+        return runs > turn.nesting + 1
+    }
+}

@@ -1,0 +1,125 @@
+import LinuxSupport
+
+/// The way in which a kind of loop is followed.
+///
+/// The recorder holds the loop's turns; the source holds everything else about the loop.
+protocol LoopSource: AnyObject, Sendable {
+    /// The kind of the loop.
+    var kind: LoopKind { get }
+
+    /// Whether the loop reports its waits.
+    ///
+    /// Saturation can only be detected if it does.
+    var reportsWaits: Bool { get }
+
+    /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
+    var runFunction: Range<UInt64> { get }
+
+    /// Returns whether the turn that has not ended is one.
+    ///
+    /// A loop that does not report its end is in no turn when its thread goes on with something else. The watchdog asks
+    /// once per turn, when it is over the threshold.
+    ///
+    /// - Parameter addresses: The addresses of the thread's whole stack; `nil` if they are not known.
+    /// - Returns: `false` if nothing is delayed.
+    func isInTurn(_ addresses: [UInt64]?) -> Bool
+
+    /// Returns the threads whose stacks explain a stall that is in progress now.
+    func target(of recorder: TurnRecorder) -> CaptureTarget
+
+    /// Returns the time by which the turn that began at `began` may have begun earlier, in nanoseconds.
+    ///
+    /// The result is `nil` for a loop that reports its own turns.
+    func startUncertainty(of began: UInt64) -> UInt64?
+
+    /// Returns whether the loop waits although no observer has seen the wait begin.
+    func isWaitingUnobserved() -> Bool
+
+    /// Returns the name of the mode to which the app gave the number `index`.
+    func modeName(_ index: UInt8) -> String?
+
+    /// Sends the loop a heartbeat if one is due and the loop does not wait for work.
+    ///
+    /// - Parameters:
+    ///   - recorder: The loop's turns.
+    ///   - threshold: The loop's threshold, in nanoseconds.
+    ///   - now: The time, in monotonic nanoseconds.
+    ///   - isQuiet: Returns whether no thread of the process can do anything before an event wakes the watchdog.
+    /// - Returns: When the next heartbeat is due, in monotonic nanoseconds, or `nil` while none is planned.
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64?
+
+    /// The way in which a loop that has had no work for two looks rests; `nil` if the loop has work or may have some.
+    var rest: LoopRest? { get }
+
+    /// Whether the loop has got no work since the last look.
+    var isStillIdle: Bool { get }
+
+    /// Notes that the watchdog has woken up from a sleep in which the loop rested.
+    ///
+    /// - Parameter time: The time until which the loop had no work, in monotonic nanoseconds.
+    func endRest(at time: UInt64)
+
+    /// Whether the loop is known to run, although it has not reported a turn.
+    var isKnownToRun: Bool { get }
+
+    /// Stops following the loop.
+    func remove()
+}
+
+extension LoopSource {
+    var reportsWaits: Bool { false }
+
+    var runFunction: Range<UInt64> { 0..<0 }
+
+    func isInTurn(_ addresses: [UInt64]?) -> Bool { true }
+
+    func target(of recorder: TurnRecorder) -> CaptureTarget {
+        recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
+    }
+
+    func startUncertainty(of began: UInt64) -> UInt64? { nil }
+
+    func isWaitingUnobserved() -> Bool { false }
+
+    func modeName(_ index: UInt8) -> String? { nil }
+
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64? { nil }
+
+    var rest: LoopRest? { nil }
+
+    var isStillIdle: Bool { true }
+
+    func endRest(at time: UInt64) {}
+
+    var isKnownToRun: Bool { false }
+
+    func remove() {}
+}
+
+/// The kind of a watched loop.
+///
+/// The raw values are the words of `loop.kind` in reports.
+enum LoopKind: String, Sendable {
+    case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, probe
+
+    /// Whether the loop reports its own turns; of others, a turn is the time until a heartbeat has run.
+    var reportsTurns: Bool { self == .runLoop || self == .probe }
+}
+
+/// The threads whose stacks explain a stall.
+enum CaptureTarget: Sendable, Equatable {
+    /// The thread that runs the loop.
+    case thread(Int32)
+    /// All threads of a pool.
+    case pool
+    /// No thread, because none has run the loop yet.
+    case unknown
+}
+
+/// The way in which the next work of a resting loop is noticed.
+enum LoopRest: Equatable, Sendable {
+    /// The loop's thread waits in epoll_wait(2), so the next event of the epoll set ends the rest.
+    case events(thread: Int32, EpollWait)
+    /// Threads of libdispatch run the loop, and any thread of the process may give it work or occupy it.
+    case dispatch
+}

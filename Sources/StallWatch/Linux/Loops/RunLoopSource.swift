@@ -1,0 +1,208 @@
+internal import CLinux
+internal import CoreFoundation
+internal import Foundation
+import Glibc
+import LinuxSupport
+import StallReports
+import StallSymbols
+
+/// Observes a CFRunLoop and turns its activities into turns.
+///
+/// The *begin* observer runs before every other observer and the *end* observer after every other one. The work of the
+/// app's own observers is therefore part of the turn.
+///
+/// `@unchecked Sendable`: CFRunLoopAddObserver and CFRunLoopRemoveObserver take the run loop's own lock and may be
+/// called on any thread. No stored property changes after init.
+final class RunLoopSource: LoopSource, @unchecked Sendable {
+    let kind = LoopKind.runLoop
+    let reportsWaits = true
+    private let runLoop: CFRunLoop
+    private let turnModes: [CFRunLoopMode]
+    private let namedModes: [String]
+    private var turnObservers: [CFRunLoopObserver] = []
+    private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []
+
+    /// Creates the observers and adds them to `runLoop`.
+    ///
+    /// - Parameters:
+    ///   - runLoop: The loop to observe.
+    ///   - modes: The names of the modes to observe; `kCFRunLoopCommonModes` means all present and future common modes.
+    ///     Reports can name the default mode and the modes given here, 255 at most.
+    ///   - recorder: The loop's turns. The observers retain it.
+    /// - Throws: ``StallWatchError/Code/systemFailure`` if an observer cannot be allocated.
+    init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
+        self.runLoop = runLoop
+        // Initialize it here: the watchdog must never wait for the dynamic linker.
+        _ = Self.exportedRunFunction
+        turnModes = modes.map(Self.mode)
+        let common = kCFRunLoopCommonModes.map(Self.name)
+        namedModes = Array(
+            ([kCFRunLoopDefaultMode.map(Self.name) ?? ""] + modes)
+                .reduce(into: [String]()) { if !$0.contains($1), $1 != common { $0.append($1) } }.prefix(255)
+        )
+        let begin = try Self.observer([.entry, .beforeSources, .afterWaiting], order: .min, recorder) {
+            _, activity, info in
+            guard let recorder = RunLoopSource.recorder(info) else { return }
+            switch activity {
+            case .entry: recorder.enter(at: monotonicNow())
+            case .afterWaiting: recorder.leaveWait(at: monotonicNow())
+            default: recorder.reachSources(now: monotonicNow)
+            }
+        }
+        let end = try Self.observer([.beforeWaiting, .exit], order: .max, recorder) { _, activity, info in
+            guard let recorder = RunLoopSource.recorder(info) else { return }
+            if activity == .beforeWaiting {
+                recorder.enterWait(at: monotonicNow())
+            } else {
+                recorder.exit(at: monotonicNow())
+            }
+        }
+        turnObservers = [begin, end]
+        for (index, name) in namedModes.enumerated() {
+            modeObservers.append((try Self.modeObserver(UInt8(index + 1), recorder), Self.mode(name)))
+        }
+        for mode in turnModes {
+            for observer in turnObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
+        }
+        for (observer, mode) in modeObservers { CFRunLoopAddObserver(runLoop, observer, mode) }
+        // No observer saw the entry of a run that is already in progress, and that run may last as long as the program.
+        if let mode = CFRunLoopCopyCurrentMode(runLoop), let index = namedModes.firstIndex(of: Self.name(mode)) {
+            recorder.adoptMode(UInt8(index + 1))
+        }
+    }
+
+    /// Removes the observers from the run loop.
+    ///
+    /// They are removed and never invalidated. CFRunLoopObserverInvalidate releases the context at once, even if the
+    /// loop's thread is about to call out with it: `__CFRunLoopDoObservers` retains the observer, but not its context.
+    /// A removed observer releases its context with its last reference.
+    func remove() {
+        for mode in turnModes {
+            for observer in turnObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
+        }
+        for (observer, mode) in modeObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
+    }
+
+    /// Returns whether the loop waits in any mode, observed or not.
+    ///
+    /// CFRunLoopIsWaiting takes no lock.
+    func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
+
+    /// `CFRunLoopRunSpecific`, which has one frame on the stack for each run of the thread's run loop.
+    var runFunction: Range<UInt64> { Self.exportedRunFunction ?? Self.linkedRunFunction }
+
+    private static let runFunctionName = "CFRunLoopRunSpecific"
+
+    /// The function in a shared library; `nil` if no library exports it.
+    private static let exportedRunFunction: Range<UInt64>? = {
+        guard let function = dlsym(nil, runFunctionName) else { return nil }
+        let start = UInt64(UInt(bitPattern: function))
+        return start..<(start + UInt64(clinux_function_size(function)))
+    }()
+
+    /// The function in an executable that Foundation is linked into; empty if its symbol table does not name it.
+    ///
+    /// Only the watchdog uses it: reading all names takes some 10 milliseconds, once.
+    private static let linkedRunFunction: Range<UInt64> = {
+        var base: UInt64 = 0
+        // In that case this code is part of the executable, too.
+        guard clinux_executable_base(#dsohandle, &base),
+            let functions = try? ELFFile(path: "/proc/self/exe").scanFunctions(where: {
+                $0.elementsEqual(runFunctionName.utf8)
+            }), let function = functions.first
+        else { return 0..<0 }
+        return function.addresses.lowerBound &+ base..<function.addresses.upperBound &+ base
+    }()
+
+    func modeName(_ index: UInt8) -> String? {
+        index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
+    }
+
+    /// Creates an observer that reports the mode of a run when the run begins.
+    ///
+    /// The loop does not pass the mode to its observers, and CFRunLoopCopyCurrentMode takes the loop's lock. An
+    /// observer that is in one mode only knows its mode.
+    private static func modeObserver(
+        _ index: UInt8, _ recorder: TurnRecorder
+    ) throws(StallWatchError) -> CFRunLoopObserver {
+        // Runs second, after the begin observer, which makes room for the mode.
+        let observer = CFRunLoopObserverCreateWithHandler(nil, CFRunLoopActivity.entry.rawValue, true, .min + 1) {
+            _, _ in recorder.noteMode(index)
+        }
+        guard let observer else { throw Self.outOfMemory }
+        return observer
+    }
+
+    private static let outOfMemory = StallWatchError(.systemFailure, "the run loop cannot be observed: out of memory")
+
+    private static func observer(
+        _ activities: CFRunLoopActivity, order: CFIndex, _ recorder: TurnRecorder,
+        callout: CFRunLoopObserverCallBack
+    ) throws(StallWatchError) -> CFRunLoopObserver {
+        var context = CFRunLoopObserverContext(
+            version: 0,
+            info: Unmanaged.passUnretained(recorder).toOpaque(),
+            retain: { info in
+                guard let info else { return nil }
+                return UnsafeRawPointer(Unmanaged<TurnRecorder>.fromOpaque(info).retain().toOpaque())
+            },
+            release: { info in
+                guard let info else { return }
+                Unmanaged<TurnRecorder>.fromOpaque(info).release()
+            },
+            copyDescription: nil
+        )
+        guard let observer = CFRunLoopObserverCreate(nil, activities.rawValue, true, order, callout, &context) else {
+            throw outOfMemory
+        }
+        return observer
+    }
+
+    /// Returns the recorder of an observer's context, which retains it for as long as the observer exists.
+    private static func recorder(_ info: UnsafeMutableRawPointer?) -> TurnRecorder? {
+        info.map { Unmanaged<TurnRecorder>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static func mode(_ name: String) -> CFRunLoopMode {
+        // CFRunLoop.c compares these two modes by address.
+        for known in [kCFRunLoopCommonModes, kCFRunLoopDefaultMode].compactMap({ $0 }) where Self.name(known) == name {
+            return known
+        }
+        // Made from characters: on Linux a bridged Foundation string is not a CFString.
+        return CFStringCreateWithCString(nil, name, CFStringBuiltInEncodings.UTF8.rawValue)
+    }
+
+    private static func name(_ mode: CFRunLoopMode) -> String {
+        let length = CFStringGetMaximumSizeForEncoding(
+            CFStringGetLength(mode), CFStringBuiltInEncodings.UTF8.rawValue
+        )
+        var buffer = [CChar](repeating: 0, count: length + 1)
+        guard CFStringGetCString(mode, &buffer, buffer.count, CFStringBuiltInEncodings.UTF8.rawValue) else { return "" }
+        return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+extension RunLoop {
+    /// Returns the CFRunLoop of this run loop, on any thread.
+    ///
+    /// Foundation for Linux has no public function for this (`getCFRunLoop` is internal). CoreFoundation gives the main
+    /// thread's and the calling thread's CFRunLoop. For other threads, reflection finds the stored reference, and its
+    /// type ID must be that of a CFRunLoop.
+    ///
+    /// - Returns: The CFRunLoop.
+    /// - Throws: ``StallWatchError/Code/systemFailure`` if reflection finds no such reference, as in a program that is
+    ///   built without reflection metadata.
+    func coreFoundationRunLoop() throws(StallWatchError) -> CFRunLoop {
+        if self === RunLoop.main, let main = CFRunLoopGetMain() { return main }
+        if self === RunLoop.current, let current = CFRunLoopGetCurrent() { return current }
+        let stored = Mirror(reflecting: self).descendant("_cfRunLoopStorage")
+        if let object = stored.map({ $0 as AnyObject }), CFGetTypeID(object) == CFRunLoopGetTypeID() {
+            // Safe: the type ID has just been checked. This is no downcast, because Swift on Linux does not know the
+            // classes of CoreFoundation's types, and the check of a downcast ends a debug build.
+            return Unmanaged<CFRunLoop>.fromOpaque(Unmanaged.passUnretained(object).toOpaque()).takeUnretainedValue()
+        }
+        throw StallWatchError(
+            .systemFailure, "the run loop cannot be accessed from another thread: call watch(_:) on its own thread"
+        )
+    }
+}

@@ -1,0 +1,126 @@
+import LinuxSupport
+import Synchronization
+
+/// A histogram of turn durations, with constant memory and a constant relative error.
+///
+/// Each power of two has eight buckets, so a duration is known to within 12.5 %. All durations below 1 µs share one
+/// bucket, and all from 4.8 hours on share another. Only the loop's thread writes, so a count goes up by a load and a
+/// store, with no lock and no locked instruction. Any thread may read.
+///
+/// `@unchecked Sendable`: the atomics are initialized before the object is shared, and deallocated after its last
+/// reference is gone.
+final class TurnHistogram: @unchecked Sendable {
+    /// The number of bits that select a bucket within a power of two.
+    private static let precision = 3
+    /// Durations below 2^10 ns, about 1 µs, share one bucket.
+    private static let lowestPower = 10
+    /// Durations from 2^44 ns on, about 4.8 hours, share one bucket.
+    private static let highestPower = 44
+    /// The number of buckets; the first is for durations below the range, the last for those above it.
+    static let bucketCount = (highestPower - lowestPower) << precision + 2
+
+    /// The largest bound of a bucket that has one, in nanoseconds.
+    static let longestBound: UInt64 = 1 << UInt64(highestPower)
+
+    private let buckets: UnsafeMutablePointer<Atomic<UInt64>>
+    private let busy = Atomic<UInt64>(0)
+
+    init() {
+        buckets = .allocate(capacity: Self.bucketCount)
+        for index in 0..<Self.bucketCount { (buckets + index).initialize(to: Atomic(0)) }
+    }
+
+    deinit {
+        buckets.deinitialize(count: Self.bucketCount)
+        buckets.deallocate()
+    }
+
+    /// Counts a turn of `nanoseconds`.
+    ///
+    /// Only the loop's thread calls this.
+    func record(_ nanoseconds: UInt64) {
+        // In bounds: `bucket(of:)` returns a number below `bucketCount` for every duration.
+        let bucket = buckets + Self.bucket(of: nanoseconds)
+        bucket.pointee.store(bucket.pointee.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+        busy.store(busy.load(ordering: .relaxed) &+ nanoseconds, ordering: .relaxed)
+    }
+
+    /// Returns the counts and the total duration now.
+    ///
+    /// A turn that ends during the call may be in one of them only.
+    func snapshot() -> Snapshot {
+        let busyNanoseconds = busy.load(ordering: .relaxed)
+        return Snapshot(
+            counts: (0..<Self.bucketCount).map { buckets[$0].load(ordering: .relaxed) },
+            busyNanoseconds: busyNanoseconds
+        )
+    }
+
+    /// The counts of a histogram at one moment.
+    struct Snapshot {
+        /// The number of turns in each bucket.
+        var counts: [UInt64]
+        /// The total duration of these turns, in nanoseconds.
+        var busyNanoseconds: UInt64
+
+        /// Adds up the turns of several histograms.
+        init(sumOf parts: [Snapshot]) {
+            self.init(counts: Array(repeating: 0, count: bucketCount), busyNanoseconds: 0)
+            for part in parts {
+                busyNanoseconds &+= part.busyNanoseconds
+                for index in counts.indices { counts[index] &+= part.counts[index] }
+            }
+        }
+
+        init(counts: [UInt64], busyNanoseconds: UInt64) {
+            self.counts = counts
+            self.busyNanoseconds = busyNanoseconds
+        }
+    }
+
+    /// Returns the bucket of a duration.
+    static func bucket(of nanoseconds: UInt64) -> Int {
+        guard nanoseconds >= 1 << lowestPower else { return 0 }
+        let power = UInt64.bitWidth - 1 - nanoseconds.leadingZeroBitCount
+        guard power < highestPower else { return bucketCount - 1 }
+        let within = Int(truncatingIfNeeded: nanoseconds >> UInt64(power - precision)) & (1 << precision - 1)
+        return (power - lowestPower) << precision + within + 1
+    }
+
+    /// Returns the first duration above a bucket, in nanoseconds; `nil` for the last bucket, which has no upper bound.
+    static func upperBound(of bucket: Int) -> UInt64? {
+        guard bucket < bucketCount - 1 else { return nil }
+        let power = bucket >> precision + lowestPower
+        let within = UInt64(bucket & (1 << precision - 1))
+        return (1 << UInt64(precision) + within) << UInt64(power - precision)
+    }
+}
+
+extension TurnHistogram.Snapshot {
+    /// The number of turns.
+    var turns: UInt64 { counts.reduce(0, &+) }
+
+    /// Returns the turns since an earlier snapshot of the same histogram; all of them without one.
+    func since(_ earlier: Self?) -> Self {
+        guard let earlier else { return self }
+        return Self(
+            counts: zip(counts, earlier.counts).map { $0 &- $1 },
+            busyNanoseconds: busyNanoseconds &- earlier.busyNanoseconds
+        )
+    }
+
+    /// Returns an upper bound of the duration of a fraction of the turns, in nanoseconds.
+    ///
+    /// - Parameter quantile: The fraction: 0 to 1.
+    /// - Returns: The bound, at most 12.5 % too large; 0 if there are no turns, and 4.8 hours for longer ones.
+    func upperBound(quantile: Double) -> UInt64 {
+        let rank = max(UInt64((quantile * Double(turns)).rounded(.up)), 1)
+        var seen: UInt64 = 0
+        for (bucket, count) in counts.enumerated() {
+            seen &+= count
+            guard seen >= rank else { continue }
+            return TurnHistogram.upperBound(of: bucket) ?? TurnHistogram.longestBound
+        }
+        return 0
+    }
+}

@@ -1,0 +1,380 @@
+internal import CLinux
+import Glibc
+import LinuxSupport
+import Synchronization
+
+/// The atomics of one loop: the loop writes them, and the watchdog reads them.
+///
+/// Only the loop's own thread calls ``enter(at:)`` … ``exit(at:)``; any thread may take a ``snapshot()``. Nothing here
+/// locks or allocates. The only system calls are gettid(2) for a new thread, and the semaphore post that wakes a parked
+/// watchdog or reports the end of a stall.
+///
+/// A turn lasts from the end of a wait until the loop waits again or exits. A loop that always has events never waits.
+/// For such a loop, a turn ends where the next pass reaches its sources.
+final class TurnRecorder: Sendable {
+    /// When the current turn began, in monotonic nanoseconds; 0 between turns.
+    ///
+    /// It also identifies the turn: two turns never begin at the same time.
+    private let began = Atomic<UInt64>(0)
+    /// The number of turns that have begun.
+    private let turn = Atomic<UInt64>(0)
+    /// When the last turn ended.
+    private let ended = Atomic<UInt64>(0)
+    /// The number of runs of the loop on the thread's stack: 0 outside, 1 in the outermost run, more in nested runs.
+    private let depth = Atomic<Int>(0)
+    /// Whether this turn has already reached its sources.
+    ///
+    /// Only the loop's thread uses it.
+    private let reachedSources = Atomic<Bool>(false)
+    /// The turn whose end the watchdog waits for; 0 for none.
+    private let stalled = Atomic<UInt64>(0)
+    /// When the marked turn ended; 0 while it lasts.
+    private let stalledEnd = Atomic<UInt64>(0)
+    /// When the loop last left a wait, or entered its outermost run; 0 while it waits.
+    private let leftWait = Atomic<UInt64>(0)
+    /// The ``leftWait`` of the saturation whose end the watchdog waits for; 0 for none.
+    private let saturated = Atomic<UInt64>(0)
+    /// When the marked saturation ended; 0 while it lasts.
+    private let saturatedEnd = Atomic<UInt64>(0)
+    /// The kernel id of the thread that runs the loop; 0 before the first turn.
+    private let thread = Atomic<Int32>(0)
+    /// The pthread_t of that thread, which the loop compares without a system call.
+    private let threadHandle = Atomic<UInt>(0)
+    /// The mode numbers of the loop's runs, one byte each, with the innermost run in the lowest byte; 0 is a mode
+    /// without a name.
+    private let modes = Atomic<UInt64>(0)
+    /// Whether the current turn is the time between two runs of the loop.
+    private let inGap = Atomic<Bool>(false)
+
+    /// The longest gap between two runs that does not count as a wait, in nanoseconds.
+    ///
+    /// `RunLoop.run()` leaves and enters its loop for every source that it handles. What the thread does in a longer
+    /// gap is unknown, so a longer gap counts as a wait.
+    static let longestReentry: UInt64 = 1_000_000
+
+    /// The durations of the turns that are over.
+    let histogram = TurnHistogram()
+
+    /// The last of these turns that took a millisecond or more.
+    let history = TurnHistory()
+
+    /// The loop's total waiting time.
+    let waits = WaitClock()
+
+    private let alarm: WatchdogAlarm
+    private let watchGaps: Bool
+
+    /// Creates a recorder.
+    ///
+    /// - Parameters:
+    ///   - alarm: The alarm that wakes the watchdog.
+    ///   - watchGaps: Whether the time between two runs of the loop counts as a turn.
+    init(alarm: WatchdogAlarm, watchGaps: Bool = false) {
+        self.alarm = alarm
+        self.watchGaps = watchGaps
+    }
+}
+
+// MARK: - On the loop's thread
+
+extension TurnRecorder {
+    /// Notes that a run begins, made by the app or by a callout of an outer run of the same loop.
+    func enter(at now: UInt64) {
+        let runs = depth.load(ordering: .relaxed)
+        depth.store(runs + 1, ordering: .relaxed)
+        modes.store(modes.load(ordering: .relaxed) << 8, ordering: .relaxed)
+        let left = leftWait.load(ordering: .relaxed)
+        let last = ended.load(ordering: .relaxed)
+        if left == 0 || runs == 0 && now &- last > Self.longestReentry {
+            leftWait.store(now, ordering: .relaxed)
+            endSaturation(left, at: last)
+        }
+        noteThread()
+        beginTurn(at: now)
+    }
+
+    /// Notes that the run that has just begun is in the mode with the number `index`: 1 to 255.
+    func noteMode(_ index: UInt8) {
+        modes.store(modes.load(ordering: .relaxed) & ~0xff | UInt64(index), ordering: .relaxed)
+    }
+
+    /// Notes the mode of a run that began before the loop was observed.
+    ///
+    /// Any thread may call this. A mode that the loop itself has noted meanwhile takes precedence.
+    func adoptMode(_ index: UInt8) {
+        _ = modes.compareExchange(expected: 0, desired: UInt64(index), ordering: .relaxed)
+    }
+
+    /// Notes that the loop is in a run, which may have begun before the loop was observed.
+    private func noteRun() {
+        if depth.load(ordering: .relaxed) == 0 { depth.store(1, ordering: .relaxed) }
+    }
+
+    /// Notes that the loop has left its wait.
+    func leaveWait(at now: UInt64) {
+        noteRun()
+        waits.end(at: now)
+        leftWait.store(now, ordering: .relaxed)
+        noteThread()
+        beginTurn(at: now)
+    }
+
+    /// Notes that the loop has reached its sources.
+    ///
+    /// If it reaches them twice in one turn, it has not waited, so a new turn begins.
+    func reachSources(now: () -> UInt64) {
+        noteRun()
+        guard reachedSources.load(ordering: .relaxed) else {
+            return reachedSources.store(true, ordering: .relaxed)
+        }
+        beginTurn(at: now())
+        reachedSources.store(true, ordering: .relaxed)
+    }
+
+    /// Notes that the loop is about to wait.
+    func enterWait(at now: UInt64) {
+        noteRun()
+        let left = leftWait.load(ordering: .relaxed)
+        leftWait.store(0, ordering: .relaxed)
+        endTurn(at: now)
+        waits.begin(at: now)
+        endSaturation(left, at: now)
+    }
+
+    /// Ends the marked saturation, if the loop left its wait at `left` and now waits.
+    private func endSaturation(_ left: UInt64, at now: UInt64) {
+        guard left != 0, saturated.load(ordering: .relaxed) == left else { return }
+        saturated.store(0, ordering: .relaxed)
+        saturatedEnd.store(now, ordering: .releasing)
+        alarm.ring()
+    }
+
+    /// Notes that a run ends.
+    ///
+    /// After a nested run, the callout that made it goes on as a new turn.
+    func exit(at now: UInt64) {
+        let outer = max(depth.load(ordering: .relaxed) - 1, 0)
+        depth.store(outer, ordering: .relaxed)
+        modes.store(modes.load(ordering: .relaxed) >> 8, ordering: .relaxed)
+        if outer > 0 {
+            beginTurn(at: now)
+            reachedSources.store(true, ordering: .relaxed)
+        } else if watchGaps {
+            beginTurn(at: now)
+            inGap.store(true, ordering: .relaxed)
+        } else {
+            endTurn(at: now)
+        }
+    }
+
+    /// Begins a turn.
+    func beginTurn(at now: UInt64) {
+        endTurn(at: now)
+        reachedSources.store(false, ordering: .relaxed)
+        inGap.store(false, ordering: .relaxed)
+        turn.store(turn.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+        began.store(now, ordering: .releasing)
+        alarm.wakeIfParked()
+    }
+
+    /// Ends the turn.
+    ///
+    /// Does nothing if no turn has begun.
+    func endTurn(at now: UInt64) {
+        let current = began.load(ordering: .relaxed)
+        guard current != 0 else { return }
+        // The order matters: store this after the `stalledEnd` of an earlier turn (see `stalledTurnEnd`), and before
+        // `began` is cleared.
+        let previousEnd = ended.load(ordering: .relaxed)
+        ended.store(now, ordering: .releasing)
+        histogram.record(now &- current)
+        history.record(began: current, ended: now, previousEnd: previousEnd)
+        began.store(0, ordering: .releasing)
+        // Pairs with the fence in `markStalled`: either this thread sees the mark, or the watchdog sees that the turn
+        // is over.
+        alarm.fence.light()
+        guard stalled.load(ordering: .relaxed) == current else { return }
+        stalledEnd.store(now, ordering: .sequentiallyConsistent)
+        alarm.ring()
+    }
+}
+
+extension TurnRecorder {
+    /// Notes the thread that runs the loop.
+    ///
+    /// It costs one comparison, and a system call only if the thread has changed.
+    func noteThread() {
+        let handle = UInt(pthread_self())
+        guard threadHandle.load(ordering: .relaxed) != handle else { return }
+        threadHandle.store(handle, ordering: .relaxed)
+        thread.store(clinux_gettid(), ordering: .releasing)
+    }
+
+    /// Notes the kernel id of another thread, which runs the loop.
+    func note(thread id: Int32) { thread.store(id, ordering: .releasing) }
+}
+
+// MARK: - On the watchdog
+
+extension TurnRecorder {
+    /// Returns the loop's current state.
+    func snapshot() -> TurnSnapshot {
+        var snapshot = TurnSnapshot(began: nil, number: 0, nesting: 0, leftWait: 0)
+        // `began` identifies the turn: if it has not changed after the other loads, all values belong to that turn. A
+        // loop whose turns keep changing during three loads is healthy, so after 8 attempts the last values are good
+        // enough.
+        for _ in 0..<8 {
+            let began = began.load(ordering: .sequentiallyConsistent)
+            snapshot = TurnSnapshot(
+                began: began == 0 ? nil : began,
+                number: turn.load(ordering: .acquiring),
+                nesting: max(depth.load(ordering: .relaxed) - 1, 0),
+                leftWait: leftWait.load(ordering: .relaxed),
+                mode: UInt8(modes.load(ordering: .relaxed) & 0xff),
+                isGap: inGap.load(ordering: .relaxed)
+            )
+            if self.began.load(ordering: .sequentiallyConsistent) == began { break }
+        }
+        return snapshot
+    }
+
+    /// Returns the turns of a millisecond or more that ended at or after `time`, oldest first, and the current turn.
+    ///
+    /// - Parameters:
+    ///   - time: The earliest end, in monotonic nanoseconds.
+    ///   - now: The time now; a current turn that is shorter than a millisecond is left out.
+    /// - Returns: The turns.
+    func turns(endedSince time: UInt64, now: UInt64) -> [TurnHistory.Turn] {
+        let began = snapshot().began
+        let last = ended.load(ordering: .acquiring)
+        var turns = history.turns(endedSince: time)
+        // A turn that has ended meanwhile is in the history.
+        if let began, now &- min(began, now) >= TurnHistory.shortest, turns.last.map({ $0.began < began }) ?? true {
+            turns.append(.init(began: began, waited: last == 0 || last > began ? 0 : began - last))
+        }
+        return turns
+    }
+
+    /// The thread of a run loop that waits, and whose next turn begins before the thread does anything else; `nil` otherwise.
+    var waitingThread: Int32? {
+        waits.isWaiting && began.load(ordering: .sequentiallyConsistent) == 0 ? lastThread : nil
+    }
+
+    /// The thread that ran the loop last; `nil` before the first turn.
+    var lastThread: Int32? {
+        let thread = thread.load(ordering: .acquiring)
+        return thread == 0 ? nil : thread
+    }
+
+    /// Marks the turn that began at `began`, so that its end wakes the watchdog.
+    ///
+    /// If the turn is already over, the loop will not see the mark. In that case this stores the turn's end and rings
+    /// the alarm.
+    ///
+    /// - Parameter began: When the turn began, in monotonic nanoseconds.
+    /// - Returns: The turn's end if it is over, otherwise `nil`. If other turns have ended since, it is the end of the
+    ///   last of them, which is too late by at most the time since the poll.
+    @discardableResult
+    func markStalled(_ began: UInt64) -> UInt64? {
+        stalledEnd.store(0, ordering: .sequentiallyConsistent)
+        stalled.store(began, ordering: .sequentiallyConsistent)
+        alarm.fence.heavy()
+        guard let end = stalledTurnEnd(began) else { return nil }
+        let told = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
+        alarm.ring()
+        return told.exchanged ? end : told.original
+    }
+
+    /// Returns when the marked turn ended, or `nil` while it lasts.
+    func stalledTurnEnd(_ began: UInt64) -> UInt64? {
+        guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }
+        // The order of the loads matters: the loop stores the end of the marked turn before it ends another turn.
+        let last = ended.load(ordering: .sequentiallyConsistent)
+        let told = stalledEnd.load(ordering: .sequentiallyConsistent)
+        // If `stalledEnd` is 0, the turn ended before it was marked, or the loop is between ending it and storing its
+        // end.
+        return told != 0 ? told : last
+    }
+
+    /// Marks the saturation that began at `left`, so that its end wakes the watchdog.
+    func markSaturated(_ left: UInt64) {
+        saturatedEnd.store(0, ordering: .relaxed)
+        saturated.store(left, ordering: .sequentiallyConsistent)
+        alarm.fence.heavy()
+    }
+
+    /// When the marked saturation ended, in monotonic nanoseconds; `nil` while it lasts.
+    var saturationEnd: UInt64? {
+        let told = saturatedEnd.load(ordering: .acquiring)
+        if told != 0 { return told }
+        // A loop that has exited and not entered again does not wait, so its saturation ended with its last turn.
+        let isLeft = depth.load(ordering: .relaxed) == 0 && began.load(ordering: .relaxed) == 0
+        return isLeft ? ended.load(ordering: .relaxed) : nil
+    }
+
+    /// Removes the mark, once the watchdog has seen the stall's end.
+    func clearStalled() {
+        stalled.store(0, ordering: .sequentiallyConsistent)
+    }
+}
+
+/// The state of a loop at one moment.
+struct TurnSnapshot: Equatable {
+    /// When the current turn began, in monotonic nanoseconds; `nil` while the loop waits or does not run.
+    var began: UInt64?
+    /// The number of the current turn, or of the last one between turns.
+    ///
+    /// The first turn has the number 1.
+    var number: UInt64
+    /// The number of runs of the same loop around the current one; 0 in the outermost run.
+    var nesting: Int
+    /// When the loop last left a wait, in monotonic nanoseconds; 0 while it waits.
+    var leftWait: UInt64 = 0
+    /// The number of the innermost run's mode; 0 if the mode has no name.
+    var mode: UInt8 = 0
+    /// Whether the turn is the time between two runs of the loop.
+    var isGap = false
+    /// Whether the run loop waits although no observer has seen the wait begin, as in a nested run in an unwatched
+    /// mode.
+    var isWaitingUnobserved = false
+}
+
+/// The total time that a loop has waited for its events.
+///
+/// What the thread did between two polls, it did in the remaining time. This separates the cost of an idle loop's late
+/// turn from that of the turns before it. Only the loop's thread calls ``begin(at:)`` and ``end(at:)``, which cost two
+/// loads and stores each. Any thread may call ``total(at:)``. Times are in monotonic nanoseconds.
+final class WaitClock: Sendable {
+    /// The total duration of the waits that are over.
+    private let past = Atomic<UInt64>(0)
+    /// When the current wait began; 0 between waits.
+    private let began = Atomic<UInt64>(0)
+
+    /// Notes that the loop is about to wait.
+    func begin(at now: UInt64) {
+        began.store(now, ordering: .releasing)
+    }
+
+    /// Notes that the loop has left its wait.
+    ///
+    /// Does nothing if no wait has begun.
+    func end(at now: UInt64) {
+        let began = began.load(ordering: .relaxed)
+        guard began != 0 else { return }
+        past.store(past.load(ordering: .relaxed) &+ (now &- began), ordering: .relaxed)
+        self.began.store(0, ordering: .releasing)
+    }
+
+    /// Whether the loop waits now.
+    var isWaiting: Bool { began.load(ordering: .acquiring) != 0 }
+
+    /// Returns how long the loop had waited by `time`, in nanoseconds.
+    ///
+    /// A wait that ends during the call may not be counted. A total that is too small is the safe side.
+    func total(at time: UInt64) -> UInt64 {
+        // The order of the loads matters: reversed, a wait that ends between them would count twice.
+        let past = past.load(ordering: .acquiring)
+        let began = began.load(ordering: .acquiring)
+        return past &+ (began != 0 && began < time ? time &- began : 0)
+    }
+}

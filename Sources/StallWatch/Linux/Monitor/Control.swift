@@ -1,0 +1,309 @@
+import Glibc
+import LinuxSupport
+import StackCapture
+package import StallReports
+import Synchronization
+
+extension StallMonitor {
+    /// Answers a request to the control socket, on its thread.
+    ///
+    /// Neither the watchdog nor a loop has to run for it.
+    func answer(_ request: ControlRequest) -> ControlAnswer {
+        ControlAnswer(
+            pid: getpid(), loops: loopStates(at: monotonicNow()), stalls: request == .watch ? latestStalls.current : nil
+        )
+    }
+
+    /// Answers a slow request to the control socket, on a thread of its own.
+    func answer(_ request: ControlRequest, _ job: ControlJob) -> ControlAnswer {
+        do throws(StallWatchError) {
+            if case .profile(let plan) = request { return try profile(plan, job) }
+            let report = try HangDump.take("main thread", since: dumpStart, directory: nil, like: configuration)
+            let error = report == nil ? "the threads could not be captured in time: try again" : nil
+            return ControlAnswer(pid: getpid(), report: report, error: error)
+        } catch {
+            return ControlAnswer(pid: getpid(), error: error.description)
+        }
+    }
+
+    /// The begin of the turn that a stall's report would have just begun to describe, in monotonic nanoseconds.
+    private var dumpStart: UInt64 {
+        monotonicNow() &- LinuxSupport.nanoseconds(Configuration.minimumThreshold)
+    }
+
+    private func profile(_ plan: ProfilePlan, _ job: ControlJob) throws(StallWatchError) -> ControlAnswer {
+        CUnwindEngine.requestShortSlice()
+        let capturer = try throwing(.systemFailure) { () throws(SystemError) in
+            // A signal could end a call of the loop's thread, so a profile sends none.
+            ThreadCapture(engine: try CUnwindEngine(), maySignal: false)
+        }
+        var profiler = LoopProfiler(loops: watchedLoops, capturer: capturer, plan: plan, inApp: configuration.inApp)
+        let isWhole = profiler.run { job.isOver(waitingUntil: $0) }
+        guard isWhole else { return ControlAnswer(pid: getpid(), error: "the monitor has ended") }
+        let reports = ProfileReports(
+            process: .current(), metadata: configuration.metadata,
+            symbolication: .inProcess(configuration.symbolication, inApp: configuration.inApp),
+            pathStyle: configuration.pathStyle, redact: configuration.redact
+        )
+        return ControlAnswer(pid: getpid(), profile: reports.answer(of: profiler))
+    }
+}
+
+/// The control socket of a monitor, with its threads.
+///
+/// One thread serves all clients. What takes long is answered by a thread of its own.
+final class ControlService: Sendable {
+    private let server: LineServer
+    private let thread: WorkerThread
+    private let jobs: ControlJobs
+
+    /// Creates the socket and its thread.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory of the socket, which is created if it does not exist.
+    ///   - answer: Answers a request on the socket's thread.
+    ///   - slowAnswer: Answers a slow request on its own thread.
+    /// - Throws: ``StallWatchError/Code/systemFailure`` if the directory, the socket or the thread cannot be created.
+    init(
+        directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
+        slowAnswer: @escaping ControlJobs.Answer
+    ) throws(StallWatchError) {
+        let jobs = ControlJobs(answer: slowAnswer)
+        self.jobs = jobs
+        let directory = try Self.created(directory)
+        let pid = getpid()
+        let path = "\(directory)/\(ControlRequest.socketName(ofProcess: pid))"
+        (server, thread) = try throwing(.systemFailure) { () throws(SystemError) in
+            let server = try LineServer(path: path) { line in
+                do throws(ControlRequest.Fault) {
+                    let request = try ControlRequest(line)
+                    return request.isSlow
+                        ? .later { jobs.start(request, for: $0) } : .bytes(answer(request).jsonLine())
+                } catch {
+                    return .bytes(ControlAnswer(pid: pid, error: error.message).jsonLine())
+                }
+            }
+            do throws(SystemError) {
+                return (server, try WorkerThread(name: "stallwatch-ctl") { server.run() })
+            } catch {
+                server.stop()
+                throw error
+            }
+        }
+    }
+
+    /// Removes the socket, ends the profile in progress, and waits until other requests in progress are answered.
+    func stop() {
+        server.stop()
+        jobs.stop()
+        if thread.isCurrent { thread.detach() } else { thread.join() }
+    }
+
+    /// Creates a directory unless it exists, and returns its absolute path.
+    private static func created(_ directory: String) throws(StallWatchError) -> String {
+        guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
+            throw StallWatchError(
+                .systemFailure,
+                "the directory \(directory) cannot be created: choose another one for the control socket",
+                errno: errno
+            )
+        }
+        guard let absolute = absolutePath(directory) else {
+            throw StallWatchError(
+                .systemFailure, "the current directory is unknown: give the control socket an absolute path",
+                errno: errno
+            )
+        }
+        return absolute
+    }
+}
+
+/// The slow requests to a control socket, each answered on a thread of its own, one of each kind at a time.
+final class ControlJobs: Sendable {
+    /// Answers a request, on its own thread.
+    typealias Answer = @Sendable (ControlRequest, ControlJob) -> ControlAnswer
+
+    private struct Running {
+        let job: ControlJob
+        let thread: WorkerThread
+    }
+    private struct State {
+        /// The last job of each kind of request.
+        var jobs: [String: Running] = [:]
+        var isStopped = false
+    }
+    private let state = Mutex(State())
+    private let answer: Answer
+
+    init(answer: @escaping Answer) { self.answer = answer }
+
+    /// Begins to answer a request; refuses it while another client's of its kind is being answered.
+    func start(_ request: ControlRequest, for connection: LineConnection) {
+        let refusal = state.withLock { state -> String? in
+            if state.isStopped { return "the monitor has ended" }
+            if let last = state.jobs[request.name] {
+                guard last.job.isFinished else {
+                    return "another client's \(request.name) is not finished: try again when it is"
+                }
+                // Its thread has nothing left to do, so this does not wait.
+                last.thread.join()
+                state.jobs[request.name] = nil
+            }
+            let job = ControlJob(connection)
+            do throws(SystemError) {
+                let thread = try WorkerThread(name: "stallwatch-ask") { [answer] in
+                    let answer = answer(request, job)
+                    let isNeeded = job.isCanceled || !job.isOver(waitingUntil: 0)
+                    job.finish(isNeeded ? answer.jsonLine() : nil)
+                }
+                state.jobs[request.name] = Running(job: job, thread: thread)
+                return nil
+            } catch {
+                return "\(error)"
+            }
+        }
+        if let refusal { connection.send(ControlAnswer(pid: getpid(), error: refusal).jsonLine()) }
+    }
+
+    /// Ends all jobs, and waits until they have ended.
+    func stop() {
+        let jobs = state.withLock { state in
+            defer { state.jobs = [:] }
+            state.isStopped = true
+            return state.jobs.values.map { $0 }
+        }
+        for running in jobs { running.job.cancel() }
+        // A redaction may stop the monitor: its thread must not wait for itself.
+        for running in jobs { if running.thread.isCurrent { running.thread.detach() } else { running.thread.join() } }
+    }
+}
+
+/// A request to the control socket that is being answered on a thread of its own.
+final class ControlJob: Sendable {
+    /// The client's connection; `nil`, and closed, once the job is finished.
+    private let connection: Mutex<LineConnection?>
+    private let wake = Semaphore()
+    private let canceled = Atomic<Bool>(false)
+
+    init(_ connection: LineConnection) { self.connection = Mutex(connection) }
+
+    /// Whether the thread has done its work and is about to end.
+    var isFinished: Bool { connection.withLock { $0 == nil } }
+
+    /// Whether the monitor has been stopped meanwhile.
+    var isCanceled: Bool { canceled.load(ordering: .acquiring) }
+
+    /// Waits until a time, or until nothing waits for the answer any more.
+    ///
+    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
+    /// - Returns: Whether the answer is no longer needed: the client is gone, or the monitor has been stopped.
+    func isOver(waitingUntil deadline: UInt64) -> Bool {
+        wake.wait(until: deadline)
+        return isCanceled || !(connection.withLock { $0 }?.isOpen ?? false)
+    }
+
+    /// Asks the job to end.
+    func cancel() {
+        canceled.store(true, ordering: .releasing)
+        wake.post()
+    }
+
+    /// Sends the answer and closes the connection; the thread has done its work.
+    ///
+    /// - Parameter answer: The answer; `nil` if the client is gone.
+    func finish(_ answer: [UInt8]?) {
+        if let answer { connection.withLock { $0 }?.send(answer) }
+        connection.withLock { $0 = nil }
+    }
+}
+
+/// The latest stalls of all loops, for the control socket.
+///
+/// Any thread may use it; the lock is held for some microseconds.
+final class LatestStalls: Sendable {
+    /// The number of stalls that are kept.
+    static let limit = 20
+
+    private let stalls = Mutex<[ControlAnswer.StallSummary]>([])
+
+    /// The stalls, the newest first.
+    var current: [ControlAnswer.StallSummary] { stalls.withLock { $0 } }
+
+    /// Keeps the newest state of a stall.
+    func note(_ report: StallReport) {
+        let summary = ControlAnswer.StallSummary(report)
+        stalls.withLock { stalls in
+            if let known = stalls.firstIndex(where: { $0.id == report.id }) {
+                stalls[known] = summary
+            } else {
+                stalls.insert(summary, at: stalls.firstIndex { $0.startedAt <= summary.startedAt } ?? stalls.count)
+                if stalls.count > Self.limit { stalls.removeLast() }
+            }
+        }
+    }
+}
+
+/// Reports all threads of a process that has made no progress for a while.
+package enum HangDump {
+    /// The longest time until there is a report, in nanoseconds.
+    static let longestTime: UInt64 = 10_000_000_000
+
+    /// Captures all threads of this process now, and reports them while they stay as they are.
+    ///
+    /// The report describes the main thread as a loop in a turn, and each other thread with what it waits for. Blocks the
+    /// calling thread until the report is finished: some 50 ms.
+    ///
+    /// - Parameters:
+    ///   - label: What hangs: the loop's label in the report.
+    ///   - since: The time of the last progress, in monotonic nanoseconds.
+    ///   - directory: The directory that receives the report; `nil` for none.
+    ///   - settings: The monitor whose names, metadata, paths and redaction the report has; `nil` for the defaults.
+    /// - Returns: The report; `nil` if the threads could not be captured in time.
+    /// - Throws: ``StallWatchError`` if the monitor cannot start.
+    package static func take(
+        _ label: String, since: UInt64, directory: String?, like settings: StallMonitor.Configuration? = nil
+    ) throws(StallWatchError) -> StallReport? {
+        let found = FoundReport()
+        var configuration = StallMonitor.Configuration(
+            threshold: .fixed(StallMonitor.Configuration.minimumThreshold),
+            reports: directory.map { .directory($0) } ?? .none,
+            sinks: [.closure { found.end($0) }], captureAllThreads: true, saturationThreshold: nil,
+            whenDebugged: .report
+        )
+        if let settings {
+            configuration.metadata = settings.metadata
+            configuration.symbolication = settings.symbolication
+            configuration.inApp = settings.inApp
+            configuration.pathStyle = settings.pathStyle
+            configuration.redact = settings.redact
+        }
+        configuration.onStallBegan = { _ in found.begin() }
+        let monitor = try StallMonitor(configuration)
+        let probe = LoopProbe(label: label)
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        defer { monitor.stop() }
+        let deadline = monotonicNow() &+ longestTime
+        probe.beginTurn(at: since, of: getpid())
+        guard found.begun.wait(until: deadline) else { return nil }
+        probe.endTurn()
+        _ = monitor.settle([label], until: deadline)
+        return found.report
+    }
+
+    /// The report of a dump, and the moment from which it has its stacks.
+    private final class FoundReport: Sendable {
+        let begun = Semaphore()
+        private let state = Mutex<StallReport?>(nil)
+
+        var report: StallReport? { state.withLock { $0 } }
+
+        func begin() { begun.post() }
+
+        func end(_ report: StallReport) {
+            // The directory may have reports of earlier processes.
+            guard report.process.pid == getpid() else { return }
+            state.withLock { $0 = report }
+        }
+    }
+}

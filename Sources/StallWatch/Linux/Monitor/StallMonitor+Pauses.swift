@@ -1,0 +1,188 @@
+import LinuxSupport
+@_exported public import StallReports
+@_exported public import StallSymbols
+
+extension StallMonitor {
+    /// Runs `body` without watching any loop.
+    ///
+    /// No turn can become a stall while `body` runs. Turns that are still in progress afterwards are measured from the
+    /// end of the pause. Pauses nest. A pause costs two atomic operations.
+    ///
+    /// - Parameter body: The work that may take long.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error that `body` throws.
+    public func paused<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        watchdog.pauses.begin()
+        defer { watchdog.pauses.end(at: monotonicNow()) }
+        return try body()
+    }
+
+    /// Begins a pause, like ``paused(_:)``, for code that a closure does not fit.
+    ///
+    /// The pause ends with ``IgnoreScope/end()``, or when the scope is destroyed.
+    ///
+    /// - Returns: The scope of the pause.
+    public func ignoreScope() -> IgnoreScope {
+        watchdog.pauses.begin()
+        return IgnoreScope(pauses: watchdog.pauses)
+    }
+
+    /// A pause during which no loop is watched.
+    public struct IgnoreScope: ~Copyable, Sendable {
+        fileprivate let pauses: PauseState
+
+        /// Ends the pause.
+        public consuming func end() {}
+
+        deinit {
+            pauses.end(at: monotonicNow())
+        }
+    }
+}
+
+extension StallMonitor {
+    /// The longest time that ``health`` waits for the watchdog, in nanoseconds.
+    private static let healthAnswerLimit: UInt64 = 100_000_000
+
+    /// Whether the watched loops make progress, as the watchdog finds it now.
+    ///
+    /// An access wakes the watchdog and waits for it: for less than a millisecond as a rule, for 100 ms at most. If the
+    /// watchdog does not answer, the result is the last record, whose time is old. Before ``start()`` and after
+    /// ``stop()`` the state is `stopped`. The watched threads pay nothing.
+    public var health: HealthRecord {
+        guard isRunning else { return healthSource.stoppedRecord() }
+        guard let reading = watchdog.readProgress(until: monotonicNow() &+ Self.healthAnswerLimit) else {
+            return healthSource.lastRecord()
+        }
+        return healthSource.record(of: reading)
+    }
+}
+
+extension HealthOutput {
+    /// The settings that the reporter uses.
+    var settings: HealthReporter.Settings {
+        HealthReporter.Settings(
+            path: path, interval: nanoseconds(interval), notifiesServiceManager: notifiesSystemd
+        )
+    }
+}
+
+extension StallMonitor {
+    /// The features that work for this monitor in this process, found by trying them.
+    ///
+    /// Capture methods are tried once per process, on threads created for that; all other features at each access. An
+    /// access takes some milliseconds on the calling thread, and less than a second if the system does not respond. It
+    /// loads libdw, unless the configuration asks for no lines. It does not affect the app's threads.
+    ///
+    /// ```swift
+    /// for feature in monitor.capabilities.missing {
+    ///     print(feature.name.rawValue, feature.loss ?? "", feature.remedies)
+    /// }
+    /// ```
+    public var capabilities: Capabilities { capabilityProbe.capabilities(loadsLibrary: true) }
+}
+
+extension StallMonitor {
+    /// The settings for looking up function names and source lines.
+    public typealias Symbolication = SymbolicationSettings
+    /// The rules that decide which code belongs to the app.
+    public typealias InApp = InAppSettings
+}
+
+extension StallMonitor.Configuration {
+    /// Converts a threshold's bounds to nanoseconds, or throws if they are out of range.
+    static func bounds(_ threshold: StallThreshold) throws(StallWatchError) -> ClosedRange<UInt64> {
+        try check(threshold)
+        return LinuxSupport.nanoseconds(threshold.floor)...LinuxSupport.nanoseconds(threshold.ceiling)
+    }
+
+    /// Converts a duration in the range of thresholds to nanoseconds, or throws if it is out of range.
+    static func nanoseconds(_ threshold: Duration) throws(StallWatchError) -> UInt64 {
+        try check(threshold)
+        return LinuxSupport.nanoseconds(threshold)
+    }
+
+    /// Returns the settings that the watchdog uses, or throws if one is out of range.
+    func rules() throws(StallWatchError) -> WatchdogOptions {
+        var saturation: UInt64?
+        if let saturationThreshold { saturation = try Self.nanoseconds(saturationThreshold) }
+        return WatchdogOptions(
+            capturesAllThreads: captureAllThreads,
+            ignoresDebugged: whenDebugged == .ignore,
+            saturationThreshold: saturation,
+            escalationMultiple: try escalation?.validMultiple()
+        )
+    }
+
+    /// All sinks: the directory, the log, the hooks and the additional ones.
+    var allSinks: [ReportSink] {
+        var all: [ReportSink] = []
+        if let path = reports.path { all.append(.directory(path, quota: reports.quota)) }
+        if let logger { all.append(.log(logger)) }
+        var hooks = HookSink.Hooks(began: onStallBegan, ended: onStallEnded)
+        if case .call(let body) = escalation?.action { hooks.escalated = body }
+        if !hooks.isEmpty { all.append(.hooks(hooks)) }
+        return all + sinks
+    }
+}
+
+extension StallMonitor.Statistics {
+    init(_ counts: ReportCounts.Counts) {
+        self.init()
+        stalls = counts.stalls
+        suppressed = counts.suppressed
+        reportsDropped = counts.reportsDropped
+        reportsLost = counts.reportsLost
+        reportsRemoved = counts.reportsRemoved
+        reportsRecovered = counts.reportsRecovered
+        failedWrites = counts.failedWrites
+        lastWriteError = counts.lastWriteError
+    }
+}
+
+extension StallMonitor.LoopStatistics {
+    init(
+        label: String, watchedNanoseconds: UInt64, loops: [LoopMonitor], stalls: ReportCounts.StallTotals?
+    ) {
+        let turns = loops.map { (loop: $0, turns: $0.recorder.histogram.snapshot()) }
+        let sum = LoopInterval(label: label, nanoseconds: max(watchedNanoseconds, 1), turns)
+        self.init(
+            label: label, watchedNanoseconds: watchedNanoseconds,
+            turns: TurnHistogram.Snapshot(sumOf: turns.map(\.turns)), stalls: stalls,
+            earlyStops: loops.reduce(0) { $0 + $1.earlyStops }, sum: sum,
+            isThresholdAdaptive: loops.contains(where: \.isThresholdAdaptive)
+        )
+    }
+
+    init(
+        label: String, watchedNanoseconds: UInt64, turns: TurnHistogram.Snapshot, stalls: ReportCounts.StallTotals?,
+        earlyStops: Int, sum: LoopInterval, isThresholdAdaptive: Bool = false
+    ) {
+        let watched = seconds(watchedNanoseconds)
+        let hours = watched / 3_600
+        let stalled = seconds(stalls?.nanoseconds ?? 0)
+        let count = stalls?.count ?? 0
+        self.init(
+            label: label, watchedSeconds: watched, turns: turns.counts.reduce(0, &+),
+            busySeconds: seconds(turns.busyNanoseconds), stalls: count, stallSeconds: stalled,
+            stallsPerHour: hours > 0 ? Double(count) / hours : 0,
+            stallSecondsPerHour: hours > 0 ? stalled / hours : 0, earlyStops: earlyStops,
+            thresholdMilliseconds: sum.threshold * 1_000, isThresholdAdaptive: isThresholdAdaptive,
+            utilization: sum.utilization, meanMilliseconds: sum.delay.map { $0.mean * 1_000 },
+            p50Milliseconds: sum.delay.map { $0.p50 * 1_000 }, p90Milliseconds: sum.delay.map { $0.p90 * 1_000 },
+            p99Milliseconds: sum.delay.map { $0.p99 * 1_000 },
+            longestMilliseconds: sum.delay.map { $0.longest * 1_000 },
+            latency: turns.counts.indices.compactMap { index in
+                let count = turns.counts[index]
+                guard count > 0 else { return nil }
+                return StallMonitor.LatencyBucket(
+                    belowMicroseconds: TurnHistogram.upperBound(of: index).map { Double($0) / 1_000 }, turns: count
+                )
+            }
+        )
+    }
+}
+
+private func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }
+
+

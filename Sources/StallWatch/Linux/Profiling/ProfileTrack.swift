@@ -1,0 +1,276 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+
+/// The samples of one thread of a loop.
+struct ProfileTrack {
+    /// What a thread was doing.
+    ///
+    /// The raw values are the words of `threadState` in the answer.
+    enum State: String, Hashable {
+        case running, blocked, idle
+    }
+
+    /// Equal samples, one after another.
+    struct Run {
+        /// When the first of them was taken, in nanoseconds since the begin of the profile.
+        let at: UInt64
+        /// Index into the tables' stacks; `nil` if there is no stack.
+        let stack: Int?
+        let state: State
+        /// Why the stack is missing or incomplete; `nil` if it is complete.
+        let reason: String?
+        let isComplete: Bool
+        let method: CapturedStack.Method?
+        /// The number of samples.
+        var count = 1
+        /// Twice the number of passes that they stand for: those between two samples count half for each.
+        var halfPasses: Int
+
+        /// The number of passes that they stand for.
+        var passes: Double { Double(halfPasses) / 2 }
+    }
+
+    /// A sample of the thread.
+    struct Sample {
+        /// When it was taken, in nanoseconds since the begin of the profile.
+        var at: UInt64
+        var state: State
+        var stack: Result<CapturedStack, CaptureError>
+    }
+
+    let label: String
+    let kind: LoopKind
+    /// The loop's threshold, in nanoseconds.
+    let threshold: UInt64
+    /// The thread that was sampled last; `nil` if there was none.
+    var thread: ProfiledThread?
+    private(set) var runs: [Run] = []
+    private(set) var samples = 0
+    /// The number of samples that were not taken, because the thread had been stopped for its whole allowance.
+    private(set) var skipped = 0
+    /// The number of those since the last sample.
+    private var pending = 0
+    /// The run with the last sample.
+    private var lastRun: Int?
+    /// The number of passes in which the thread was there.
+    var passes: Int { samples + skipped }
+    private(set) var tables: ReportTables
+    private var images = ImageList()
+    /// The index of each stack, by its addresses.
+    private var stacks: [[UInt64]: Int] = [:]
+    private var runIndices: [RunKey: Int] = [:]
+
+    private struct RunKey: Hashable {
+        let stack: Int?
+        let state: State
+        let reason: String?
+    }
+
+    init(of loop: LoopMonitor, inApp: InAppSettings) {
+        label = loop.label
+        kind = loop.source.kind
+        threshold = loop.threshold
+        tables = ReportTables(inApp: inApp)
+    }
+
+    /// Adds a sample.
+    ///
+    /// - Parameters:
+    ///   - sample: The sample.
+    ///   - list: The images that were mapped when its stack was captured.
+    ///   - limits: What the profile may still keep.
+    mutating func add(_ sample: Sample, in list: ImageList, _ limits: inout ProfileLimits) {
+        samples += 1
+        let halves = 2 + pending
+        if let lastRun { runs[lastRun].halfPasses += pending }
+        pending = 0
+        let captured = try? sample.stack.get()
+        var stack: Int?
+        var reason: String?
+        switch sample.stack {
+        case .success(let captured):
+            stack = index(of: captured, in: list, &limits)
+            reason = captured.incompleteReason ?? captured.missingAsyncCallersReason
+            if stack == nil { reason = ProfileLimits.unkeptStack }
+        case .failure(let error): reason = error.description
+        }
+        let key = RunKey(stack: stack, state: sample.state, reason: reason)
+        if let last = runs.indices.last, runIndices[key] == last {
+            return extend(last, halves)
+        }
+        // Beyond the limit, the order is lost, and not the sample.
+        if !limits.takeRun(), let known = runIndices[key] { return extend(known, halves) }
+        runIndices[key] = runs.count
+        lastRun = runs.count
+        runs.append(
+            Run(
+                at: sample.at, stack: stack, state: sample.state, reason: reason,
+                isComplete: captured?.isComplete ?? false, method: captured?.method, halfPasses: halves)
+        )
+    }
+
+    /// Counts a sample that was not taken.
+    ///
+    /// The samples before and after it count for it. To leave it out would favor what costs the thread no stop: its waits.
+    mutating func skip() {
+        skipped += 1
+        pending += 1
+    }
+
+    /// Ends the samples: the last one counts for those that were not taken after it.
+    mutating func finish() {
+        if let lastRun { runs[lastRun].halfPasses += 2 * pending }
+        pending = 0
+    }
+
+    private mutating func extend(_ run: Int, _ halves: Int) {
+        runs[run].count += 1
+        runs[run].halfPasses += halves
+        lastRun = run
+    }
+
+    /// Returns the index of a stack; `nil` if the profile has too many stacks already.
+    private mutating func index(
+        of stack: CapturedStack, in list: ImageList, _ limits: inout ProfileLimits
+    ) -> Int? {
+        if list != images {
+            // The same addresses may be other functions now.
+            stacks = [:]
+            images = list
+        }
+        // User addresses have fewer than 60 bits.
+        let key = stack.frames.map { frame in
+            let kind: UInt64 =
+                switch frame.kind {
+                case .code: 0
+                case .asyncCaller: 1
+                case .taskStart: 2
+                }
+            return frame.lookupAddress << 2 | kind
+        }
+        if let known = stacks[key] { return known }
+        guard limits.takeStack(ofFrames: stack.frames.count) else { return nil }
+        let index = tables.stack(stack, in: list)
+        stacks[key] = index
+        return index
+    }
+}
+
+/// What a profile may still keep, over all of its threads.
+///
+/// With these limits its answer stays below the longest one: a run takes some 230 bytes, a frame with its name 250, and
+/// its place in a stack 6.
+struct ProfileLimits {
+    /// The most runs of equal samples.
+    static let runs = 16_000
+    /// The most different stacks.
+    static let stacks = 2_000
+    /// The most frames of these stacks.
+    static let frames = 100_000
+    /// The reason for a stack that is not kept.
+    static let unkeptStack = "the profile has too many different stacks"
+
+    private var runsLeft = Self.runs
+    private var stacksLeft = Self.stacks
+    private var framesLeft = Self.frames
+    /// The number of samples whose stacks were not kept.
+    private(set) var unkept = 0
+
+    /// Takes the room for a run; `false` if there is none.
+    mutating func takeRun() -> Bool {
+        guard runsLeft > 0 else { return false }
+        runsLeft -= 1
+        return true
+    }
+
+    /// Takes the room for a stack; `false`, and a count, if there is none.
+    mutating func takeStack(ofFrames count: Int) -> Bool {
+        guard stacksLeft > 0, framesLeft >= count else {
+            unkept += 1
+            return false
+        }
+        stacksLeft -= 1
+        framesLeft -= count
+        return true
+    }
+}
+
+/// A thread that a profile samples.
+final class ProfiledThread {
+    let identity: ThreadIdentity
+    var allowance = StopAllowance()
+    /// The time before which the thread is not stopped, in monotonic nanoseconds: it did not answer the last stop.
+    var stopsFrom: UInt64 = 0
+    /// The kernel's times when the profile first saw the thread; `nil` if they are not known.
+    private let first: ThreadReading?
+    /// The kernel's times at the end of the profile; `nil` if they are not known.
+    private var final: ThreadReading?
+    private let status: OpenFile?
+    private var buffer = [UInt8](repeating: 0, count: 4_096)
+    /// The last stack of the thread, captured while it waited, and its number of switches before that.
+    private var last: (stack: CapturedStack, switches: UInt64)?
+
+    init(_ id: Int32) {
+        identity = ThreadIdentity(id)
+        status = OpenFile("/proc/self/task/\(id)/status")
+        first = ThreadFiles(thread: id)?.read()
+    }
+
+    /// Reads the kernel's times at the end of the profile.
+    func end() { final = ThreadFiles(thread: identity.id)?.read() }
+
+    /// The time on a CPU since the profile first saw the thread, in nanoseconds; `nil` if it is not known.
+    var onCPU: UInt64? { grown(\.onCPU) }
+
+    /// The time in which the thread waited for a CPU since then, in nanoseconds; `nil` if it is not known.
+    var runQueue: UInt64? { final?.showsRunQueue == true ? grown(\.runQueue) : nil }
+
+    private func grown(_ value: (ThreadReading) -> UInt64) -> UInt64? {
+        guard let first, let final, value(final) >= value(first) else { return nil }
+        return value(final) - value(first)
+    }
+
+    /// A thread's state at one moment.
+    struct Activity: Equatable {
+        /// Whether the thread waits in the kernel.
+        var isWaiting: Bool
+        /// The number of times that it has left the CPU; `nil` if the system does not show it.
+        var switches: UInt64?
+    }
+
+    /// Returns the thread's state; `nil` if the thread has ended, or the system does not show it.
+    func activity() -> Activity? {
+        guard let count = status?.read(into: &buffer), count > 0 else { return nil }
+        var cursor = ByteCursor(buffer, count: count)
+        guard cursor.skip(pastLinePrefix: "State:"), let state = cursor.next else { return nil }
+        let voluntary = cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:") ? cursor.number() : nil
+        let involuntary = cursor.skip(pastLinePrefix: "nonvoluntary_ctxt_switches:") ? cursor.number() : nil
+        let switches = voluntary.flatMap { voluntary in involuntary.map { voluntary &+ $0 } }
+        return Activity(
+            isWaiting: state == UInt8(ascii: "S") || state == UInt8(ascii: "D"), switches: switches)
+    }
+
+    /// Returns the last stack if the thread has provably not run since it was captured.
+    func unchangedStack(_ activity: Activity) -> CapturedStack? {
+        guard activity.isWaiting, let switches = activity.switches, let last, last.switches == switches else {
+            return nil
+        }
+        return last.stack
+    }
+
+    /// Remembers a stack.
+    ///
+    /// - Parameters:
+    ///   - stack: The stack; `nil` if there is none.
+    ///   - activity: The thread's state before the capture.
+    func remember(_ stack: CapturedStack?, _ activity: Activity?) {
+        last = nil
+        guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches
+        else {
+            return
+        }
+        last = (stack, switches)
+    }
+}

@@ -1,0 +1,154 @@
+import Glibc
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+import Synchronization
+
+/// Tells the log what reports lack here, and keeps the capabilities where `stallwatch doctor` finds them.
+final class CapabilityNotice: Sendable {
+    private let probe: CapabilityProbe
+    private let directory: String?
+    private let reporter: Reporter
+    private let file = Mutex<CapabilityFile?>(nil)
+
+    /// Creates a notice that is not given yet.
+    ///
+    /// - Parameters:
+    ///   - probe: Tries the capabilities.
+    ///   - directory: The report directory, which receives the file; `nil` for no file.
+    ///   - reporter: Forwards the notice to the log.
+    init(_ probe: CapabilityProbe, directory: String?, reporter: Reporter) {
+        self.probe = probe
+        self.directory = directory
+        self.reporter = reporter
+    }
+
+    /// Tries the capabilities, logs the missing ones, and writes the file.
+    func give() {
+        let capabilities = probe.capabilities(loadsLibrary: false)
+        reporter.logDegradation(capabilities)
+        guard let directory else { return }
+        file.withLock { $0 = CapabilityFile(capabilities, in: directory) }
+    }
+
+    /// Closes the file, which then is gone.
+    func withdraw() {
+        file.withLock { $0 = nil }
+    }
+}
+
+/// Tries what a monitor can do in this process.
+struct CapabilityProbe: Sendable {
+    var symbolication: SymbolicationSettings
+    /// The stores whose files cannot be flushed, with the reason; `nil` if there is no store.
+    var unflushed: [String]?
+    /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
+    var mayUsePtrace: Bool?
+    /// Returns why contexts cannot be read; `nil` if they can.
+    ///
+    /// May take a millisecond.
+    var contextProblem: @Sendable () -> String? = { nil }
+
+    /// Tries everything.
+    ///
+    /// Takes some milliseconds, on the calling thread and on short-lived threads; never stops a thread of the app.
+    ///
+    /// - Parameter loadsLibrary: Whether libdw is loaded to see if it works.
+    /// - Returns: The capabilities.
+    func capabilities(loadsLibrary: Bool) -> Capabilities {
+        let environment = HostProbe.environment()
+        var outcomes = waitingThread { thread in
+            var outcomes = HostProbe.sources(thread: "/proc/self/task/\(thread)")
+            // Under a filter the watch is not even tried, because the filter may kill the process.
+            outcomes[.pageFaults] = PageFaultWatch(thread: thread) == nil ? .missing() : .works()
+            return outcomes
+        }
+        let captures = CaptureProbe.result(mayUsePtrace: mayUsePtrace)
+        outcomes[.read] = .init(captures.read)
+        outcomes[.ptrace] = .init(captures.ptrace)
+        outcomes[.signal] = .init(captures.signal)
+        outcomes[.perf] = .init(captures.perf)
+        outcomes[.processVMReadv] = processVMReadv(captures.memory)
+        let symbols = SymbolProbe(executable: "/proc/self/exe", settings: symbolication)
+        outcomes.merge(symbols.files()) { $1 }
+        outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
+        outcomes[.flush] = flush
+        outcomes[.context] = contextProblem().map { .missing($0) } ?? .works()
+        return Capabilities(environment, outcomes)
+    }
+
+    private func processVMReadv(_ access: MemoryAccess?) -> Capabilities.Outcome {
+        switch access {
+        case .call: .works()
+        case .file: .missing("memory is read through /proc/self/mem")
+        case .pipe: .missing("memory is read through a pipe")
+        case nil: .missing("memory cannot be read")
+        }
+    }
+
+    private var flush: Capabilities.Outcome {
+        guard let unflushed else { return .notTried("no file receives the reports") }
+        return unflushed.isEmpty ? .works() : .missing(unflushed.joined(separator: ", "))
+    }
+
+    /// Calls `body` with the id of a thread that waits.
+    private func waitingThread(
+        _ body: (Int32) -> [Capabilities.FeatureName: Capabilities.Outcome]
+    ) -> [Capabilities.FeatureName: Capabilities.Outcome] {
+        (try? ProbedThread.run(isWaiting: true, body)) ?? [:]
+    }
+}
+
+extension Capabilities.Outcome {
+    init(_ attempt: CaptureProbe.Attempt) {
+        switch attempt {
+        case .works: self = .works()
+        case .failed(let reason): self = .missing(reason)
+        case .notTried(let reason): self = .notTried(reason)
+        }
+    }
+}
+
+/// A file that lasts as long as the monitor and has no name: `stallwatch doctor` reads it in /proc/<pid>/fd.
+///
+/// It tells where the reports are, and never outlives the process whose capabilities it states.
+final class CapabilityFile: Sendable {
+    private let file: UnnamedFile
+
+    /// Writes the file into the report directory; `nil` if that fails.
+    init?(_ capabilities: Capabilities, in directory: String) {
+        guard let file = UnnamedFile(capabilities.jsonData(), named: Capabilities.fileName, in: directory) else {
+            return nil
+        }
+        self.file = file
+    }
+}
+
+/// A file without a name in its directory, which lasts as long as this object: other programs read it in /proc/<pid>/fd.
+///
+/// So it is found from outside of the program's container, and never outlives the process.
+final class UnnamedFile: Sendable {
+    private let descriptor: Int32
+
+    /// Writes the file; `nil` if that fails.
+    ///
+    /// - Parameters:
+    ///   - bytes: The file's contents.
+    ///   - name: The word by which a reader finds the file: its link ends with `/.<name>.<identity>.tmp (deleted)`.
+    ///   - directory: The directory.
+    init?(_ bytes: [UInt8], named name: String, in directory: String) {
+        let owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
+        let path = ReportDirectory.temporaryPath(for: name, in: directory, of: owner)
+        let descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return nil }
+        unlink(path)
+        guard writeAll(bytes, to: descriptor) == nil else {
+            close(descriptor)
+            return nil
+        }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+}

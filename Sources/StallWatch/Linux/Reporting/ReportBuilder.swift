@@ -1,0 +1,272 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+import StallSymbols
+
+/// Builds reports from raw records: symbolicates addresses and stores each stack, frame and image once.
+struct ReportBuilder {
+    let process: StallReport.ProcessDescription
+    let metadata: [String: String]
+    let inApp: InAppSettings
+    let symbolication: ReportSymbolication
+    /// Why the contexts of threads are not known in this process; `nil` if they are.
+    var missingContextReason: String?
+
+    /// Builds the symbolicated report.
+    ///
+    /// - Parameters:
+    ///   - record: The raw record.
+    ///   - whenLate: Receives the partly symbolicated report if symbolication exceeds its time limit.
+    /// - Returns: The report with function names and lines.
+    func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
+        let symbolicator = symbolication.symbolicator
+        var report = symbolication.symbolicate(
+            rawReport(of: record) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) }, whenLate: whenLate
+        )
+        if record.kind == .starvation { report.cause = StarvationCause(record, report).cause }
+        return report
+    }
+
+    /// Builds the report without names, so that it can be written at once.
+    ///
+    /// - Parameters:
+    ///   - record: The raw record.
+    ///   - symbol: Returns a frame's mangled name, which shows whether a thread is a pool's worker. Without names every
+    ///     thread counts as one.
+    /// - Returns: The report without function names and lines.
+    func rawReport(
+        of record: StallRecord, symbol: ((CapturedStack.Frame, ImageList) -> String?)? = nil
+    ) -> StallReport {
+        var tables = ReportTables(inApp: inApp)
+        let samples = zip(record.samples, record.samples.weights(duration: record.duration)).map { sample, weight in
+            let workers = WorkerGroups.group(sample, &tables, symbol: symbol)
+            let own = (try? sample.stack.get()).map { tables.stack($0, in: sample.images) }
+            return describe(sample, weight: weight, stack: own ?? workers?.first?.stack, workers: workers)
+        }
+        let otherThreads = record.otherThreads.map { other in
+            let captured = try? other.stack.get()
+            return StallReport.OtherThread(
+                thread: .init(other.thread, captured),
+                stack: captured.map { tables.stack($0, in: record.otherImages) },
+                reason: other.stack.reason,
+                threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
+                method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
+                heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
+                systemCall: (other.wait?.call).map(StallReport.SystemCall.init),
+                lock: other.wait.flatMap { StallReport.Lock.awaited(in: $0, of: record) }
+            )
+        }
+        var report = StallReport(
+            schemaVersion: StallReport.currentSchemaVersion,
+            id: record.id,
+            kind: .init(rawValue: record.kind.rawValue),
+            state: .init(rawValue: record.state.rawValue),
+            startedAt: record.startedAt,
+            durationMilliseconds: milliseconds(record.duration),
+            thresholdMilliseconds: milliseconds(record.threshold),
+            isThresholdAdaptive: record.isThresholdAdaptive ? true : nil,
+            process: process,
+            metadata: metadata,
+            loop: .init(record.loop),
+            startUncertaintyMilliseconds: record.startUncertainty.map(milliseconds),
+            turns: record.turns,
+            callout: record.isGap ? .outside : nil,
+            fingerprint: nil,
+            repeats: 0,
+            culprit: nil,
+            cause: record.cause.map { cause in StallReport.Cause(cause) { tables.stack($0, in: $1) } },
+            samples: samples,
+            otherThreads: otherThreads.isEmpty ? nil : otherThreads,
+            omittedThreads: record.omittedThreads == 0 ? nil : record.omittedThreads,
+            history: record.history.map { StallReport.History($0, duration: record.duration) },
+            stacks: tables.stacks,
+            frames: tables.frames,
+            images: tables.images,
+            monitor: StallReport.MonitorDescription(
+                version: StallWatchVersion.current,
+                watchdogLateMilliseconds: milliseconds(record.watchdogLate),
+                captureMethods: record.captureMethods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
+                suppressed: record.suppressed
+            )
+        )
+        report.sortWorkers()
+        report.addContext(of: record, missing: missingContextReason)
+        return report
+    }
+
+    /// Whether a pool's sample has a complete stack of every worker.
+    private static func areComplete(_ workers: [StallRecord.OtherThread]) -> Bool {
+        !workers.isEmpty && workers.allSatisfy { (try? $0.stack.get())?.isComplete ?? false }
+    }
+
+    private func describe(
+        _ sample: StallRecord.Sample, weight: UInt64, stack: Int?, workers: [StallReport.WorkerGroup]?
+    ) -> StallReport.Sample {
+        let captured = try? sample.stack.get()
+        return StallReport.Sample(
+            atMilliseconds: milliseconds(sample.age),
+            weightMilliseconds: milliseconds(weight),
+            timesSeen: sample.timesSeen == 1 ? nil : sample.timesSeen,
+            isEarly: sample.isEarly ? true : nil,
+            stack: stack,
+            reason: sample.stack.reason,
+            threadState: captured.map { StallReport.ThreadState(rawValue: $0.threadState.rawValue) },
+            method: captured.map { StallReport.CaptureMethod(rawValue: $0.method.rawValue) },
+            workers: workers,
+            isValid: sample.isValid,
+            isComplete: captured?.isComplete ?? Self.areComplete(sample.workers),
+            heldMicroseconds: Double(captured?.heldNanoseconds ?? 0) / 1_000,
+            captureMicroseconds: Double(captured?.captureNanoseconds ?? 0) / 1_000
+        )
+    }
+}
+
+extension Result<CapturedStack, CaptureError> {
+    /// The reason why the stack is missing or incomplete; `nil` if it is complete.
+    fileprivate var reason: String? {
+        switch self {
+        case .success(let stack): stack.incompleteReason ?? stack.missingAsyncCallersReason
+        case .failure(let error): error.description
+        }
+    }
+}
+
+/// Converts nanoseconds to milliseconds, rounded to the microsecond.
+func milliseconds(_ nanoseconds: UInt64) -> Double {
+    // Adding 500 ns before the division could overflow.
+    let (microseconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000)
+    return Double(rest < 500 ? microseconds : microseconds + 1) / 1_000
+}
+
+/// The tables of a report: each distinct stack, frame and image once.
+struct ReportTables {
+    var stacks: [[Int]] = []
+    var frames: [StallReport.Frame] = []
+    var images: [StallReport.Image] = []
+    private var stackIndices: [[Int]: Int] = [:]
+    private var frameIndices: [StallReport.Frame: Int] = [:]
+    private var imageIndices: [StallReport.Image: Int] = [:]
+    private let inApp: InAppSettings
+
+    init(inApp: InAppSettings) {
+        self.inApp = inApp
+    }
+
+    /// Adds a stack, with its frames and images, and returns its index.
+    mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
+        let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))
+        let indices = stack.frames.map { frame in
+            let address = frame.lookupAddress
+            guard let image = list.image(at: address) else {
+                return add(
+                    StallReport.Frame(image: nil, offset: "0x" + hexadecimal(address), isInApp: false, kind: .code)
+                )
+            }
+            let isInApp = rule.isInApp(imageAt: image.path, isExecutable: image.isExecutable)
+            return add(
+                StallReport.Frame(
+                    image: add(image, isInApp: isInApp), offset: "0x" + hexadecimal(address &- image.base),
+                    isInApp: isInApp, kind: frame.kind == .code ? .code : .asyncCaller,
+                    isTaskStart: frame.kind == .taskStart ? true : nil
+                )
+            )
+        }
+        if let known = stackIndices[indices] { return known }
+        stacks.append(indices)
+        stackIndices[indices] = stacks.count - 1
+        return stacks.count - 1
+    }
+
+    private mutating func add(_ frame: StallReport.Frame) -> Int {
+        if let known = frameIndices[frame] { return known }
+        frames.append(frame)
+        frameIndices[frame] = frames.count - 1
+        return frames.count - 1
+    }
+
+    private mutating func add(_ loaded: LoadedImage, isInApp: Bool) -> Int {
+        let image = StallReport.Image(
+            name: loaded.name, path: loaded.path, buildID: loaded.buildIDText,
+            baseAddress: "0x" + hexadecimal(loaded.base), isInApp: isInApp
+        )
+        if let known = imageIndices[image] { return known }
+        images.append(image)
+        imageIndices[image] = images.count - 1
+        return images.count - 1
+    }
+}
+
+/// Finds the workers of a pool among a process's threads and groups those with equal stacks.
+enum WorkerGroups {
+    /// Groups the workers of a sample; `nil` if the sample's loop has its own thread.
+    ///
+    /// - Parameters:
+    ///   - sample: The sample, with all threads of the process.
+    ///   - tables: Receives the stacks.
+    ///   - symbol: Returns a frame's mangled name. Without names every thread counts as a worker; so does a thread with
+    ///     unnamed functions, as in a stripped executable, if no thread is known to be one.
+    /// - Returns: The groups.
+    static func group(
+        _ sample: StallRecord.Sample, _ tables: inout ReportTables,
+        symbol: ((CapturedStack.Frame, ImageList) -> String?)?
+    ) -> [StallReport.WorkerGroup]? {
+        guard !sample.workers.isEmpty else { return nil }
+        let threads = sample.workers.compactMap { worker in
+            (try? worker.stack.get()).map { stack in
+                (
+                    thread: worker.thread, stack: stack,
+                    symbols: symbol.map { symbol in stack.frames.map { symbol($0, sample.images) } } ?? [nil]
+                )
+            }
+        }
+        let workers = threads.filter { thread in
+            thread.symbols.contains { $0.map(StallReport.workerFunctions.contains) ?? false }
+        }
+        let possible = workers.isEmpty ? threads.filter { $0.symbols.contains(nil) } : workers
+        var groups: [StallReport.WorkerGroup] = []
+        for worker in possible {
+            let stack = tables.stack(worker.stack, in: sample.images)
+            if let known = groups.firstIndex(where: { $0.stack == stack }) {
+                groups[known].threads.append(.init(worker.thread, worker.stack))
+            } else {
+                groups.append(StallReport.WorkerGroup(stack: stack, threads: [.init(worker.thread, worker.stack)]))
+            }
+        }
+        return groups
+    }
+
+    /// The mangled name of a frame's function.
+    static func symbol(
+        of frame: CapturedStack.Frame, in images: ImageList, _ symbolicator: any Symbolicating
+    ) -> String? {
+        guard let image = images.image(at: frame.lookupAddress) else { return nil }
+        return symbolicator.symbol(at: frame.lookupAddress &- image.base, in: ImageIdentity(image))
+    }
+}
+
+extension LoadedImage {
+    /// The build ID in lower-case hexadecimal, the form that reports use; `nil` if the file has none.
+    var buildIDText: String? { buildID.isEmpty ? nil : hexadecimal(buildID) }
+}
+
+extension ImageIdentity {
+    /// Creates the identity of an image that is mapped into this process.
+    init(_ image: LoadedImage) {
+        self.init(path: image.path, buildID: image.buildIDText, isOwnExecutable: image.isExecutable)
+    }
+}
+
+extension StallReport.ThreadDescription {
+    init(_ thread: ThreadIdentity) {
+        self.init(id: thread.id, name: thread.name)
+    }
+}
+
+extension StallReport.LoopDescription {
+    init(_ loop: StallRecord.Loop) {
+        self.init(
+            label: loop.label, kind: .init(rawValue: loop.kind.rawValue), mode: loop.mode, turn: loop.turn,
+            nesting: loop.nesting, thread: loop.thread.map(StallReport.ThreadDescription.init)
+        )
+    }
+}

@@ -1,0 +1,245 @@
+import LinuxSupport
+import StackCapture
+import StallReports
+
+extension StallReport.Cause {
+    /// Creates a report's cause.
+    ///
+    /// - Parameters:
+    ///   - cause: The diagnosed cause.
+    ///   - stack: Adds a stack to the report's tables and returns its index.
+    init(_ cause: Cause, stack: (CapturedStack, ImageList) -> Int) {
+        let evidence = cause.evidence
+        let observation = cause.observation
+        self.init(
+            kind: .init(rawValue: cause.kind.rawValue),
+            summary: "",
+            confidence: .init(rawValue: cause.confidence.rawValue),
+            onCPUMilliseconds: milliseconds(evidence.split.onCPU),
+            runQueueMilliseconds: milliseconds(evidence.split.runQueue),
+            blockedMilliseconds: milliseconds(evidence.split.blocked),
+            uncertaintyMilliseconds: milliseconds(evidence.split.uncertainty),
+            kernelShare: evidence.kernelShare.map { ($0 * 1_000).rounded() / 1_000 },
+            minorFaults: evidence.minorFaults,
+            majorFaults: evidence.majorFaults,
+            voluntarySwitches: evidence.voluntarySwitches,
+            involuntarySwitches: evidence.involuntarySwitches,
+            throttledMilliseconds: evidence.throttled == 0 ? nil : milliseconds(evidence.throttled),
+            pagedFile: evidence.pagedFile,
+            systemCall: (observation?.call).map(StallReport.SystemCall.init),
+            function: observation?.function,
+            waitChannel: observation?.waitChannel,
+            kernelStack: observation?.kernelStack,
+            lock: (observation?.lock).map { wait in StallReport.Lock(wait) { stack($0, wait.images) } },
+            pressure: cause.pressure.map {
+                StallReport.Pressure(cpuSomeAvg10: $0.cpu, ioSomeAvg10: $0.io, memorySomeAvg10: $0.memory)
+            }
+        )
+        summary = sentence
+    }
+}
+
+extension StallReport.SystemCall {
+    init(_ call: DescribedCall) {
+        self.init(number: call.number, name: call.name, target: call.target)
+    }
+}
+
+extension StallReport.Lock {
+    /// Returns the lock that another thread waits for; `nil` if it waits for none.
+    ///
+    /// - Parameters:
+    ///   - wait: The wait.
+    ///   - record: The record that has the wait, and the owner among its threads.
+    /// - Returns: The lock.
+    static func awaited(in wait: ThreadWait, of record: StallRecord) -> StallReport.Lock? {
+        guard let lock = wait.lock else { return nil }
+        var ownership = LockOwnership(site: lock, isDeadlock: wait.isDeadlock)
+        if case .thread(let id) = lock.ownership { ownership.owners = [owner(id, in: record)] }
+        return StallReport.Lock(ownership) { _ in 0 }
+    }
+
+    /// Returns a thread of the record as the owner of a lock, without a stack.
+    private static func owner(_ id: Int32, in record: StallRecord) -> LockOwnership.Owner {
+        let captured = record.otherThreads.first { $0.thread.id == id }
+        var thread = captured?.thread ?? ThreadIdentity(id: id, name: nil)
+        if let ofLoop = record.loop.thread, ofLoop.id == id { thread = ofLoop }
+        var isRunning = false
+        if case .success(let stack)? = captured?.stack { isRunning = stack.threadState == .running }
+        return LockOwnership.Owner(
+            thread: thread, stack: .failure(CaptureError(description: "")), isRunning: isRunning)
+    }
+
+    /// Creates a report's lock.
+    ///
+    /// - Parameters:
+    ///   - wait: The awaited lock and its owners.
+    ///   - stack: Adds a stack to the report's tables and returns its index.
+    init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
+        var reason: String?
+        switch wait.site.ownership {
+        case .thread: break
+        case .none: reason = "this kind has no owner"
+        case .unknown(let why): reason = why
+        }
+        self.init(
+            kind: .init(rawValue: wait.site.kind.rawValue),
+            address: wait.site.address == 0 ? nil : "0x" + hexadecimal(wait.site.address),
+            function: wait.site.function,
+            label: wait.site.label,
+            isDeadlock: wait.isDeadlock,
+            owners: wait.owners.map { owner in
+                StallReport.LockOwner(
+                    thread: .init(owner.thread),
+                    stack: (try? owner.stack.get()).map(stack),
+                    isRunning: owner.isRunning,
+                    systemCall: owner.systemCall.map(StallReport.SystemCall.init),
+                    waitsFor: (owner.waitsFor?.kind).map { StallReport.LockKind(rawValue: $0.rawValue) },
+                    waitsForAddress: (owner.waitsFor?.address).map { "0x" + hexadecimal($0) },
+                    waitsForLabel: owner.waitsFor?.label
+                )
+            },
+            reason: reason
+        )
+    }
+}
+
+extension StallReport.History {
+    /// The largest number of turns of each loop that did not stall.
+    static let maximumOtherTurns = 32
+
+    /// Describes what the loops did around a stall.
+    ///
+    /// - Parameters:
+    ///   - history: The turns of all loops.
+    ///   - duration: The duration of the stall so far, in nanoseconds.
+    init(_ history: StallHistory, duration: UInt64) {
+        let now = history.start &+ duration
+        let own = StallReport.LoopHistory(history.own, limit: TurnHistory.capacity, start: history.start, now: now)
+        let others = history.others.map {
+            StallReport.LoopHistory($0, limit: Self.maximumOtherTurns, start: history.start, now: now)
+        }
+        self.init(
+            windowMilliseconds: milliseconds(StallHistory.window), loops: [own] + others,
+            omittedLoops: history.omittedLoops == 0 ? nil : history.omittedLoops
+        )
+    }
+}
+
+extension StallReport.LoopHistory {
+    fileprivate init(_ loop: LoopTurns, limit: Int, start: UInt64, now: UInt64) {
+        // A turn that began after the stall had ended tells nothing about it.
+        let turns = loop.turns.filter { $0.began <= now }
+        self.init(
+            label: loop.label, kind: .init(rawValue: loop.kind.rawValue),
+            turns: turns.suffix(limit).map { StallReport.Turn($0, start: start, now: now) },
+            omitsOlderTurns: loop.isCut || turns.count > limit ? true : nil
+        )
+    }
+}
+
+extension StallReport.Turn {
+    fileprivate init(_ turn: TurnHistory.Turn, start: UInt64, now: UInt64) {
+        let isBefore = turn.began < start
+        let distance = milliseconds(isBefore ? start - turn.began : turn.began - start)
+        let end = turn.ended ?? max(now, turn.began)
+        self.init(
+            atMilliseconds: isBefore ? -distance : distance,
+            durationMilliseconds: milliseconds(end - min(turn.began, end)),
+            waitedMilliseconds: milliseconds(turn.waited), isOngoing: turn.ended == nil ? true : nil
+        )
+    }
+}
+
+extension StallReport {
+    /// Adds what the stalled thread was working on for most of the stall.
+    ///
+    /// For a pool it is the context of the first worker that has one, in the order of the report.
+    ///
+    /// - Parameters:
+    ///   - record: The record that the report was made of.
+    ///   - reason: Why contexts are not known in this process; `nil` if they are.
+    mutating func addContext(of record: StallRecord, missing reason: String?) {
+        let weights = record.samples.weights(duration: record.duration)
+        var times: [CapturedContext?: UInt64] = [:]
+        var dominant: (stack: CapturedStack, time: UInt64)?
+        for (sample, weight) in zip(record.samples, weights) where sample.isValid {
+            guard let stack = try? sample.stack.get() else { continue }
+            // A sample without weight still counts before none.
+            let time = (times[stack.context] ?? 0) + weight
+            times[stack.context] = time
+            if dominant.map({ time > $0.time }) ?? true { dominant = (stack, time) }
+        }
+        var isWhole = true
+        if let captured = dominant?.stack.context {
+            (context, isWhole) = Context.reading(captured)
+        } else {
+            context = samples.lazy.compactMap(\.workers).joined().lazy.flatMap(\.threads).compactMap(\.context).first
+        }
+        if !isWhole {
+            missingContextReason = "the app's context was damaged in memory"
+        } else if context?.taskID == nil {
+            missingContextReason = dominant?.stack.missingContextReason ?? reason
+        }
+    }
+}
+
+extension StallReport.Context {
+    /// Decodes a captured context.
+    ///
+    /// - Parameter captured: The bytes from the thread's memory.
+    /// - Returns: The context, `nil` if nothing is left, and whether the app's own part was whole.
+    static func reading(_ captured: CapturedContext) -> (context: Self?, isWhole: Bool) {
+        let payload = captured.payload.isEmpty ? nil : ContextPayload(copied: captured.payload)
+        let record = captured.record.isEmpty ? nil : ThreadContextRecord(captured.record)
+        var context = Self(
+            taskID: captured.task?.id, taskName: captured.task?.name.map { String(decoding: $0, as: UTF8.self) },
+            label: payload?.label, traceID: payload?.traceID.map { hexadecimal($0) },
+            spanID: payload?.spanID.map { hexadecimal($0) }
+        )
+        // Both ids come from the same place.
+        if context.traceID == nil, let trace = record?.traceID {
+            (context.traceID, context.spanID) = (trace, record?.spanID)
+        }
+        if let payload {
+            let pairs = payload.attributes.map { ($0.key, $0.value) }
+            if !pairs.isEmpty { context.attributes = Dictionary(pairs, uniquingKeysWith: { first, _ in first }) }
+            if payload.omittedAttributes > 0 { context.omittedAttributes = payload.omittedAttributes }
+        }
+        if payload?.isCut == true || captured.task?.isNameCut == true { context.isCut = true }
+        return (context == Self() ? nil : context, captured.payload.isEmpty || payload != nil)
+    }
+}
+
+extension StallReport.ThreadDescription {
+    /// Describes a captured thread, with what it was working on.
+    init(_ thread: ThreadIdentity, _ captured: CapturedStack?) {
+        self.init(thread)
+        context = captured?.context.flatMap { StallReport.Context.reading($0).context }
+    }
+}
+
+/// OpenTelemetry's thread context record, which a tracer publishes for the thread's active span.
+///
+/// The layout is that of OTEP 4947: 16 bytes of the trace id, 8 of the span id, a mark that it is valid, the trace flags,
+/// and attributes, whose names are not in the record.
+struct ThreadContextRecord: Equatable {
+    /// The id of the trace, as 32 hexadecimal digits; `nil` if no span is active.
+    let traceID: String?
+    /// The id of the span, as 16 hexadecimal digits; `nil` if no span is active.
+    let spanID: String?
+
+    private static let traceBytes = 0..<16
+    private static let spanBytes = 16..<24
+    private static let validByte = 24
+    private static let headByteCount = 28
+
+    /// Reads a copy of a record; `nil` if it is too short or not valid.
+    init?(_ bytes: [UInt8]) {
+        guard bytes.count >= Self.headByteCount, bytes[Self.validByte] == 1 else { return nil }
+        let (trace, span) = (bytes[Self.traceBytes], bytes[Self.spanBytes])
+        let isActive = trace.contains { $0 != 0 } && span.contains { $0 != 0 }
+        traceID = isActive ? hexadecimal(trace) : nil
+        spanID = isActive ? hexadecimal(span) : nil
+    }
+}

@@ -1,0 +1,125 @@
+internal import CLinux
+import Glibc
+import LinuxSupport
+import StallReports
+
+/// Symbolicates reports, decides which are reported, and delivers them to the sinks.
+///
+/// Used by one thread, the second stage of the ``Reporter``.
+struct ReportNamer {
+    let builder: ReportBuilder
+    var policy: RepeatPolicy
+    let finishing: ReportFinishing
+    /// The ids of ongoing stalls that the sinks have received.
+    private var open: Set<String> = []
+    private var escalated: Set<String> = []
+    /// One barrier per store, queued with the last finished stall.
+    private var storesReached: [SinkWorker.Barrier] = []
+
+    init(builder: ReportBuilder, policy: RepeatPolicy, finishing: ReportFinishing) {
+        self.builder = builder
+        self.policy = policy
+        self.finishing = finishing
+    }
+
+    /// Releases the memory of all data that can be read again.
+    func releaseMemory() {
+        builder.symbolication.symbolicator.releaseMemory()
+    }
+
+    /// Symbolicates the newest state of a stall and delivers it to the sinks.
+    mutating func report(_ record: StallRecord) {
+        let sinks = finishing.sinks
+        let isNew = open.insert(record.id).inserted
+        var report = builder.report(of: record) { unfinished in
+            if record.state == .ongoing { sinks.submit(.updated(finishing.prepared(unfinished))) }
+        }
+        let fingerprint = Fingerprint(report).text
+        report.fingerprint = fingerprint
+        report.repeats = policy.repeats(of: fingerprint)
+
+        guard record.state != .ongoing else {
+            report = finishing.prepared(report)
+            finishing.settings.noted?(report)
+            sinks.submit(isNew ? .began(report) : .updated(report))
+            if record.isEscalated, escalated.insert(record.id).inserted { finishing.escalate(report) }
+            return
+        }
+        open.remove(record.id)
+        escalated.remove(record.id)
+        end(report, fingerprint, isNew: isNew)
+    }
+
+    /// Reports a finished stall, or only counts it.
+    private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool) {
+        var report = named
+        var reason: SuppressionReason?
+        switch policy.judge(fingerprint, at: monotonicNow()) {
+        case .report(let repeats): report.repeats = repeats
+        case .suppressed(let suppressed): reason = suppressed
+        }
+        if let reason { finishing.counts.add { $0.suppressed[reason] += 1 } }
+        report = finishing.prepared(report)
+        finishing.settings.noted?(report)
+        if isNew { finishing.sinks.submit(.began(report)) }
+        finishing.sinks.submitFinal(.ended(report, reason), reached: &storesReached)
+        guard reason == nil else { return }
+        let dropped = finishing.streams.yield(report)
+        if dropped > 0 { finishing.counts.add { $0.reportsDropped += dropped } }
+    }
+}
+
+/// The last steps before a report leaves the reporter, and its destinations.
+struct ReportFinishing: Sendable {
+    let settings: Reporter.Settings
+    let sinks: SinkSet
+    let notices: SinkEventRelay
+    let counts: ReportCounts
+    let streams: ReportStreams
+
+    /// Returns the report that the sinks receive: with current counts, shortened paths and the app's redactions.
+    ///
+    /// If the redaction makes the report invalid, only its times are kept and a notice is logged.
+    func prepared(_ report: StallReport) -> StallReport {
+        var report = report
+        let suppressed = counts.current.suppressed
+        for reason in [SuppressionReason.repeated, .rateLimit] {
+            report.monitor.suppressed[reason] = suppressed[reason]
+        }
+        report.shortenPaths(settings.pathStyle)
+        if let redact = settings.redact, let fault = report.redact(with: redact) {
+            notices.post(.notice("redaction made a stall report invalid: only its times were kept", ["reason": fault]))
+        }
+        return report
+    }
+
+    /// Carries out the configured escalation.
+    ///
+    /// `.abort` does not return. It first waits for the sinks, for a bounded time. The termination log comes before
+    /// either: a closure may end the process, too.
+    func escalate(_ report: StallReport) {
+        if let path = settings.terminationLog { writeTerminationLog(report, path) }
+        switch settings.escalation {
+        case nil:
+            break
+        case .call:
+            sinks.submit(.escalated(report))
+        case .abort:
+            notices.post(.notice("aborting the process: a stall has lasted too long", ["reason": report.summary]))
+            sinks.flush()
+            // The thread that made this one may block SIGABRT. The Swift runtime's crash handler would then turn it into
+            // SIGSEGV (measured).
+            _ = clinux_unblock_all_signals()
+            abort()
+        }
+    }
+
+    private func writeTerminationLog(_ report: StallReport, _ path: String) {
+        guard let failure = TerminationLog.writeInTime(TerminationLog.message(report), to: path) else { return }
+        counts.add { counts in
+            counts.failedWrites += 1
+            counts.lastWriteError = StallWatchError(.unwritableReports, failure)
+        }
+        notices.post(.notice("the termination log could not be written", ["reason": failure.description]))
+    }
+}

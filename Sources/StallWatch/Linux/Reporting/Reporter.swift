@@ -1,0 +1,245 @@
+import LinuxSupport
+import StallReports
+import StallSymbols
+import Synchronization
+
+/// Turns the watchdog's records into reports and delivers them to the sinks, in two stages.
+///
+/// The first stage delivers an ongoing stall's report at once, without names. The second stage, on its own thread,
+/// looks up names and lines, decides whether the stall is reported, and replaces the first report. So neither the
+/// watchdog nor a stall's first report waits for symbols. Each sink has its own thread, too.
+///
+/// Every stall's file exists from the threshold on, because only its end shows whether it repeats an earlier stall. If
+/// the stall is suppressed then, its file is removed. If the process dies first, the file stays.
+final class Reporter: Sendable {
+    /// The settings for building and limiting reports.
+    struct Settings: Sendable {
+        /// Makes a builder; called once on each of the two threads that build reports.
+        var builder: @Sendable () -> ReportBuilder
+        var reportsPerMinute = 30
+        var reportsEveryRepeat = false
+        var pathStyle = PathStyle.full
+        var redact: (@Sendable (inout StallReport) -> Void)?
+        var escalation: EscalationAction?
+        /// The file that receives the sentence of a stall that escalates; `nil` for none.
+        var terminationLog: String?
+        /// Receives each state of each stall, after the redaction, on a thread of the reporter; must not wait.
+        var noted: (@Sendable (StallReport) -> Void)?
+    }
+
+    private let settings: Settings
+    private let arrivals = RecordMailbox()
+    private let unnamed = RecordMailbox()
+    private let namingThread = Mutex<WorkerThread?>(nil)
+    private let mustNotJoinNaming = Atomic<Bool>(false)
+    private let finished = Atomic<Bool>(false)
+    private let sinks: SinkSet
+    private let notices: SinkEventRelay
+    let counts: ReportCounts
+    let streams = ReportStreams()
+
+    /// Creates a reporter and its sinks; starts no thread.
+    ///
+    /// - Throws: The error of the first sink that cannot work.
+    init(settings: Settings, sinks: [SinkFactory], counts: ReportCounts = ReportCounts()) throws(StallWatchError) {
+        self.settings = settings
+        self.counts = counts
+        let notices = SinkEventRelay()
+        self.notices = notices
+        let sinks = try SinkSet(sinks, counts: counts, notices: notices)
+        self.sinks = sinks
+        let streams = streams
+        notices.open { delivery in
+            sinks.submit(delivery)
+            if case .recovered(let report) = delivery { _ = streams.yield(report) }
+        }
+    }
+
+    /// Starts the sinks' threads.
+    func startSinks() throws(StallWatchError) {
+        try sinks.start()
+    }
+
+    /// Queues the newest state of a stall; never waits.
+    func submit(_ record: StallRecord) {
+        let isLost = arrivals.put(record)
+        counts.add { counts in
+            if isLost { counts.reportsLost += 1 }
+            // Count the stall here, so that a report lost later is still counted.
+            if record.state != .ongoing { counts.add(stallOf: record.duration, on: record.loop.label) }
+        }
+    }
+
+    /// Sends a notice about the monitor itself to the log sink, if there is one; never waits.
+    func logNotice(_ message: String, _ metadata: @autoclosure () -> [String: String]) {
+        guard sinks.areInterested(in: .notice) else { return }
+        notices.post(.notice(message, metadata()))
+    }
+
+    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
+    var intervalLength: UInt64? { sinks.intervalLength }
+
+    /// Queues what the loops did in an interval; never waits.
+    func submit(_ interval: [LoopInterval]) {
+        if !interval.isEmpty { sinks.submit(.interval(interval)) }
+    }
+
+    /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
+    var unflushed: [String]? { sinks.unflushed }
+
+    /// Sends the missing capabilities to the log sink, in one line, if reports lack something because of them.
+    func logDegradation(_ capabilities: Capabilities) {
+        guard let summary = capabilities.summary else { return }
+        let missing = capabilities.missing.map(\.name.rawValue).joined(separator: ", ")
+        logNotice("stall reports lack something here: \(summary)", ["missing": missing])
+    }
+
+    /// Whether ``run()`` has delivered everything and is about to return.
+    var isFinished: Bool { finished.load(ordering: .acquiring) }
+
+    /// Prepares for a stop of the monitor from the calling thread.
+    ///
+    /// If that thread belongs to the reporter or to a sink, the stop does not wait for it.
+    func willStopOnCurrentThread() {
+        sinks.abandonCurrent()
+        if namingThread.withLock({ $0?.isCurrent ?? false }) { mustNotJoinNaming.store(true, ordering: .releasing) }
+    }
+
+    /// Makes ``run()`` return once it has reported all submitted records.
+    func close() {
+        arrivals.close()
+    }
+
+    /// Ends the streams and releases the sinks; also used when ``run()`` is never called.
+    func discard() {
+        streams.finish()
+        notices.close()
+    }
+
+    /// Runs the first stage until ``close()``, then waits for the sinks, for a bounded time.
+    ///
+    /// Starts the second stage's thread.
+    func run() {
+        let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports() }
+        namingThread.withLock { $0 = thread }
+        let builder = settings.builder()
+        let finishing = finishing
+        var seen: Set<String> = []
+        while let record = arrivals.next() {
+            if record.state != .ongoing {
+                seen.remove(record.id)
+            } else if seen.insert(record.id).inserted {
+                let report = finishing.prepared(builder.rawReport(of: record))
+                settings.noted?(report)
+                sinks.submit(.updated(report))
+            }
+            if unnamed.put(record) { counts.add { $0.reportsLost += 1 } }
+        }
+        unnamed.close()
+        if let thread {
+            if mustNotJoinNaming.load(ordering: .acquiring) { thread.detach() } else { thread.join() }
+        } else {
+            // The second stage's thread could not be started: symbolicate here, after the last stall.
+            nameReports()
+        }
+        finishSinks()
+        finished.store(true, ordering: .releasing)
+    }
+
+    /// Runs the second stage until the first closes its mailbox.
+    private func nameReports() {
+        let policy = RepeatPolicy(
+            reportsPerMinute: settings.reportsPerMinute, reportsEveryRepeat: settings.reportsEveryRepeat
+        )
+        var namer = ReportNamer(builder: settings.builder(), policy: policy, finishing: finishing)
+        while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) { namer.report(record) }
+    }
+
+    /// Waits until the sinks have handled every record submitted so far.
+    ///
+    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds. The sinks may add ``SinkSet/storeTimeLimit``.
+    /// - Returns: Whether all are handled.
+    func settle(until deadline: UInt64) -> Bool {
+        // In this order: the first stage passes its record on before it takes the next one.
+        while !arrivals.isIdle || !unnamed.isIdle {
+            guard monotonicNow() < deadline else { return false }
+            nap()
+        }
+        sinks.flush()
+        return true
+    }
+
+    private var finishing: ReportFinishing {
+        ReportFinishing(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
+    }
+
+    /// Waits until the sinks have received everything, for a bounded time.
+    ///
+    /// A second call does nothing.
+    func finishSinks() {
+        sinks.finish()
+        discard()
+    }
+}
+
+/// Passes the newest state of each stall from one thread to another.
+///
+/// A newer state replaces a queued state of the same stall.
+final class RecordMailbox: Sendable {
+    /// The maximum number of queued stalls.
+    ///
+    /// When it is exceeded, the mailbox drops the oldest finished stall, or the oldest stall if all are ongoing.
+    static let capacity = 256
+
+    private struct State {
+        var records: [StallRecord] = []
+        var isClosed = false
+        /// Whether the reader still works on the record that it took last.
+        var isInWork = false
+    }
+    private let state = Mutex(State())
+    private let arrival = Semaphore()
+
+    /// Queues the newest state of a stall; never waits.
+    ///
+    /// - Returns: Whether a record was dropped to make room.
+    func put(_ record: StallRecord) -> Bool {
+        defer { arrival.post() }
+        return state.withLock { state in
+            if let waiting = state.records.firstIndex(where: { $0.id == record.id }) {
+                state.records[waiting] = record
+                return false
+            }
+            state.records.append(record)
+            guard state.records.count > Self.capacity else { return false }
+            state.records.remove(at: state.records.firstIndex { $0.state != .ongoing } ?? 0)
+            return true
+        }
+    }
+
+    /// Whether no record is queued, and the reader is done with all that it took.
+    var isIdle: Bool { state.withLock { $0.records.isEmpty && !$0.isInWork } }
+
+    /// Takes the oldest record, and waits for one if the mailbox is empty.
+    ///
+    /// - Parameter idle: Called before each wait.
+    /// - Returns: The record; `nil` once the mailbox is closed and empty.
+    func next(beforeWaiting idle: () -> Void = {}) -> StallRecord? {
+        while true {
+            let (record, isClosed) = state.withLock { state in
+                state.isInWork = !state.records.isEmpty
+                return (state.records.isEmpty ? nil : state.records.removeFirst(), state.isClosed)
+            }
+            if let record { return record }
+            if isClosed { return nil }
+            idle()
+            arrival.wait()
+        }
+    }
+
+    /// Makes ``next(beforeWaiting:)`` return `nil` once the mailbox is empty.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        arrival.post()
+    }
+}

@@ -1,0 +1,104 @@
+import LinuxSupport
+import Synchronization
+
+/// Divides the turns of all loops into intervals, for sinks that receive statistics all the time.
+///
+/// An interval ends at the first pass of the watchdog after its length. So a process without work is not woken for it, and
+/// the interval with its last turns ends when the next work comes, or with the monitor.
+final class TurnIntervals: Sendable {
+    private struct State {
+        /// When the interval began, in monotonic nanoseconds; `nil` before the first.
+        var began: UInt64?
+        /// Each loop's turns at that time.
+        var before: [ObjectIdentifier: TurnHistogram.Snapshot] = [:]
+    }
+    private let length: UInt64
+    // A mutex for the compiler: only the watchdog uses it.
+    private let state = Mutex(State())
+
+    /// - Parameter length: The least length of an interval, in nanoseconds.
+    init(every length: UInt64) {
+        self.length = length
+    }
+
+    /// Ends the interval if it has its length.
+    ///
+    /// Otherwise it costs one comparison.
+    ///
+    /// - Parameters:
+    ///   - loops: All watched loops.
+    ///   - now: The time, in monotonic nanoseconds.
+    ///   - isLast: Whether the interval ends in any case.
+    /// - Returns: The loops of the interval, sorted by label; empty if it goes on.
+    func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopInterval] {
+        state.withLock { state in
+            if let began = state.began, !isLast, now &- began < length { return [] }
+            let turns = Dictionary(
+                loops.map { (ObjectIdentifier($0), $0.recorder.histogram.snapshot()) }, uniquingKeysWith: { $1 })
+            defer { state = State(began: now, before: turns) }
+            guard let began = state.began, now > began else { return [] }
+            return Dictionary(grouping: loops, by: \.label).map { label, loops in
+                LoopInterval(
+                    label: label, nanoseconds: now - began,
+                    loops.compactMap { loop in
+                        let key = ObjectIdentifier(loop)
+                        // A loop that is new counts from its first turn on.
+                        return turns[key].map { (loop, $0.since(state.before[key])) }
+                    })
+            }
+            .sorted { $0.label < $1.label }
+        }
+    }
+}
+
+extension LoopInterval {
+    /// Adds up the loops with one label.
+    ///
+    /// - Parameters:
+    ///   - label: The label.
+    ///   - nanoseconds: The length of the interval.
+    ///   - loops: The loops, and their turns in the interval.
+    init(label: String, nanoseconds: UInt64, _ loops: [(loop: LoopMonitor, turns: TurnHistogram.Snapshot)]) {
+        let all = TurnHistogram.Snapshot(sumOf: loops.map(\.turns))
+        let count = all.turns
+        func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }
+        func bound(_ quantile: Double) -> Double { seconds(all.upperBound(quantile: quantile)) }
+        self.init(
+            label: label, turns: count,
+            delay: count == 0
+                ? nil
+                : Delay(
+                    mean: seconds(all.busyNanoseconds / count), p50: bound(0.5), p90: bound(0.9), p99: bound(0.99),
+                    longest: bound(1)),
+            utilization: loops.filter(\.loop.source.kind.reportsTurns)
+                .map { min(Double($0.turns.busyNanoseconds) / Double(nanoseconds), 1) }.max(),
+            threshold: seconds(loops.map(\.loop.threshold).max() ?? 0)
+        )
+    }
+}
+
+/// What the loops with one label did in an interval.
+///
+/// Durations are in seconds. Those of turns are upper bounds, at most 12.5 % too large.
+struct LoopInterval: Sendable, Equatable {
+    /// The durations of turns.
+    struct Delay: Sendable, Equatable {
+        var mean: Double
+        var p50: Double
+        var p90: Double
+        var p99: Double
+        var longest: Double
+    }
+
+    /// The loops' label.
+    var label: String
+    /// The number of turns that ended.
+    var turns: UInt64
+    /// The durations of these turns; `nil` if there were none.
+    var delay: Delay?
+    /// The part of the interval in which the busiest of the loops was in a turn, 0 to 1; `nil` for loops that do not report
+    /// their turns.
+    var utilization: Double?
+    /// The longest threshold of the loops.
+    var threshold: Double
+}

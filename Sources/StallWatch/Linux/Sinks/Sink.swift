@@ -1,0 +1,155 @@
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// A destination of reports.
+///
+/// Created and used only on the sink's own thread.
+protocol Sink: AnyObject {
+    /// Called once, before the first delivery.
+    func start()
+
+    /// Handles one delivery; may block.
+    ///
+    /// - Parameter delivery: The delivery.
+    /// - Throws: An error if the delivery failed; a store's worker then tries it again later.
+    func take(_ delivery: Delivery) throws(StallWatchError)
+
+    /// Called once, after the last delivery.
+    func finish()
+}
+
+extension Sink {
+    func start() {}
+    func finish() {}
+}
+
+/// The properties of a sink that its worker thread uses.
+struct SinkDescription: Sendable {
+    /// The thread's name; at most 15 bytes.
+    var name: String
+    /// The kinds of deliveries that the sink receives.
+    var interest: Delivery.Interest
+    /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report.
+    ///
+    /// True for files, where only the newest state counts. False for code that may have done half of its work.
+    var isStore = false
+    /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
+    var intervalLength: UInt64?
+    /// The file that cannot be flushed to the disk, with the reason; `nil` if all can.
+    var unflushed: String?
+    /// Creates the sink; called on the sink's thread.
+    var make: @Sendable () -> any Sink
+}
+
+/// Checks that a sink can work and returns its description.
+///
+/// The second parameter receives the reports that an earlier process left.
+typealias SinkFactory =
+    @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
+    -> SinkDescription
+
+/// One event for a sink.
+enum Delivery: Sendable {
+    /// A stall's first named report: `ongoing`, unless the stall has already ended.
+    case began(StallReport)
+    /// A newer report of an ongoing stall, or its first report without names.
+    case updated(StallReport)
+    /// A stall's final report: the stall ended, or the monitor stopped following it.
+    ///
+    /// With a reason, the stall is suppressed: counted, but not reported.
+    case ended(StallReport, SuppressionReason?)
+    /// A report that an earlier process left, now `abandoned`.
+    case recovered(StallReport)
+    /// The report of a stall that has reached the app's escalation time.
+    case escalated(StallReport)
+    /// A log message about the monitor itself, with its metadata.
+    case notice(String, [String: String])
+    /// What the loops did in an interval.
+    case interval([LoopInterval])
+
+    /// The report's id; `nil` for a notice.
+    var id: String? {
+        switch self {
+        case .began(let report), .updated(let report), .ended(let report, _), .recovered(let report),
+            .escalated(let report):
+            report.id
+        case .notice, .interval: nil
+        }
+    }
+
+    /// The kind of this delivery.
+    var interest: Interest {
+        switch self {
+        case .began: .began
+        case .updated: .updated
+        case .ended(_, nil): .ended
+        case .ended: .suppressed
+        case .recovered: .recovered
+        case .escalated: .escalated
+        case .notice: .notice
+        case .interval: .interval
+        }
+    }
+
+    /// The kinds of deliveries that a sink receives.
+    struct Interest: OptionSet, Sendable {
+        let rawValue: Int
+        static let began = Interest(rawValue: 1)
+        static let updated = Interest(rawValue: 2)
+        static let ended = Interest(rawValue: 4)
+        static let suppressed = Interest(rawValue: 8)
+        static let recovered = Interest(rawValue: 16)
+        static let escalated = Interest(rawValue: 32)
+        static let notice = Interest(rawValue: 64)
+        static let interval = Interest(rawValue: 128)
+
+        /// Final reports of this process and of earlier ones.
+        static let finished: Interest = [.ended, .recovered]
+    }
+}
+
+/// Passes deliveries from one sink to the other sinks, which may be created after it.
+final class SinkEventRelay: Sendable {
+    private let receiver = Mutex<(@Sendable (Delivery) -> Void)?>(nil)
+
+    func open(_ receiver: @escaping @Sendable (Delivery) -> Void) {
+        self.receiver.withLock { $0 = receiver }
+    }
+
+    func post(_ delivery: Delivery) {
+        receiver.withLock { $0 }?(delivery)
+    }
+
+    /// Releases the receiver and its sinks, which refer to this relay: otherwise they would form a reference cycle.
+    func close() {
+        receiver.withLock { $0 = nil }
+    }
+}
+
+extension StallWatchError {
+    /// Creates an error of the given kind from a failed system call's message and error number.
+    init(_ code: Code, _ error: SystemError) {
+        self.init(code, error.message, errno: error.errno)
+    }
+}
+
+/// Runs `body` and rethrows its error as a ``StallWatchError`` of the given kind.
+func throwing<Result>(
+    _ code: StallWatchError.Code, _ body: () throws(SystemError) -> Result
+) throws(StallWatchError) -> Result {
+    do throws(SystemError) {
+        return try body()
+    } catch {
+        throw StallWatchError(code, error)
+    }
+}
+
+extension FileFlush {
+    /// Returns the path and the reason if a file cannot be flushed to the disk; `nil` if it can.
+    func refusal(of path: String) -> String? {
+        guard case .unavailable(let error) = self else { return nil }
+        return "\(path): fsync: \(String(cString: strerror(error)))"
+    }
+}

@@ -1,0 +1,151 @@
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// The sinks of a monitor: the stores, which write reports to disk, and the others.
+///
+/// Every wait is limited to ``storeTimeLimit`` for stores and ``otherTimeLimit`` for others, whatever a sink does.
+struct SinkSet: Sendable {
+    /// The longest delay, in nanoseconds, that a store may cause to an abort or to ``StallMonitor/stop()``.
+    static let storeTimeLimit: UInt64 = 5_000_000_000
+    /// The same for all other sinks; also the longest delay that a store may cause to the delivery to other sinks.
+    static let otherTimeLimit: UInt64 = 1_000_000_000
+
+    private let stores: [SinkWorker]
+    private let others: [SinkWorker]
+    /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
+    let unflushed: [String]?
+
+    /// Creates the sinks' workers; starts no thread.
+    ///
+    /// - Throws: The error of the first sink that cannot work.
+    init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
+        var stores: [SinkWorker] = []
+        var others: [SinkWorker] = []
+        var unflushed: [String] = []
+        for sink in sinks {
+            let description = try sink(counts) { notices.post(.recovered($0)) }
+            if let refusal = description.unflushed { unflushed.append(refusal) }
+            let worker = SinkWorker(description, counts: counts, notice: notices.post)
+            if description.isStore { stores.append(worker) } else { others.append(worker) }
+        }
+        self.stores = stores
+        self.others = others
+        self.unflushed = stores.isEmpty ? nil : unflushed
+    }
+
+    private var all: [SinkWorker] { stores + others }
+
+    /// Starts the sinks' threads.
+    func start() throws(StallWatchError) {
+        for worker in all { try worker.start() }
+    }
+
+    /// Returns whether any sink receives deliveries of this kind.
+    func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
+
+    /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
+    var intervalLength: UInt64? { all.compactMap(\.intervalLength).min() }
+
+    /// Queues a delivery for all sinks; never waits.
+    func submit(_ delivery: Delivery) {
+        for worker in all { worker.submit(delivery) }
+    }
+
+    /// Delivers a stall's final report to stores first, then to other sinks, so that the file exists when they are
+    /// notified.
+    ///
+    /// Waits up to ``otherTimeLimit`` for the stores. If a store is slower, later calls do not wait until it has caught
+    /// up.
+    ///
+    /// - Parameters:
+    ///   - delivery: The final report.
+    ///   - reached: One barrier per store, queued with the previous final report.
+    func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
+        for worker in stores { worker.submit(delivery) }
+        if reached.allSatisfy(\.isReached) {
+            reached = stores.map { $0.barrier() }
+            wait(for: reached, Self.otherTimeLimit)
+        }
+        for worker in others { worker.submit(delivery) }
+    }
+
+    /// Waits until the sinks have handled everything queued so far, for a bounded time.
+    func flush() {
+        wait(for: stores.map { $0.barrier() }, Self.storeTimeLimit)
+        wait(for: others.map { $0.barrier() }, Self.otherTimeLimit)
+    }
+
+    /// If the calling thread belongs to a sink, makes ``finish()`` not wait for it, because it stops the monitor.
+    func abandonCurrent() {
+        for worker in all { worker.abandonIfCurrent() }
+    }
+
+    /// Closes the sinks and waits until they have handled everything, for a bounded time.
+    ///
+    /// A second call does nothing.
+    func finish() {
+        for worker in all { worker.close() }
+        for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit) }
+        let deadline = monotonicNow() &+ Self.otherTimeLimit
+        for worker in others { worker.join(until: deadline) }
+    }
+
+    private func wait(for barriers: [SinkWorker.Barrier], _ timeout: UInt64) {
+        let deadline = monotonicNow() &+ timeout
+        for barrier in barriers { barrier.wait(until: deadline) }
+    }
+}
+
+/// The counters of the reporter and the sinks.
+///
+/// Any thread may change them; no monitored thread does.
+final class ReportCounts: Sendable {
+    /// The counts at one moment.
+    struct Counts: Sendable, Equatable {
+        /// Finished stalls, reported or not.
+        var stalls = 0
+        /// Stalls that were detected but not reported, by reason.
+        var suppressed = SuppressionCounts()
+        /// Reports dropped because a reader of `monitor.reports` was too slow.
+        var reportsDropped = 0
+        /// Reports that did not reach a sink.
+        var reportsLost = 0
+        /// Reports removed to keep a directory within its quota.
+        var reportsRemoved = 0
+        /// Reports of ended processes, recovered at the start.
+        var reportsRecovered = 0
+        /// Failed attempts to deliver a report to a sink.
+        var failedWrites = 0
+        /// The error of the last failed attempt.
+        var lastWriteError: StallWatchError?
+        /// Finished stalls by loop label.
+        var stallsByLoop: [String: StallTotals] = [:]
+        /// When the last finished stall of each loop was counted, in nanoseconds since 1970.
+        var lastStallByLoop: [String: UInt64] = [:]
+
+        /// Counts a finished stall of that duration.
+        mutating func add(stallOf nanoseconds: UInt64, on loop: String) {
+            stalls += 1
+            lastStallByLoop[loop] = wallClockNow()
+            stallsByLoop[loop, default: StallTotals()].count += 1
+            stallsByLoop[loop, default: StallTotals()].nanoseconds &+= nanoseconds
+        }
+    }
+
+    /// The number and total duration of one loop's stalls.
+    struct StallTotals: Sendable, Equatable {
+        var count = 0
+        var nanoseconds: UInt64 = 0
+    }
+
+    private let counts = Mutex(Counts())
+
+    /// The current counts.
+    var current: Counts { counts.withLock { $0 } }
+
+    /// Changes the counts.
+    func add(_ body: (inout Counts) -> Void) {
+        counts.withLock { body(&$0) }
+    }
+}

@@ -1,0 +1,265 @@
+import LinuxSupport
+import StallReports
+import Synchronization
+
+/// Runs one sink on its own thread, so that a slow sink delays neither the monitor nor the other sinks.
+///
+/// Pending deliveries wait in a bounded queue. Failed deliveries to a store wait in a second bounded queue and are
+/// retried. Lost deliveries are counted.
+final class SinkWorker: Sendable {
+    /// The maximum number of queued items; when it is exceeded, the oldest delivery is dropped.
+    static let capacity = 64
+
+    /// A marker in the queue, reached when the sink has received everything submitted before it.
+    final class Barrier: Sendable {
+        private let reached = Atomic<Bool>(false)
+        private let semaphore = Semaphore()
+
+        var isReached: Bool { reached.load(ordering: .acquiring) }
+
+        fileprivate func reach() {
+            reached.store(true, ordering: .releasing)
+            semaphore.post()
+        }
+
+        /// Waits until the barrier is reached, or until `deadline` in monotonic nanoseconds.
+        func wait(until deadline: UInt64) {
+            while !isReached, monotonicNow() < deadline { semaphore.wait(until: deadline) }
+        }
+    }
+
+    private enum Item: Sendable {
+        case delivery(Delivery)
+        case barrier(Barrier)
+    }
+    private struct Box {
+        var items: [Item] = []
+        var isClosed = false
+        var isAbandoned = false
+        var thread: WorkerThread?
+    }
+    private let box = Mutex(Box())
+    private let arrival = Semaphore()
+    private let isDone = Atomic<Bool>(false)
+    private let done = Semaphore()
+    private let description: SinkDescription
+    private let counts: ReportCounts
+    /// Receives a notice when deliveries begin to fail.
+    private let notice: @Sendable (Delivery) -> Void
+
+    init(_ description: SinkDescription, counts: ReportCounts, notice: @escaping @Sendable (Delivery) -> Void) {
+        self.description = description
+        self.counts = counts
+        self.notice = notice
+    }
+
+    /// Starts the thread.
+    func start() throws(StallWatchError) {
+        let thread = try throwing(.systemFailure) { () throws(SystemError) in
+            try WorkerThread(name: description.name) { [self] in run() }
+        }
+        box.withLock { $0.thread = thread }
+    }
+
+    /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
+    var intervalLength: UInt64? { description.intervalLength }
+
+    /// Returns whether the sink receives deliveries of this kind.
+    func isInterested(in kind: Delivery.Interest) -> Bool { description.interest.contains(kind) }
+
+    /// Queues a delivery if the sink is interested in it; never waits.
+    func submit(_ delivery: Delivery) {
+        guard isInterested(in: delivery.interest) else { return }
+        let isLost = box.withLock { box in
+            guard !box.isClosed else { return delivery.id != nil }
+            if description.isStore, let id = delivery.id {
+                let waiting = box.items.lastIndex { if case .delivery(let old) = $0 { old.id == id } else { false } }
+                if let waiting {
+                    box.items[waiting] = .delivery(delivery)
+                    return false
+                }
+            }
+            box.items.append(.delivery(delivery))
+            guard box.items.count > Self.capacity,
+                let oldest = box.items.firstIndex(where: { if case .delivery = $0 { true } else { false } })
+            else { return false }
+            box.items.remove(at: oldest)
+            return true
+        }
+        if isLost { counts.add { $0.reportsLost += 1 } }
+        arrival.post()
+    }
+
+    /// Queues a barrier after everything submitted so far.
+    func barrier() -> Barrier {
+        let barrier = Barrier()
+        box.withLock { $0.items.append(.barrier(barrier)) }
+        arrival.post()
+        return barrier
+    }
+
+    /// Makes the thread end once the sink has received everything.
+    func close() {
+        box.withLock { $0.isClosed = true }
+        arrival.post()
+    }
+
+    /// If the calling thread is this sink's, makes ``join(until:)`` not wait for it, because it stops the monitor.
+    func abandonIfCurrent() {
+        box.withLock { box in
+            if let thread = box.thread, thread.isCurrent { box.isAbandoned = true }
+        }
+    }
+
+    /// Waits for the closed sink's thread until `deadline`, in monotonic nanoseconds.
+    ///
+    /// A thread that misses the deadline is detached, and ends when its sink returns.
+    func join(until deadline: UInt64) {
+        // Remove the thread from the box, because a thread may be joined only once.
+        let (joining, isAbandoned) = box.withLock { box in
+            defer { box.thread = nil }
+            return (box.thread, box.isAbandoned)
+        }
+        guard let thread = joining else { return }
+        if !isAbandoned {
+            while !isDone.load(ordering: .acquiring), monotonicNow() < deadline { done.wait(until: deadline) }
+        }
+        if isDone.load(ordering: .acquiring) { thread.join() } else { thread.detach() }
+    }
+}
+
+// MARK: - On the sink's thread
+
+extension SinkWorker {
+    private func run() {
+        let sink = description.make()
+        sink.start()
+        var retries = Retries()
+        while true {
+            let (items, isClosed) = box.withLock { box in
+                defer { box.items.removeAll() }
+                return (box.items, box.isClosed)
+            }
+            for item in items {
+                switch item {
+                case .delivery(let delivery): give(delivery, to: sink, &retries)
+                case .barrier(let barrier): barrier.reach()
+                }
+            }
+            // When the monitor stops, retry failed deliveries once more.
+            if isClosed && items.isEmpty || retries.isDue(at: monotonicNow()) { retryFailed(sink, &retries) }
+            guard items.isEmpty else { continue }
+            if isClosed { break }
+            arrival.wait(until: retries.nextAttempt ?? .max)
+        }
+        if retries.waiting > 0 { counts.add { $0.reportsLost += retries.waiting } }
+        sink.finish()
+        isDone.store(true, ordering: .releasing)
+        done.post()
+    }
+
+    private func give(_ delivery: Delivery, to sink: any Sink, _ retries: inout Retries) {
+        guard retries.mayTry(delivery, at: monotonicNow()) else { return wait(delivery, &retries) }
+        do throws(StallWatchError) {
+            try sink.take(delivery)
+            if description.isStore { retries.succeeded() }
+        } catch {
+            failed(error, &retries)
+            if description.isStore { wait(delivery, &retries) }
+        }
+    }
+
+    private func wait(_ delivery: Delivery, _ retries: inout Retries) {
+        let lost = retries.keep(delivery)
+        if lost > 0 { counts.add { $0.reportsLost += lost } }
+    }
+
+    private func retryFailed(_ sink: any Sink, _ retries: inout Retries) {
+        while let delivery = retries.first {
+            do throws(StallWatchError) {
+                try sink.take(delivery)
+                retries.removeFirst()
+                retries.succeeded()
+            } catch {
+                return failed(error, &retries)
+            }
+        }
+    }
+
+    private func failed(_ error: StallWatchError, _ retries: inout Retries) {
+        counts.add { counts in
+            counts.failedWrites += 1
+            counts.lastWriteError = error
+        }
+        let isFirstFailure = !retries.isFailing
+        if description.isStore { retries.failed(at: monotonicNow()) }
+        if isFirstFailure { notice(.notice("a stall report could not be delivered", ["reason": error.description])) }
+    }
+}
+
+/// The failed deliveries of a store, and the time of the next attempt.
+struct Retries {
+    /// The maximum number of failed deliveries; when it is exceeded, the oldest is dropped.
+    static let capacity = 64
+
+    private var deliveries: [Delivery] = []
+    private var backoff = Backoff()
+
+    var first: Delivery? { deliveries.first }
+    var waiting: Int { deliveries.count }
+    var isFailing: Bool { backoff.nextAttempt != nil }
+    /// The time of the next attempt in monotonic nanoseconds; `nil` while nothing waits.
+    var nextAttempt: UInt64? { deliveries.isEmpty ? nil : backoff.nextAttempt ?? 0 }
+
+    func isDue(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? false }
+
+    /// Returns whether a delivery may be attempted now.
+    ///
+    /// It must wait for the delay after a failure, and behind an older state of the same report.
+    func mayTry(_ delivery: Delivery, at now: UInt64) -> Bool {
+        backoff.mayTry(at: now) && !deliveries.contains { $0.id == delivery.id }
+    }
+
+    /// Queues a failed delivery; it replaces an older state of the same report.
+    ///
+    /// - Parameter delivery: The delivery.
+    /// - Returns: The number of dropped deliveries, 0 or 1.
+    mutating func keep(_ delivery: Delivery) -> Int {
+        if let older = deliveries.firstIndex(where: { $0.id == delivery.id }) {
+            deliveries[older] = delivery
+            return 0
+        }
+        deliveries.append(delivery)
+        guard deliveries.count > Self.capacity else { return 0 }
+        deliveries.removeFirst()
+        return 1
+    }
+
+    mutating func removeFirst() { deliveries.removeFirst() }
+    mutating func failed(at now: UInt64) { backoff.failed(at: now) }
+    mutating func succeeded() { backoff.succeeded() }
+}
+
+/// The delays between attempts after failures: 1, 2, 4, 8, … seconds, up to 5 minutes.
+///
+/// A pure value: the caller supplies the time.
+struct Backoff {
+    static let first: UInt64 = 1_000_000_000
+    static let longest: UInt64 = 300_000_000_000
+
+    /// The earliest time of the next attempt, in monotonic nanoseconds; `nil` after a success or before any failure.
+    private(set) var nextAttempt: UInt64?
+    private var delay = first
+
+    /// Returns whether an attempt is allowed at `now`.
+    func mayTry(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? true }
+
+    mutating func failed(at now: UInt64) {
+        nextAttempt = now &+ delay
+        delay = min(delay * 2, Self.longest)
+    }
+
+    mutating func succeeded() {
+        self = Backoff()
+    }
+}
