@@ -1,6 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import StallReports
 
@@ -77,5 +77,83 @@ import Testing
             try JSONDecoder().decode([Timestamp].self, from: Data(#"["yesterday"]"#.utf8))
         }
         #expect(String(describing: error).contains("yesterday"))
+    }
+}
+
+@Suite struct HexadecimalTests {
+    @Test(
+        arguments: [
+            (0, 0, "0"), (255, 0, "ff"), (255, 4, "00ff"), (0x12345, 2, "12345"), (0xa, 20, "0000000000000000000a"),
+            (.max, 0, "ffffffffffffffff"),
+        ] as [(UInt64, Int, String)])
+    func aNumberHasLeadingZerosUpToTheWidth(value: UInt64, width: Int, text: String) {
+        #expect(hexadecimal(value, width: width) == text)
+    }
+
+    @Test func numbersMatchTheStandardLibrary() {
+        for shift in 0..<64 {
+            let value = UInt64(0x9e37_79b9_7f4a_7c15) >> shift
+            #expect(hexadecimal(value) == String(value, radix: 16))
+        }
+    }
+
+    @Test func bytesHaveTwoDigitsEach() {
+        #expect(hexadecimal([UInt8]()) == "")
+        #expect(hexadecimal([0x00, 0x0a, 0x9f, 0xff] as [UInt8]) == "000a9fff")
+    }
+}
+
+@Suite struct ReportIdentifierTests {
+    private func make(at microseconds: Int64, seed: UInt64 = 0) -> String {
+        var generator = SeededGenerator(seed: seed)
+        return ReportIdentifier.make(
+            at: Timestamp(microsecondsSince1970: microseconds), random: (generator.next(), generator.next())
+        )
+    }
+
+    /// RFC 9562: 48 bits of milliseconds, the version 7, 12 random bits, the variant 10, 62 random bits.
+    @Test func theFieldsHaveTheirBitPositions() throws {
+        for seed in 0..<200 as Range<UInt64> {
+            let id = make(at: 1_795_248_000_123_456, seed: seed)
+            #expect(id == id.lowercased())
+            let bytes = try #require(UUID(uuidString: id)).uuid
+            let milliseconds = [bytes.0, bytes.1, bytes.2, bytes.3, bytes.4, bytes.5].reduce(0) { $0 << 8 | Int($1) }
+            #expect(milliseconds == 1_795_248_000_123)
+            #expect(bytes.6 >> 4 == 7)
+            #expect(bytes.8 >> 6 == 0b10)
+        }
+    }
+
+    @Test func idsSortByTime() {
+        let ids = (0..<100).map { make(at: 1_795_248_000_000_000 + Int64($0) * 1_000, seed: UInt64(1_000 - $0)) }
+        #expect(ids == ids.sorted())
+    }
+
+    @Test func idsOfOneMillisecondDiffer() {
+        let ids = (0..<1_000).map { make(at: 0, seed: UInt64($0)) }
+        #expect(Set(ids).count == ids.count)
+    }
+
+    @Test(arguments: [Int64.min, -1, 0, .max])
+    func anyTimeGivesAValidUUID(microseconds: Int64) {
+        #expect(UUID(uuidString: make(at: microseconds)) != nil)
+    }
+}
+
+struct StringSearchTests {
+    @Test("finds a part anywhere", arguments: ["__derived_", "Kind.__derived_enum", "a_____derived_"])
+    func found(text: String) {
+        #expect(text.containsBytes(of: "__derived_"))
+    }
+
+    @Test("does not find what is missing or cut", arguments: ["", "derived", "__derived", "_derived_"])
+    func missing(text: String) {
+        #expect(!text.containsBytes(of: "__derived_"))
+    }
+
+    @Test("an empty part is in every text")
+    func empty() {
+        #expect("".containsBytes(of: ""))
+        #expect("é".containsBytes(of: ""))
     }
 }

@@ -19,3 +19,14 @@ import Testing
         #expect(!PprofProfile.data(profile, exporter: "test").isEmpty)
     }
 }
+
+@Suite struct GzipFileTests {
+    @Test func emptyAndLong() {
+        #expect(
+            GzipFile.data([]) == [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]
+        )
+        let long = GzipFile.data([UInt8](repeating: 7, count: 70_000))
+        #expect(long[10..<15] == [0, 0xff, 0xff, 0, 0])
+        #expect(long.count == 10 + 5 + 65_535 + 5 + 4_465 + 8)
+    }
+}

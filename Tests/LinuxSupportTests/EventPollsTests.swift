@@ -1,0 +1,97 @@
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+
+@Suite struct EventPollsTests {
+    @Test func `an event fires once, and the thread still gets it`() throws {
+        let loop = try EpollThread()
+        defer { loop.stop() }
+        _ = try #require(loop.place())
+        let fired = Semaphore()
+        let polls = try #require(EventPolls { fired.post() })
+        try #require(polls.begin(loop.descriptor))
+        #expect(!polls.hasFired)
+        loop.send()
+        try #require(fired.wait(until: monotonicNow() + 30_000_000_000))
+        #expect(polls.hasFired)
+        #expect(eventually { loop.place() != nil }, "the thread has taken the event and waits again")
+        polls.endAll()
+        #expect(!polls.hasFired)
+    }
+
+    @Test func `a poll that has ended does not fire`() throws {
+        let loop = try EpollThread()
+        defer { loop.stop() }
+        let fired = Semaphore()
+        let polls = try #require(EventPolls { fired.post() })
+        // The kernel ends polls a moment later. Until then it may refuse further ones.
+        for _ in 0..<1_000 {
+            _ = polls.begin(loop.descriptor)
+            polls.endAll()
+        }
+        try #require(eventually { polls.begin(loop.descriptor) })
+        polls.endAll()
+        loop.send()
+        #expect(!fired.wait(until: monotonicNow() + 50_000_000))
+        #expect(!polls.hasFired)
+    }
+
+    @Test func `what is no descriptor is refused`() throws {
+        let polls = try #require(EventPolls {})
+        #expect(!polls.begin(-1))
+        polls.endAll()
+    }
+
+    @Test func `polls leave no descriptor and no thread`() throws {
+        let loop = try EpollThread()
+        defer { loop.stop() }
+        func threads() -> Int { ThreadIdentity.all().map(ThreadIdentity.init).count { $0.name == "stallwatch-evt" } }
+        for _ in 0..<20 {
+            let polls = try #require(EventPolls {})
+            try #require(polls.begin(loop.descriptor))
+        }
+        #expect(eventually { threads() <= 3 }, "other tests have some at the same time")
+    }
+}
+
+@Suite struct EpollWaitTests {
+    #if arch(x86_64)
+        private static let call = "232"
+    #else
+        private static let call = "22"
+    #endif
+
+    @Test func `a wait without an end is recognized`() {
+        let text = "\(Self.call) 0x4 0x7fbc1d0c1ec4 0x1 0xffffffff 0x0 0x0 0x7fbc1d0c1e80 0x7fbc1d1cef36\n"
+        #expect(
+            EpollWait(ByteCursor(text))
+                == EpollWait(descriptor: 4, stackPointer: 0x7fbc_1d0c_1e80, programCounter: 0x7fbc_1d1c_ef36))
+    }
+
+    @Test(arguments: [
+        "running\n", "", "0 0x4 0x7f 0x1 0xffffffff 0x0 0x0 0x7f 0x7f\n",
+        "232 0x4 0x7f 0x1 0x0 0x0 0x0 0x7f 0x7f\n", "22 0x4 0x7f 0x1 0x64 0x0 0x0 0x7f 0x7f\n",
+        "232 0x4 0x7f 0x1 0xffffffff 0x0\n", "-1 0x7f 0x7f\n",
+        "232 0x1ffffffff 0x7f 0x1 0xffffffff 0x0 0x0 0x7f 0x7f\n",
+    ])
+    func `anything else is not`(text: String) {
+        #expect(EpollWait(ByteCursor(text)) == nil)
+    }
+
+    @Test func `a thread in epoll_wait is read again and again`() throws {
+        let loop = try EpollThread()
+        let reader = try #require(EpollWaitReader(thread: loop.thread))
+        let place = try #require(loop.place())
+        #expect(place.descriptor == loop.descriptor)
+        #expect(reader.read() == place)
+        loop.send()
+        #expect(eventually { reader.read() == place })
+        loop.stop()
+        #expect(eventually { reader.read() == nil })
+    }
+
+    @Test func `a thread that waits for something else does not`() throws {
+        #expect(try ProbedThread.run(isWaiting: true) { EpollWait(thread: $0) } == nil)
+    }
+}

@@ -1,0 +1,235 @@
+import Testing
+import TestSupport
+
+@testable import StallReports
+
+@Suite struct CauseSentenceTests {
+    private func owner(
+        _ thread: Int32, _ name: String?, waitsFor: StallReport.LockKind? = nil, label: String? = nil,
+        isRunning: Bool = false
+    ) -> StallReport.LockOwner {
+        StallReport.LockOwner(
+            thread: .init(id: thread, name: name), isRunning: isRunning, waitsFor: waitsFor, waitsForLabel: label
+        )
+    }
+
+    private func mutex(_ owners: [StallReport.LockOwner], reason: String? = nil, isDeadlock: Bool = false)
+        -> StallReport.Lock
+    {
+        StallReport.Lock(
+            kind: .pthreadMutex, function: "pthread_mutex_lock", isDeadlock: isDeadlock, owners: owners, reason: reason)
+    }
+
+    private func sentence(_ kind: StallReport.CauseKind, _ lock: StallReport.Lock? = nil, function: String? = nil)
+        -> String
+    {
+        StallReport.Cause(
+            kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: 10, runQueueMilliseconds: 20.4,
+            blockedMilliseconds: 469.6, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 7,
+            voluntarySwitches: 0, involuntarySwitches: 0, pagedFile: "/data/pages", function: function, lock: lock
+        ).sentence
+    }
+
+    @Test func aLockIsDescribedWithItsOwnerAndTheOwnersState() {
+        #expect(
+            sentence(.lock, mutex([owner(2, "saver", isRunning: true)]))
+                == "Blocked for 470 of 500 ms in pthread_mutex_lock; the mutex is held by thread 2 \"saver\", which is running."
+        )
+        let chain = StallReport.Lock(
+            kind: .dispatchQueue, function: "dispatch_sync", label: "io", isDeadlock: false,
+            owners: [owner(2, nil, waitsFor: .pthreadMutex), owner(3, "last")])
+        #expect(
+            sentence(.lock, chain)
+                == "Blocked for 470 of 500 ms in dispatch_sync; the dispatch queue \"io\" is held by thread 2, "
+                + "which waits for the mutex held by thread 3 \"last\", which is waiting."
+        )
+    }
+
+    @Test func `a call in the kernel is named with its target and time`() {
+        func sentence(_ call: StallReport.SystemCall?, kernelShare: Double?) -> String {
+            StallReport.Cause(
+                kind: .cpu, summary: "", confidence: .certain, onCPUMilliseconds: 1_100, runQueueMilliseconds: 10,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, kernelShare: kernelShare, minorFaults: 0,
+                majorFaults: 0, voluntarySwitches: 0, involuntarySwitches: 0, systemCall: call
+            ).sentence
+        }
+        #expect(
+            sentence(.init(number: 0, name: "read", target: "/data/catalogue.bin"), kernelShare: 1)
+                == "In read(2) of /data/catalogue.bin for 1100 of 1110 ms, copying in the kernel."
+        )
+        #expect(
+            sentence(.init(number: 11, name: "munmap"), kernelShare: 0.9)
+                == "In munmap(2) for 990 of 1110 ms, running in the kernel."
+        )
+        #expect(sentence(.init(number: 0, name: "read"), kernelShare: 0.4) == "On CPU for 1100 of 1110 ms.")
+    }
+
+    @Test func `both parts of a turn that ran and waited for a CPU are named`() {
+        func sentence(_ kind: StallReport.CauseKind, onCPU: Double, runQueue: Double) -> String {
+            StallReport.Cause(
+                kind: kind, summary: "", confidence: .certain, onCPUMilliseconds: onCPU, runQueueMilliseconds: runQueue,
+                blockedMilliseconds: 0, uncertaintyMilliseconds: 0, minorFaults: 0, majorFaults: 0,
+                voluntarySwitches: 0, involuntarySwitches: 0
+            ).sentence
+        }
+        #expect(sentence(.cpu, onCPU: 209, runQueue: 194) == "On CPU for 209 of 403 ms; waiting for a CPU for 194 ms.")
+        #expect(sentence(.cpu, onCPU: 302, runQueue: 100) == "On CPU for 302 of 402 ms.")
+        #expect(
+            sentence(.cpuContention, onCPU: 194, runQueue: 209)
+                == "Ready to run but without a CPU for 209 of 403 ms: other threads used the CPUs; on CPU for 194 ms."
+        )
+    }
+
+    @Test func anInitializationIsDescribedAsRunByItsOwner() {
+        let once = StallReport.Lock(
+            kind: .once, function: "swift_once", isDeadlock: false, owners: [owner(2, "init", isRunning: true)])
+        #expect(
+            sentence(.lock, once)
+                == "Blocked for 470 of 500 ms in swift_once; the one-time initialization is run by thread 2 \"init\", "
+                + "which is running."
+        )
+    }
+
+    @Test func aMissingOrUnknownOwnerIsStated() {
+        let semaphore = StallReport.Lock(
+            kind: .dispatchSemaphore, function: "dispatch_semaphore_wait", isDeadlock: false, owners: [],
+            reason: "this kind has no owner")
+        #expect(
+            sentence(.lock, semaphore)
+                == "Blocked for 470 of 500 ms in dispatch_semaphore_wait: a semaphore has no owner; any thread may end the wait."
+        )
+        #expect(
+            sentence(.lock, mutex([], reason: "it was just released"))
+                == "Blocked for 470 of 500 ms in pthread_mutex_lock, for the mutex; its owner is not known: it was just released."
+        )
+    }
+
+    @Test func aDeadlockIsDescribedLockByLock() {
+        let circle = mutex(
+            [owner(2, "saver", waitsFor: .dispatchQueue, label: "main"), owner(1, "app")], isDeadlock: true)
+        #expect(
+            sentence(.deadlock, circle)
+                == "Deadlock: waits for the mutex held by thread 2 \"saver\", which waits for the dispatch queue \"main\" "
+                + "held by thread 1 \"app\"."
+        )
+        let alone = mutex([owner(1, "app", waitsFor: .pthreadMutex)], isDeadlock: true)
+        #expect(sentence(.deadlock, alone) == "Deadlock: thread 1 \"app\" waits for the mutex, which it holds itself.")
+    }
+
+    @Test func otherCausesAreDescribedWithTheirNumbers() {
+        #expect(sentence(.cpu) == "On CPU for 10 of 500 ms.")
+        #expect(
+            sentence(.cpuContention)
+                == "Ready to run but without a CPU for 20 of 500 ms: other threads used the CPUs."
+        )
+        #expect(sentence(.io, function: "fsync") == "Blocked for 470 of 500 ms in fsync.")
+        #expect(sentence(.syscall) == "Blocked for 470 of 500 ms in a system call.")
+        #expect(
+            sentence(.paging)
+                == "Waited for memory pages for 470 of 500 ms: 7 page faults went to a disk, the last one for /data/pages."
+        )
+    }
+
+    @Test func `work in a call that also waits is part of its sentence`() {
+        let cause = StallReport.Cause(
+            kind: .io, summary: "", confidence: .certain, onCPUMilliseconds: 237, runQueueMilliseconds: 50,
+            blockedMilliseconds: 217, uncertaintyMilliseconds: 0, kernelShare: 0.9, minorFaults: 0, majorFaults: 0,
+            voluntarySwitches: 0, involuntarySwitches: 0,
+            systemCall: .init(number: 74, name: "fsync", target: "/data/wal")
+        )
+        #expect(cause.sentence == "Blocked for 217 ms and on CPU for 237 of 504 ms in fsync(/data/wal).")
+    }
+}
+
+@Suite struct StallReportSummaryTests {
+    @Test func theSummaryOfAnEndedStallIsOneSentence() throws {
+        #expect(try StallReport.literal().summary == "main stalled for 812 ms in NoteStore.save(_:) (timer)")
+    }
+
+    @Test func theSummaryOfAnOngoingStallSaysSo() throws {
+        var report = try StallReport.literal()
+        report.state = .ongoing
+        report.culprit = nil
+        report.callout = nil
+        #expect(report.summary == "main stalled and has not come back after 812 ms")
+    }
+
+    @Test func functionsAreNamedInnermostFirst() throws {
+        let report = try StallReport.literal()
+        #expect(
+            report.functionNames(of: report.samples[0])
+                == ["pthread_mutex_lock", "NoteStore.save(_:)", "libc.so.6+0x3e9f10"]
+        )
+        #expect(report.functionNames(of: report.samples[1]).isEmpty)
+    }
+}
+
+@Suite struct ThreadActivityTests {
+    private func activity(
+        _ lock: StallReport.LockKind?, owner: Int32? = nil, isDeadlock: Bool = false, reason: String? = nil,
+        function: String? = "f"
+    ) -> String {
+        let owners = owner.map { id in
+            [StallReport.LockOwner(thread: StallReport.ThreadDescription(id: id, name: "worker"), isRunning: false)]
+        }
+        return StallReport.OtherThread(
+            thread: StallReport.ThreadDescription(id: 7, name: nil), heldMicroseconds: 0,
+            systemCall: StallReport.SystemCall(number: 202, name: "futex"),
+            lock: lock.map {
+                StallReport.Lock(
+                    kind: $0, function: function, isDeadlock: isDeadlock, owners: owners ?? [], reason: reason)
+            }
+        ).activity
+    }
+
+    @Test func `a thread that waits for a lock names the owner`() {
+        #expect(activity(.pthreadMutex, owner: 9) == "waits in f for the mutex, which thread 9 \"worker\" holds")
+        #expect(
+            activity(.pthreadMutex, owner: 9, isDeadlock: true)
+                == "is in a deadlock: waits in f for the mutex, which thread 9 \"worker\" holds")
+        #expect(activity(.threadJoin, owner: 9) == "waits in f for the end of thread 9 \"worker\"")
+        #expect(activity(.once, owner: 9).hasSuffix("which thread 9 \"worker\" runs"))
+    }
+
+    @Test func `a lock without an owner`() {
+        #expect(activity(.dispatchSemaphore) == "waits in f for a semaphore, which any thread may end")
+        #expect(
+            activity(.pthreadMutex, reason: "it was just released", function: nil)
+                == "waits for the mutex; its owner is not known: it was just released")
+    }
+
+    @Test func `other threads`() {
+        #expect(activity(nil) == "waits in futex")
+        var thread = StallReport.OtherThread(
+            thread: StallReport.ThreadDescription(id: 7, name: nil), threadState: .running, heldMicroseconds: 0)
+        #expect(thread.activity == "is on a CPU or ready to run")
+        thread.threadState = .blocked
+        #expect(thread.activity == "waits")
+        thread.threadState = nil
+        thread.reason = "the thread has ended"
+        #expect(thread.activity == "was not captured: the thread has ended")
+    }
+
+    @Test func `paths in the system calls of other threads are shortened`() throws {
+        var report = try StallReport.literal()
+        report.otherThreads = [
+            StallReport.OtherThread(
+                thread: StallReport.ThreadDescription(id: 7, name: nil), heldMicroseconds: 0,
+                systemCall: StallReport.SystemCall(number: 74, name: "fsync", target: "/var/lib/notes.db"))
+        ]
+        report.shortenPaths(.fileNames)
+        #expect(report.otherThreads?.first?.systemCall?.target == "notes.db")
+    }
+
+    @Test func `a wrong stack of an owner is a fault`() throws {
+        var report = try StallReport.literal()
+        let owner = StallReport.LockOwner(
+            thread: StallReport.ThreadDescription(id: 9, name: nil), stack: 99, isRunning: false)
+        report.otherThreads = [
+            StallReport.OtherThread(
+                thread: StallReport.ThreadDescription(id: 7, name: nil), heldMicroseconds: 0,
+                lock: StallReport.Lock(kind: .pthreadMutex, isDeadlock: false, owners: [owner]))
+        ]
+        #expect(throws: StallWatchError.self) { try StallReport(jsonData: report.jsonData()) }
+    }
+}

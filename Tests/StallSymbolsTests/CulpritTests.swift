@@ -1,0 +1,183 @@
+import Testing
+import TestSupport
+
+@testable import StallReports
+@testable import StallSymbols
+
+@Suite struct CulpritRuleTests {
+    private func image(_ reason: String? = nil) -> StallReport.Image {
+        StallReport.Image(name: "notes", path: "/opt/notes", baseAddress: "0x1", isInApp: true, reason: reason)
+    }
+
+    private func frame(
+        _ function: String?, line: Int? = nil, isInApp: Bool = true, isDependency: Bool? = nil,
+        isRuntimeFrame: Bool? = nil, compilerGenerated: StallReport.CompilerGenerated? = nil, symbol: String? = nil,
+        kind: StallReport.FrameKind = .code
+    ) -> StallReport.Frame {
+        StallReport.Frame(
+            image: 0, offset: "0x1", function: function, symbol: symbol, file: line.map { _ in "/src/a.swift" },
+            line: line, isInApp: isInApp, isDependency: isDependency, isRuntimeFrame: isRuntimeFrame,
+            compilerGenerated: compilerGenerated, kind: kind)
+    }
+
+    private func culprit(of frames: [StallReport.Frame], reason: String? = nil) -> String? {
+        guard case .culprit(let culprit) = StallReport.blame(for: frames, images: [image(reason)]) else { return nil }
+        return culprit.function
+    }
+
+    @Test func librariesAndRuntimeFramesAreNotBlamed() {
+        let frames = [
+            frame("memcpy", isInApp: false), frame(nil), frame("thunk for ()", isRuntimeFrame: true), frame("save()"),
+            frame("main"),
+        ]
+        #expect(culprit(of: frames) == "save()")
+        #expect(
+            StallReport.blame(for: Array(frames.prefix(3)), images: [image()])
+                == .none("no function of the app is on the stack"))
+    }
+
+    @Test(arguments: [
+        ("merged readTheConfiguration(_:)", StallReport.CompilerGenerated.merged), ("Item.init(from:)", .synthesized),
+        ("Settings.shared.unsafeMutableAddressor", .accessor),
+    ])
+    func compilerMadeFunctionIsSkipped(name: String, kind: StallReport.CompilerGenerated) {
+        let frames = [frame(name, line: 3, compilerGenerated: kind), frame("load()", line: 7)]
+        #expect(culprit(of: frames) == "load()")
+        #expect(
+            StallReport.blame(for: [frames[0]], images: [image()])
+                == .none("the compiler made all of the app's functions on the stack"))
+    }
+
+    /// The runtime deinitializes each object of a graph; what has released the graph is to blame.
+    @Test func deinitializerThatOnlyReleasesIsPassedOver() {
+        let object = [
+            frame("Node.deinit", line: 3, symbol: "$s5notes4NodeCfd"),
+            frame("Node.__deallocating_deinit", line: 3, symbol: "$s5notes4NodeCfD"),
+            frame("_swift_release_dealloc", isInApp: false, symbol: "_swift_release_dealloc"),
+        ]
+        let release = frame("swift_release", isInApp: false, symbol: "swift_release")
+        let rest = object + [release] + object + [frame("clear()", line: 9, symbol: "$s5notes5clearyyF")]
+        #expect(culprit(of: [release] + rest) == "clear()")
+        #expect(culprit(of: [frame("free", isInApp: false, symbol: "free"), release] + rest) == "clear()")
+        // It does more than to release.
+        #expect(culprit(of: [frame("usleep", isInApp: false, symbol: "usleep")] + rest) == "Node.deinit")
+        #expect(culprit(of: rest) == "Node.deinit")
+        let close = frame("close()", line: 5, symbol: "$s5notes5closeyyF")
+        #expect(culprit(of: [release, close] + rest) == "close()")
+        #expect(culprit(of: [release] + object) == "Node.deinit")
+    }
+
+    /// An autoclosure has no line, and what evaluates it has not written it.
+    @Test func autoclosureIsItsFunctions() {
+        let frames = [
+            frame("encode(_:)", isInApp: false),
+            frame("implicit closure #1 in save()", compilerGenerated: .synthesized), frame("log(_:)", line: 3),
+            frame("save()", line: 7), frame("main", line: 9),
+        ]
+        #expect(culprit(of: frames) == "save()")
+        #expect(culprit(of: [frame("describe()", line: 5)] + frames) == "describe()")
+        // It escapes: its function is not on the stack.
+        #expect(culprit(of: Array(frames.prefix(3)) + [frame("main", line: 9)]) == "log(_:)")
+        let nested = frame("specialized implicit closure #2 in implicit closure #1 in save()")
+        #expect(culprit(of: [nested] + frames.dropFirst(2)) == "save()")
+    }
+
+    @Test func functionWithoutLineIsSkippedIfOthersHaveLines() {
+        let frames = [frame("stub"), frame("load()", line: 7)]
+        #expect(culprit(of: frames) == "load()")
+        // Where the image has no debug information, no function has a line.
+        #expect(culprit(of: frames, reason: "no debug information was found") == "stub")
+        #expect(culprit(of: [frame("stub"), frame("load()")]) == "stub")
+    }
+
+    @Test func outermostDependencyIsBlamedWhereNothingIsTheApps() {
+        let dependencies = [
+            frame("usleep", isInApp: false), frame("step()", line: 1, isInApp: false, isDependency: true),
+            frame("fetch()", line: 2, isInApp: false, isDependency: true), frame("outer", isInApp: false),
+        ]
+        #expect(culprit(of: dependencies) == "fetch()")
+        #expect(culprit(of: dependencies + [frame("query()", line: 9)]) == "query()")
+    }
+
+    /// An event loop is on every stack of its thread, and so is what passes an event through the pipeline.
+    @Test func eventLoopIsBlamedOnlyWithoutAnotherDependency() {
+        let loop = [
+            frame(
+                "ChannelHandlerContext.invokeChannelRead(_:)", line: 4, isInApp: false, isDependency: true,
+                symbol: "$s7NIOCore21ChannelHandlerContextC06invokeB4ReadyyAA6NIOAnyVF"),
+            frame(
+                "SelectableEventLoop.run()", line: 5, isInApp: false, isDependency: true,
+                symbol: "$s8NIOPosix19SelectableEventLoopC3runyyKF"),
+        ]
+        let handler = frame(
+            "TLSHandler.channelRead(context:data:)", line: 3, isInApp: false, isDependency: true,
+            symbol: "$s6NIOSSL10TLSHandlerC11channelReadyyF")
+        #expect(culprit(of: [handler] + loop) == "TLSHandler.channelRead(context:data:)")
+        #expect(culprit(of: loop) == "SelectableEventLoop.run()")
+        #expect(culprit(of: [handler] + loop + [frame("serve()", line: 9)]) == "serve()")
+    }
+
+    @Test func callersOfTheRunLoopAreNotBlamed() {
+        let callout = frame("block", isInApp: false, symbol: "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__")
+        let main = frame("main", line: 1)
+        #expect(culprit(of: [frame("usleep", isInApp: false), callout, main]) == nil)
+        #expect(culprit(of: [callout, main, frame("run()", line: 2, kind: .asyncCaller)]) == "run()")
+        #expect(culprit(of: [frame("work()", line: 5), callout, main]) == "work()")
+    }
+
+    /// A function further out does not stall, so it is not the culprit.
+    @Test func unnamedFrameOfStrippedImageEndsTheSearch() {
+        let frames = [frame(nil), frame("main")]
+        #expect(
+            StallReport.blame(for: frames, images: [image("no symbol table was found")])
+                == .none("the function at notes+0x1 is not known: no symbol table was found"))
+        // If all names are known, the frame is a stub of the linker.
+        #expect(culprit(of: frames) == "main")
+    }
+}
+
+/// The workers of a pool in a named report.
+@Suite struct ReportWorkersTests {
+    private static let frames = [
+        frame("_dispatch_worker_thread", isInApp: false), frame("_dispatch_semaphore_wait_slow", isInApp: false),
+        frame("save", isInApp: true), frame("load", isInApp: true), frame(nil, isInApp: true),
+        frame("_dispatch_root_queue_drain", isInApp: true),
+    ]
+    private let idle = [1, 0], saving = [2, 0], loading = [3, 0], main = [2], unnamed = [4]
+
+    private static func frame(_ symbol: String?, isInApp: Bool) -> StallReport.Frame {
+        StallReport.Frame(image: 0, offset: "0x1", function: symbol, symbol: symbol, isInApp: isInApp, kind: .code)
+    }
+
+    /// Returns the threads of each group after sorting, when thread 1, 2 and so on have these stacks.
+    private func sorted(_ stacks: [(frames: [Int], threads: Int)]) throws -> (groups: [Int], stack: Int?) {
+        var report = try StallReport.literal()
+        report.frames = Self.frames
+        report.stacks = stacks.map(\.frames)
+        report.samples = [report.samples[0]]
+        report.samples[0].workers = stacks.indices.map { stack in
+            StallReport.WorkerGroup(
+                stack: stack, threads: (0..<stacks[stack].threads).map { .init(id: Int32($0 + 1), name: nil) })
+        }
+        report.sortWorkers()
+        return ((report.samples[0].workers ?? []).compactMap(\.stack), report.samples[0].stack)
+    }
+
+    @Test func `the largest group of busy workers is first`() throws {
+        let result = try sorted([(saving, 1), (idle, 5), (loading, 2)])
+        #expect(result.groups == [2, 0, 1])
+        #expect(result.stack == 2)
+    }
+
+    @Test func `a worker of a linked library is not busy`() throws {
+        #expect(try sorted([([1, 5], 5), (loading, 1)]).groups == [1, 0])
+    }
+
+    @Test func `threads with other names than workers are left out`() throws {
+        #expect(try sorted([(main, 3), (unnamed, 2), (saving, 1)]).groups == [2])
+    }
+
+    @Test func `without any name every thread may be a worker`() throws {
+        #expect(try sorted([(unnamed, 2), (main, 3)]).groups == [1, 0])
+    }
+}

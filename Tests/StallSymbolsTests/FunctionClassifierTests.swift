@@ -1,0 +1,247 @@
+import Testing
+
+@testable import StallReports
+@testable import StallSymbols
+
+@Suite struct FunctionClassifierTests {
+    private let functions = FunctionClassifier(InAppSettings(excludedModules: ["NIOCore"]))
+
+    /// The owner of the function, compiled from `file` in the root package /src/notes.
+    private func owner(
+        _ symbol: String?, file: String? = nil, in functions: FunctionClassifier? = nil, isOutside: Bool = false
+    ) -> CodeOwner {
+        let location = CodeLocation(symbol: symbol, file: file, directory: file == nil ? nil : "/src/notes")
+        return (functions ?? self.functions).owner(of: location, isOutsideDebugInformation: isOutside)
+    }
+
+    @Test(arguments: [
+        "$s5notes9NoteStoreC4saveyyAA4NoteVF",  // notes.NoteStore.save
+        "$sSa5notesE3sumyyF",  // an extension of Array in notes
+        "main", "c_function", "_ZN6shapes4areaEv", "dispatch_table_lookup", nil,
+    ])
+    func functionOfRootPackageIsInApp(symbol: String?) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .app)
+    }
+
+    /// The name of a member of an extension begins with the extended type's module.
+    @Test(arguments: [
+        "$sSS5notesE4slugSSvgSSyXEfU_",  // closure #1 in String.slug.getter
+        "$s20FoundationEssentials4DataV5notesE4fillyyFs5Int32VSwXEfU_",
+        "$sSa5notesSiRszlE4slowyyF5localL_yyS2iRszlF",  // a function in Array<Int>.slow()
+        "$sSS5notesE5lateryyYaFTQ0_",  // String.later() after a suspension
+        "$sSa5notesSiRszlE5TokenV4workyyF",  // a type in the extension
+        "$sSS5notesE4makeSaAASiRszlE5TokenVySi_GyFZ",  // a static function with such a result
+        // A specialization for tuples and a closure.
+        "$sST5notesE4eachyyy7ElementQzXEFSaySi_SitG_Tg528$s5notes2goyyFySi_Sit_tXEfU_Tf1cn_n",
+    ])
+    func extensionOfToolchainTypeIsInApp(symbol: String) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .app)
+        #expect(owner(symbol, file: "/src/notes/.build/checkouts/notes/Sources/a.swift") == .dependency)
+    }
+
+    @Test(arguments: [
+        "$sSTsE7forEachyyy7ElementQzKXEKF",  // an extension in the standard library
+        "$sScTss5NeverORs_rlE4name8priority9operationScTyxABGSSSg_ScPSgxyYaYAcntcfC",
+        // A specialization for a closure in an extension.
+        "$s20FoundationEssentials4DataV15_RepresentationO22withUnsafeMutableBytesyxxSwKXEKlFs5Int32V_Tg504$s20a11Essentials4c18V5notesE4fillyyFs5I8VSwXEfU_Tf1cn_n",
+    ])
+    func toolchainFunctionOfAppsTypesIsLibrary(symbol: String) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .library)
+    }
+
+    @Test func moduleWithNameInPunycodeIsInApp() {
+        #expect(owner("$s008mdule_n5a4saveyyF", file: "/src/notes/Sources/a.swift") == .app)
+    }
+
+    @Test(arguments: [
+        "$sSa6appendyyxnF",  // Array.append
+        "$ss15ContiguousArrayV6appendyyxnF", "$s10Foundation4DataV5countSivg", "$sIeg_IegyT_TR",
+    ])
+    func functionOfToolchainModuleIsLibrary(symbol: String) {
+        #expect(owner(symbol, file: "/src/notes/Sources/a.swift") == .library)
+        #expect(owner(symbol) == .library)
+    }
+
+    @Test(arguments: [
+        "_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZSt4sortIPiEvT_S1_", "dispatch_time", "__DISPATCH_WAIT_FOR_QUEUE__",
+        "_ZL8getCacheRKN5swift27TargetTypeContextDescriptorINS_9InProcessEEE",
+        "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_", "swift_release", "_swift_release_dealloc",
+        "CFRunLoopRunSpecific", "__CFRunLoopRun",
+    ])
+    func linkedRuntimeFunctionIsNotInApp(symbol: String) {
+        #expect(owner(symbol) != .app)
+        #expect(owner(symbol, isOutside: true) != .app)
+    }
+
+    @Test func sourceInCheckoutsIsDependency() {
+        let grdb = "$s4GRDB9StatementC4stepyyF"
+        for folder in ["/src/notes/.build", "/src/notes/.build-static", "/tmp/scratch", "/x/SourcePackages"] {
+            #expect(owner(grdb, file: folder + "/checkouts/GRDB.swift/GRDB/Statement.swift") == .dependency)
+            #expect(owner("c_function", file: folder + "/checkouts/CFoo/foo.c") == .dependency)
+            #expect(owner(grdb, file: folder + "/registry/downloads/groue/GRDB/7.10.0/GRDB/Row.swift") == .dependency)
+        }
+    }
+
+    @Test func rootPackageInFolderNamedCheckoutsIsInApp() {
+        let own = CodeLocation(
+            symbol: "$s5notes4saveyyF", file: "/data/checkouts/notes/Sources/a.swift",
+            directory: "/data/checkouts/notes")
+        #expect(functions.owner(of: own) == .app)
+        var dependency = own
+        dependency.file = "/data/checkouts/notes/.build/checkouts/GRDB.swift/a.swift"
+        #expect(functions.owner(of: dependency) == .dependency)
+    }
+
+    @Test func codeOutsideDebugInformationIsNotInApp() {
+        #expect(owner("deflate", isOutside: true) == .dependency)
+        #expect(owner("deflate") == .app)
+    }
+
+    @Test(arguments: [
+        "/usr/include/stdlib.h", "/usr/local/include/a.hpp", "/usr/lib/gcc/a.h", "/opt/swift/usr/lib/swift/shims/a.h",
+        "/opt/swift/usr/lib/swift_static/dispatch/a.h", "/opt/swift/usr/lib/clang/21/include/a.h",
+    ])
+    func functionInSystemHeaderIsLibrary(file: String) {
+        #expect(owner("atoi", file: file) == .library)
+    }
+
+    @Test func settingsComeFirst() {
+        let settings = InAppSettings(excludedModules: ["NIOCore", "Twice"], includedModules: ["Testing", "Twice"])
+        let functions = FunctionClassifier(settings)
+        #expect(owner("$s7NIOCore3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
+        #expect(owner("$s5Twice3runyyF", file: "/src/notes/a.swift", in: functions) == .dependency)
+        #expect(owner("$s7Testing3runyyF", file: "/src/notes/a.swift", in: functions) == .app)
+        // An extension in notes of a type in NIOCore.
+        #expect(owner("$s7NIOCore10ByteBufferV5notesE4saveyyF", file: "/src/notes/a.swift", in: functions) == .app)
+        #expect(owner("$s4GRDB3runyyF", in: functions) == .dependency)
+        #expect(owner("$s4GRDB3runyyF") == .app)
+    }
+
+    /// Any settings give an answer.
+    @Test func invalidSettingsAreHarmless() {
+        let words = ["", "/", "$s", "\0", "Swift", String(repeating: "x", count: 100_000)]
+        let functions = FunctionClassifier(
+            InAppSettings(excludedDirectories: words, excludedModules: words, includedModules: words))
+        #expect(owner("$sSa6appendyyxnF", in: functions) == .dependency)
+        #expect(owner("c_function", file: "/src/notes/a.c", in: functions) == .app)
+        let rule = InAppRule(InAppSettings(excludedDirectories: words), imagePaths: [])
+        #expect(rule.isInApp(imageAt: "/opt/notes", isExecutable: true))
+    }
+
+    @Test(arguments: [
+        ("merged readTheConfiguration(_:)", StallReport.CompilerGenerated.merged),
+        ("Settings.shared.unsafeMutableAddressor", .accessor), ("outlined copy of Note", .outlined),
+        ("initializeWithCopy for Job", .metadata), ("protocol witness for Worker.run() in conformance Miner", .thunk),
+        ("type metadata accessor for Note", .metadata), ("static Kind.__derived_enum_equals(_:_:)", .synthesized),
+        ("specialized outlined destroy of Note", .outlined),
+        ("freestanding macro expansion #1 of repeated in module notes file Store.swift line 13 column 15", .macro),
+    ])
+    func compilerMadeFunctionIsKnownByName(name: String, kind: StallReport.CompilerGenerated) {
+        #expect(StallReport.CompilerGenerated(function: name) == kind)
+    }
+
+    @Test(arguments: ["save()", "closure #1 in save()", "Note.title.getter", "specialized Store.save(_:)", "main"])
+    func writtenFunctionIsNotCompilerMade(name: String) {
+        #expect(StallReport.CompilerGenerated(function: name) == nil)
+    }
+
+    @Test func keptFactsEqualNewlyFoundOnes() {
+        let append = "$sSa6appendyyxnF"
+        for _ in 0..<2 {
+            #expect(functions[append].name == Demangler.functionName(append))
+            #expect(functions[append].module == "Swift")
+            #expect(functions["_dispatch_worker_thread"].isRuntimeFrame)
+            #expect(functions["main"].name == "main")
+            #expect(!functions["main"].isRuntimeFrame && functions["main"].module == nil)
+        }
+    }
+
+    @Test func functionsBeyondTheKeptOnesAreStillKnown() {
+        for number in 0...FunctionClassifier.maximumFunctions { #expect(functions["f\(number)"].name == "f\(number)") }
+        #expect(functions["f0"].name == "f0")
+    }
+}
+
+@Suite struct CalloutTests {
+    @Test(arguments: [
+        ("__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__", StallReport.Callout.timer),
+        ("__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE0_PERFORM_FUNCTION__", .source0),
+        ("__CFRUNLOOP_IS_CALLING_OUT_TO_A_SOURCE1_PERFORM_FUNCTION__", .source1),
+        ("__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__", .performedBlock),
+        ("__CFRUNLOOP_IS_CALLING_OUT_TO_AN_OBSERVER_CALLBACK_FUNCTION__", .observer),
+        ("__CFRUNLOOP_IS_SERVICING_THE_MAIN_DISPATCH_QUEUE__", .mainQueue),
+    ])
+    func theFunctionThatMakesTheCalloutShowsItsKind(symbol: String, callout: StallReport.Callout) {
+        #expect(StallReport.Callout(symbols: ["$s5notes4workyyF", nil, symbol, "__CFRunLoopRun"]) == callout)
+    }
+
+    @Test func theInnermostCalloutCounts() {
+        let symbols = [
+            "work", "__CFRUNLOOP_IS_CALLING_OUT_TO_A_BLOCK__", "__CFRunLoopRun", "nested",
+            "__CFRUNLOOP_IS_CALLING_OUT_TO_A_TIMER_CALLBACK_FUNCTION__",
+        ]
+        #expect(StallReport.Callout(symbols: symbols) == .performedBlock)
+    }
+
+    @Test func aStackMayHaveNoCallout() {
+        #expect(StallReport.Callout(symbols: ["work", nil, "main"]) == nil)
+        #expect(StallReport.Callout(symbols: []) == nil)
+    }
+}
+
+@Suite struct InAppRuleTests {
+    private func isInApp(_ path: String, isExecutable: Bool = false, among others: [String] = []) -> Bool {
+        InAppRule(InAppSettings(), imagePaths: [path] + others).isInApp(imageAt: path, isExecutable: isExecutable)
+    }
+
+    @Test(arguments: ["/opt/notes/bin/notes", "/usr/lib/notes/notes", "/usr/bin/notes", "notes"])
+    func theExecutableIsInAppInAnyDirectory(path: String) {
+        #expect(isInApp(path, isExecutable: true))
+    }
+
+    @Test(arguments: [
+        "/opt/notes/lib/libNotes.so", "/srv/libs/libNotes.so", "/usr/library/libNotes.so", "/lib6/libNotes.so",
+        "/usr/libexec/notes/libNotes.so",
+    ])
+    func aLibraryOfTheAppsOwnIsInApp(path: String) {
+        #expect(isInApp(path))
+    }
+
+    @Test(arguments: [
+        "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr/lib/x86_64-linux-gnu/libc.so.6",
+        "/usr/lib/swift/linux/libFoundation.so", "/usr/local/lib/libz.so",
+    ])
+    func aLibraryOfTheSystemIsNotInApp(path: String) {
+        #expect(!isInApp(path))
+    }
+
+    @Test(arguments: ["linux-vdso.so.1", "[vdso]", ""])
+    func anImageWithoutAFileIsNotInApp(path: String) {
+        #expect(!isInApp(path))
+    }
+
+    @Test func theToolchainsLibrariesAreNeverInApp() {
+        let core = "/opt/swift/usr/lib/swift/linux/libswiftCore.so"
+        #expect(isInApp("/opt/swift/usr/lib/swift/linux/libFoundation.so"))
+        #expect(!isInApp("/opt/swift/usr/lib/swift/linux/libFoundation.so", among: [core]))
+        #expect(isInApp("/opt/swift/usr/lib/swift/linux-app/libNotes.so", among: [core]))
+        #expect(isInApp("/opt/notes/lib/libNotes.so", among: [core]))
+    }
+}
+
+@Suite struct RuntimeFrameTests {
+    @Test(arguments: [
+        ("thunk for @escaping @callee_guaranteed () -> ()", "$sIeg_IegyT_TR"), ("partial apply for run()", nil),
+        ("static App.$main()", "$s3app3AppV5$mainyyFZ"), ("__CFRunLoopRun", "__CFRunLoopRun"),
+        ("_dispatch_worker_thread", "_dispatch_worker_thread"), ("start_thread", "start_thread"),
+    ])
+    func knowsRuntimeFrames(function: String, symbol: String?) {
+        let generated = StallReport.CompilerGenerated(function: function)
+        #expect(RuntimeFrame.contains(function: function, generated: generated, symbol: symbol))
+    }
+
+    @Test(arguments: ["save()", "closure #1 in save()", "main", "specialized NoteStore.save(_:)", "dispatch_sync"])
+    func ordinaryFunctionsAreNoRuntimeFrames(function: String) {
+        #expect(!RuntimeFrame.contains(function: function, generated: nil, symbol: function))
+    }
+}

@@ -1,0 +1,190 @@
+import Foundation
+import Glibc
+import Testing
+import TestSupport
+import TextOutput
+
+@testable import StallReports
+@testable import StallWatchCLI
+
+@Suite struct DiagnosisTextTests {
+    private static let environment = Capabilities.Environment(
+        pid: 4700, userID: 1000, kernel: "6.1.0-18-amd64", architecture: "x86_64", seccompMode: 2,
+        hasNoNewPrivileges: true, yamaScope: 1, securityLabel: "docker-default (enforce)", isDumpable: true,
+        maySysPtrace: false, perfEventParanoid: 3
+    )
+
+    private func text(_ diagnosis: Diagnosis, width: Int? = nil) -> String {
+        DiagnosisText(diagnosis).text(for: Terminal(width: width))
+    }
+
+    private func diagnosis(
+        _ outcomes: [Capabilities.FeatureName: Capabilities.Outcome], source: Diagnosis.Source = .monitor
+    ) -> Diagnosis {
+        Diagnosis(
+            capabilities: Capabilities(Self.environment, outcomes), source: source,
+            process: .init(
+                pid: 4700, executable: "/usr/bin/notes", isMonitored: true, hasStallWatch: true,
+                reportDirectory: "/var/lib/notes/stalls"
+            )
+        )
+    }
+
+    @Test func `works, losses and remedies are listed`() {
+        var outcomes = Dictionary(
+            uniqueKeysWithValues: Capabilities.FeatureName.known.map { ($0, Capabilities.Outcome.notTried("not here")) }
+        )
+        outcomes[.read] = .works()
+        outcomes[.signal] = .works()
+        outcomes[.libdw] = .works("installed; loaded for the first report")
+        outcomes[.flush] = .missing("/reports: fsync: Operation not permitted")
+        outcomes[.pressure] = .missing()
+        #expect(
+            text(diagnosis(outcomes)) == """
+                StallWatch 0.1.0, as the monitor in process 4700 found at its start
+                Executable: /usr/bin/notes
+                Reports: /var/lib/notes/stalls
+                System: Linux 6.1.0-18-amd64 x86_64, user 1000, a seccomp filter, Yama 1, confined by docker-default (enforce), \
+                dumpable, no new privileges, perf_event_paranoid 3
+
+                Works: capture by reading /proc, capture by signal, libdw (installed; loaded for the first report)
+
+                Missing, optional: /proc/pressure
+                    lost: causes have no pressure
+                    set:  systemd: no ProcSubset=pid
+                    set:  a kernel with CONFIG_PSI and psi=1, for the pressure
+
+                Missing: flush to the disk (/reports: fsync: Operation not permitted)
+                    lost: a power failure may lose the newest reports
+                    set:  put the report directory on a file system that supports fsync, such as a volume
+
+                Not tried (not here): capture by ptrace, capture by perf event, process_vm_readv, /proc/…/syscall, \
+                /proc/…/wchan, /proc/…/schedstat, /proc/…/stat, /proc/…/status, /proc/…/stack, cgroup CPU statistics, CPU steal, \
+                files of page faults, boot id, symbols of the executable, debug information of the executable, contexts of threads
+
+                Reports lack something here: see the lines above.
+
+                """
+        )
+    }
+
+    @Test(arguments: [40, 80, 120]) func `no line is wider than the terminal`(width: Int) {
+        let outcomes = Dictionary(
+            uniqueKeysWithValues: Capabilities.FeatureName.known.map {
+                ($0, Capabilities.Outcome.missing("Operation not permitted"))
+            }
+        )
+        let lines = text(diagnosis(outcomes), width: width).split(separator: "\n")
+        #expect(lines.allSatisfy { String($0).columns <= width })
+    }
+
+    @Test func `the conclusion follows from the missing features`() {
+        #expect(text(diagnosis([.read: .works()])).hasSuffix("\nReports lack nothing here.\n"))
+        #expect(
+            text(diagnosis([.perf: .missing()])).hasSuffix("\nReports are whole here; they lack some additions.\n"))
+        #expect(
+            text(diagnosis([:], source: .outside)).hasSuffix("\nA process shows little of this to others.\n"))
+    }
+
+    @Test func `control characters in a directory's name are not printed`() {
+        var diagnosis = diagnosis([.read: .works()])
+        diagnosis.process?.reportDirectory = "/a\u{1b}[31m"
+        diagnosis.capabilities.version = "\u{1b}]0;x"
+        #expect(!text(diagnosis).contains("\u{1b}"))
+    }
+}
+
+/// `stallwatch doctor` in a process of its own.
+@Suite struct DoctorTests {
+    /// The fields of the JSON that the tests read.
+    private struct Answer: Decodable {
+        struct Process: Decodable {
+            let pid: Int32
+            let isMonitored: Bool
+            let reportDirectory: String?
+        }
+        let source: String
+        let capabilities: Capabilities
+        let process: Process?
+    }
+
+    private func answer(_ text: String) throws -> Answer {
+        try JSONDecoder().decode(Answer.self, from: Data(text.utf8))
+    }
+
+    @Test func `the tool tries what a program like it could do`() throws {
+        let result = try Tool.run(["doctor", "--json"])
+        #expect(result.status == 0)
+        #expect(result.errors == "")
+        let answer = try answer(result.output)
+        #expect(answer.source == "tool")
+        #expect(answer.process == nil)
+        #expect(answer.capabilities.features.map(\.name) == Capabilities.FeatureName.known)
+        #expect(answer.capabilities[.processVMReadv]?.state == .works)
+        let text = try Tool.run(["doctor"])
+        #expect(text.output.hasPrefix("StallWatch 0.1.0, in a program that is started like this tool\n"))
+        #expect(text.status == 0)
+    }
+
+    @Test func `a process that has ended is named`() throws {
+        let process = Command(program: "/bin/true").process()
+        try process.run()
+        process.waitUntilExit()
+        let result = try Tool.run(["doctor", "\(process.processIdentifier)"])
+        #expect(result.errors == "Error: There is no process \(process.processIdentifier).\n")
+        #expect(result.output == "")
+        #expect(result.status == 66)
+    }
+
+    @Test func `a process without a monitor is named`() throws {
+        let process = Command(program: "/bin/sleep", arguments: ["60"]).process()
+        try process.run()
+        defer { kill(process.processIdentifier, SIGKILL) }
+        let result = try Tool.run(["doctor", "\(process.processIdentifier)"])
+        #expect(result.errors.hasPrefix("Error: Process \(process.processIdentifier) is not monitored: "))
+        #expect(result.errors.split(separator: "\n").count == 1)
+        #expect(result.output.hasPrefix("Process \(process.processIdentifier), seen from outside\n"))
+        #expect(result.status == 66)
+        let json = try Tool.run(["doctor", "--json", "\(process.processIdentifier)"])
+        #expect(try answer(json.output).source == "outside")
+        #expect(try answer(json.output).process?.isMonitored == false)
+        #expect(json.status == 66)
+    }
+
+    @Test func `a thread id is not taken for a process id`() throws {
+        let thread = try #require(
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").compactMap(Int32.init).first {
+                $0 != getpid()
+            })
+        let result = try Tool.run(["doctor", "\(thread)"])
+        #expect(
+            result.errors == "Error: \(thread) is a thread of process \(getpid()): give the id of the process.\n"
+                || result.errors == "Error: There is no process \(thread).\n", "the thread may have ended")
+        #expect(result.status == 66)
+    }
+
+    @Test(.enabled(if: geteuid() == 0 && Command.find("setpriv") != nil, "needs root and setpriv(1)"))
+    func `another user's process is named`() throws {
+        let tool = try Command.product("stallwatch")
+        // A copy, because the build's directory may be closed to other users.
+        let scratch = try TemporaryDirectory()
+        let copy = scratch.path("stallwatch")
+        try FileManager.default.copyItem(atPath: tool, toPath: copy)
+        chmod(scratch.path, 0o755)
+        let result = try Command(
+            program: try #require(Command.find("setpriv")),
+            arguments: ["--reuid=65534", "--clear-groups", copy, "doctor", "\(getpid())"]
+        ).run()
+        #expect(
+            result.errors == "Error: Process \(getpid()) belongs to user 0: run the tool as that user or as root.\n")
+        #expect(result.output == "")
+        #expect(result.status == 77)
+    }
+
+    @Test(arguments: [("0", "0 is not the id of a process: give a number from 1 on."), ("-1", ""), ("x", "")])
+    func `a wrong process id is a wrong command line`(pid: String, message: String) throws {
+        let result = try Tool.run(["doctor", pid])
+        #expect(result.errors.hasPrefix("Error: " + message))
+        #expect(result.status == 64)
+    }
+}

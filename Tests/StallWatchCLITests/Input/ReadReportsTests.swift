@@ -1,0 +1,247 @@
+import Foundation
+import Glibc
+import Testing
+import TestSupport
+
+@testable import StallWatchCLI
+
+@Suite struct ReadReportsTests {
+    /// A directory next to its NDJSON file, as production set-ups have them.
+    @Test(arguments: [["top"], ["show"], ["tree"], ["export", "--format", "collapsed"]])
+    func aReportThatIsGivenTwiceCountsOnce(command: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        let reports = (1...3).map { ReportFixture(number: $0) }
+        try scratch.write(reports, in: "once/")
+        try scratch.write(reports, in: "twice/")
+        try scratch.write("twice/stalls.ndjson", reports.map(\.line).joined())
+        let once = try Tool.run(command + ["once"], in: scratch)
+        let twice = try Tool.run(command + ["twice"], in: scratch)
+        #expect(twice.output == once.output.replacingOccurrences(of: "once", with: "twice"))
+        #expect(twice.errors == "3 reports were given twice and counted once.\n")
+        #expect(twice.status == 0)
+    }
+
+    @Test func validateChecksEveryReport() throws {
+        let scratch = try TemporaryDirectory()
+        let report = ReportFixture(number: 1)
+        try scratch.write([report])
+        try scratch.write("stalls.ndjson", report.line)
+        #expect(try Tool.run(["validate", "."], in: scratch).output == "2 valid, 0 faulty\n")
+    }
+
+    @Test(
+        arguments: [
+            (
+                ["--cause", "boredom"],
+                "--cause: no report has 'boredom'. The values are: cpu, cpuContention, deadlock, io, lock, ", 64
+            ),
+            (
+                ["--kind", "stal"],
+                "--kind: no report has 'stal'. The values are: later, saturation, stall, starvation.", 64
+            ),
+            (["--loop", "man"], "--loop: no report has 'man'. The values are: main, storage.", 66),
+        ] as [([String], String, Int32)])
+    func unknownValuesNameThoseThatExist(arguments: [String], message: String, status: Int32) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, kind: "later", loop: "storage")])
+        for command in ["top", "show", "tree"] {
+            let result = try Tool.run([command, "."] + arguments, in: scratch)
+            #expect(result.errors.hasPrefix("Error: " + message))
+            #expect(result.output == "")
+            #expect(result.status == status)
+        }
+    }
+
+    /// A word that a newer version has added is not a mistake.
+    @Test func aValueOfAReportIsKnown() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1, kind: "later", cause: "gravity")])
+        #expect(try Tool.run(["top", ".", "--cause", "gravity", "--kind", "later"], in: scratch).status == 0)
+    }
+}
+
+/// Unreadable, missing and broken input, for every command.
+@Suite struct BadInputTests {
+    /// Commands that read reports, up to the paths.
+    private static let readers = [["show"], ["top"], ["symbolicate"], ["top", "--json"], ["show", "--json"]]
+
+    @Test(arguments: readers + [["validate"], ["stats"], ["tail"]])
+    func aMissingPathIsNamed(command: [String]) throws {
+        let result = try Tool.run(command + ["nowhere"], in: try TemporaryDirectory())
+        #expect(result.errors == "Error: nowhere cannot be read: No such file or directory\n")
+        #expect(result.output == "")
+        #expect(result.status == 66)
+    }
+
+    @Test(arguments: [
+        ([], "There is no command. Give it after --, such as -- swift test."),
+        (["--after", "10ms", "--", "true"], "--after is 10ms: give 1s or more."),
+        (["--output", "", "--", "true"], "The value '' of --output is empty: name a directory."),
+    ])
+    func `a test run needs a command and sensible options`(arguments: [String], message: String) throws {
+        let result = try Tool.run(["test"] + arguments, in: try TemporaryDirectory())
+        #expect(result.errors.hasPrefix("Error: \(message)\n"))
+        #expect(result.status == 64)
+    }
+
+    @Test(arguments: readers + [["validate"]])
+    func aDirectoryWithoutReportsIsAnError(command: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write("package.json", "{}")
+        let result = try Tool.run(command + ["."], in: scratch)
+        #expect(
+            result.errors == """
+                Error: No report found. In a directory, reports are files named stall-*.json or *.ndjson: name the directory that \
+                the monitor writes to.
+
+                """
+        )
+        #expect(result.output == "")
+        #expect(result.status == 66)
+    }
+
+    @Test(arguments: readers)
+    func aBrokenFileIsNamedAndSkipped(command: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2)])
+        try scratch.write("stall-broken.json", String(ReportFixture().json.prefix(100)))
+        try scratch.write("stall-rubbish.json", (0..<200).map { UInt8($0) })
+        let result = try Tool.run(command + ["."], in: scratch)
+        let lines = result.errors.split(separator: "\n")
+        #expect(lines.count { $0.hasPrefix("Skipped ./stall-broken.json: ") } == 1)
+        #expect(lines.count { $0.hasPrefix("Skipped ./stall-rubbish.json: ") } == 1)
+        #expect(lines.contains("2 reports were skipped, 2 read."))
+        #expect(result.output.contains("01936c1e") || result.output.contains("9f2c41d0"))
+        #expect(result.status == 0)
+
+        let strict = try Tool.run(command + [".", "--strict"], in: scratch)
+        #expect(strict.errors.hasSuffix("Error: 2 reports are faulty.\n"))
+        #expect(strict.status == 65)
+    }
+
+    @Test(arguments: readers)
+    func noReadableReportIsAnError(command: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write("stall-1.json", "{")
+        let result = try Tool.run(command + ["."], in: scratch)
+        #expect(result.errors.hasSuffix("1 report was skipped, 0 read.\nError: No report could be read.\n"))
+        #expect(result.output == "")
+        #expect(result.status == 65)
+    }
+
+    @Test func eachSkippedReportHasAReason() throws {
+        let scratch = try TemporaryDirectory()
+        let good = ReportFixture().json
+        for (name, text, reason) in [
+            (
+                "newer", good.replacingOccurrences(of: "\"schemaVersion\": 1", with: "\"schemaVersion\": 2"),
+                "the report has schema version 2, and this version reads up to 1: use a newer StallWatch"
+            ),
+            ("empty", "", "this is not a stall report: $: not JSON: Unexpected end of file during JSON parse"),
+            (
+                "list", "[]",
+                "this is not a stall report: $: Expected to decode Dictionary<String, Any> but found an array instead"
+            ),
+            ("other", "{\"a\": 1}", "this is not a stall report: $: schemaVersion is missing"),
+            (
+                "time", good.replacingOccurrences(of: "2026-11-21T08:00:00.123456Z", with: "noon"),
+                "this is not a stall report: $.startedAt: \"noon\" is not a time like 2026-11-21T08:00:00.123456Z"
+            ),
+            (
+                "control", good.replacingOccurrences(of: "\"ended\"", with: "\"\u{1}\""),
+                "this is not a stall report: $: not JSON: Unescaped control character around character 103"
+            ),
+        ] {
+            let path = try scratch.write("\(name).json", text)
+            let result = try Tool.run(["top", path])
+            #expect(result.errors.split(separator: "\n").first.map(String.init) == "Skipped \(path): \(reason)")
+            #expect(result.status == 65)
+        }
+        let huge = scratch.path + "/huge.json"
+        #expect(FileManager.default.createFile(atPath: huge, contents: nil))
+        #expect(truncate(huge, 50 << 30) == 0)
+        let result = try Tool.run(["top", huge])
+        #expect(
+            result.errors.hasPrefix(
+                "Skipped \(huge): it has 53687091200 bytes, and the limit is 16777216\n")
+        )
+    }
+
+    @Test(.enabled(if: geteuid() != 0, "root may read every directory"))
+    func anUnreadableDirectoryIsNamed() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1)], in: "open/")
+        try scratch.write([ReportFixture(number: 2)], in: "closed/")
+        chmod(scratch.path + "/closed", 0)
+        defer { chmod(scratch.path + "/closed", 0o700) }
+        let below = try Tool.run(["top", "."], in: scratch)
+        #expect(below.errors == "Skipped ./closed: Permission denied\n1 report was skipped, 1 read.\n")
+        #expect(below.status == 0)
+        let named = try Tool.run(["top", "closed"], in: scratch)
+        #expect(named.errors == "Error: closed cannot be read: Permission denied\n")
+        #expect(named.status == 77)
+    }
+
+    /// The complete messages for wrong command lines.
+    @Test func wrongUsage() throws {
+        let expected = try String(
+            contentsOf: Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/usage.txt"),
+            encoding: .utf8
+        )
+        var text = ""
+        for line in expected.split(separator: "\n") where line.hasPrefix("$ stallwatch ") {
+            let result = try Tool.run(line.split(separator: " ").dropFirst(2).map(String.init))
+            #expect(result.output == "")
+            text += "\(line)\n\(result.errors)status \(result.status)\n\n"
+        }
+        #expect(text == expected)
+    }
+
+    /// As under `| head -c 0`.
+    @Test(arguments: [["top"], ["show"], ["validate"], ["symbolicate"], ["top", "--json"]])
+    func aClosedPipeIsNotAnError(command: [String]) throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write((1...50).map { ReportFixture(number: $0, fingerprint: "9f2c41d07a3be8\($0 + 10)") })
+        let pipe = Pipe()
+        let errors = Pipe()
+        let process = try Tool.command(command + [scratch.path]).process()
+        process.standardOutput = pipe
+        process.standardError = errors
+        try pipe.fileHandleForReading.close()
+        try process.run(atMost: Process.timeout)
+        try pipe.fileHandleForWriting.close()
+        try errors.fileHandleForWriting.close()
+        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit)
+        #expect(process.terminationStatus == 0)
+        #expect(!text.contains("Error"))
+    }
+
+    @Test func aFullDiskIsReported() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture()])
+        let process = try Tool.command(["top", scratch.path]).process()
+        let errors = Pipe()
+        process.standardOutput = FileHandle(forWritingAtPath: "/dev/full")
+        process.standardError = errors
+        try process.run(atMost: Process.timeout)
+        try errors.fileHandleForWriting.close()
+        let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(text == "Error: standard output cannot be written: No space left on device\n")
+        #expect(process.terminationStatus == 74)
+    }
+
+    /// Control characters from a report do not reach the terminal.
+    @Test func controlCharactersAreNotPrinted() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(function: "\\u001b[2Jclear", cause: "\\u009b31m")])
+        for command in ["top", "show"] {
+            let result = try Tool.run([command, scratch.path])
+            #expect(result.status == 0)
+            #expect(result.output.contains("\u{fffd}[2Jclear"))
+            #expect(!result.output.unicodeScalars.contains { $0.value == 0x1b || $0.value == 0x9b })
+        }
+    }
+}

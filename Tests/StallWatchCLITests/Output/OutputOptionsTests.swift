@@ -1,0 +1,187 @@
+import ArgumentParser
+import Foundation
+import Glibc
+import StallReports
+import Testing
+import TestSupport
+import TextOutput
+
+@testable import StallWatchCLI
+
+/// The formats of `show`, `top` and `diff` for issues and CI systems.
+@Suite struct FormatTests {
+    private func folder() throws -> TemporaryDirectory {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1), ReportFixture(number: 2, milliseconds: 900)], in: "base/")
+        try scratch.write(
+            [
+                ReportFixture(number: 3),
+                ReportFixture(
+                    number: 4, milliseconds: 2_500, fingerprint: "0000000000000001", function: "index|all(`x`)",
+                    cause: "cpu"),
+            ], in: "new/")
+        return scratch
+    }
+
+    @Test func showPrintsMarkdownForAnIssue() throws {
+        let result = try Tool.run(["show", "new", "--by", "longest", "--markdown"], in: try folder())
+        #expect(result.status == 0)
+        #expect(result.output.hasPrefix("### main stalled for 2.50 s in ``index|all(`x`)``\n\n**cpu** (certain): "))
+        #expect(result.output.contains("\n| where | `NoteStore.swift:88` |\n"))
+        #expect(result.output.contains("\n```text\nLock\n"))
+        #expect(
+            result.output.split(separator: "\n", omittingEmptySubsequences: false).count <= ReportMarkdown.maximumLines)
+    }
+
+    @Test func aLongReportFitsAnIssue() throws {
+        var report = try StallReport(jsonData: ReportFixture(number: 1).bytes)
+        let deep = (0..<500).map { _ in report.frames.indices.lowerBound }
+        report.stacks = report.stacks.map { _ in deep }
+        let view = ReportView(report: report, origin: ReportOrigin(path: "r.json"), terminal: Terminal())
+        let lines = ReportMarkdown(view: view).text.split(separator: "\n", omittingEmptySubsequences: false)
+        // The last element is empty: the text ends with a line feed.
+        #expect(lines.count - 1 == ReportMarkdown.maximumLines)
+        #expect(lines.dropLast(2).last?.hasSuffix(": stallwatch show --id \(report.id)") == true)
+    }
+
+    @Test func topPrintsAMarkdownTable() throws {
+        let result = try Tool.run(["top", "new", "--format", "markdown"], in: try folder())
+        #expect(result.output.contains("\n| 83 % | 1 | 2.50 s | 2.50 s | cpu | ``index\\|all(`x`)`` | "))
+        #expect(result.output.hasSuffix("\n\n2 stalls in 2 groups, 3.00 s in 2 reports.\n"))
+    }
+
+    @Test func annotationsAndASummaryForGitHub() throws {
+        let scratch = try folder()
+        let result = try Tool.run(
+            ["diff", "base", "new", "--format", "github", "--fail-on", "new"], in: scratch,
+            environment: ["GITHUB_WORKSPACE": "/src/notes", "GITHUB_STEP_SUMMARY": scratch.path("summary.md")]
+        )
+        #expect(result.status == 1)
+        #expect(result.errors == "Failed: 1 new.\n")
+        let lines = result.output.split(separator: "\n")
+        #expect(
+            lines.first?.hasPrefix("::error file=NoteStore.swift,line=88,title=new%3A 2.50 s in index|all(`x`)::")
+                == true)
+        let summary = try String(contentsOfFile: scratch.path("summary.md"), encoding: .utf8)
+        #expect(summary.contains("| **new** | 1 | "))
+    }
+
+    @Test func aSummaryThatCannotBeWrittenIsAnError() throws {
+        let result = try Tool.run(
+            ["top", "new", "--format", "github"], in: try folder(),
+            environment: ["GITHUB_STEP_SUMMARY": "/nowhere/summary.md"]
+        )
+        #expect(result.status == 73)
+        #expect(result.errors.contains("/nowhere/summary.md"))
+        #expect(result.output.hasPrefix("::warning "), "the annotations are there all the same")
+    }
+
+    @Test func twoFormatsAreAMistake() throws {
+        let result = try Tool.run(["top", "new", "--json", "--format", "junit"], in: try folder())
+        #expect(result.status == 64)
+        #expect(result.errors.hasPrefix("Error: Give only one of --format, --markdown and --json.\n"))
+    }
+}
+
+/// The complete text output at two widths: `Texts/screen-NAME-WIDTH.txt`.
+///
+/// With the variable STALLWATCH_WRITE_SCREENS, the files are written instead of compared, and the tests fail.
+@Suite struct ScreenTests {
+    static let widths = [80, 120]
+
+    private func expect(_ text: String, _ name: String, _ width: Int) throws {
+        #expect(text.split(separator: "\n").allSatisfy { String($0).columns <= width })
+        let file = Repository.root.appendingPathComponent("Tests/StallWatchCLITests/Texts/screen-\(name)-\(width).txt")
+        if getenv("STALLWATCH_WRITE_SCREENS") != nil {
+            try text.write(to: file, atomically: true, encoding: .utf8)
+            Issue.record("written")
+        }
+        #expect(try text == String(contentsOf: file, encoding: .utf8))
+    }
+
+    private func terminal(_ width: Int) -> Terminal { Terminal(isTerminal: true, width: width) }
+
+    @Test(arguments: widths) func top(width: Int) throws {
+        var groups = StallGroups()
+        let causes = ["cpu", "lock", "io", "cpuContention"]
+        for number in 1...60 {
+            let kind = number % 25
+            let report = ReportFixture(
+                number: number, startedAt: "2026-11-21T08:\(number + 9 < 60 ? number + 9 : 59):00.000000Z",
+                milliseconds: Double(250 + kind * 100 + number), loop: kind % 3 == 0 ? "storage" : "main",
+                fingerprint: "\(kind + 10)c41d07a3be8150",
+                function: kind > 20 ? "Database.query(_:with:)" : "Feature\(kind).refreshAll(completion:)",
+                cause: causes[kind % 4]
+            )
+            groups.add(
+                try ReportSummary(json: report.bytes, functions: false), ReportOrigin(path: "x"),
+                caller: "Screen\(kind).load()")
+        }
+        let shown = Array(groups.sorted(by: .total).prefix(TopTable.standardLimit))
+        try expect(TopTable(groups, shown: shown).text(for: terminal(width)), "top", width)
+    }
+
+    @Test(arguments: widths) func showOneStack(width: Int) throws {
+        let report = try StallReport(jsonData: ReportFixture(number: 1, milliseconds: 12_500, repeats: 2).bytes)
+        let view = ReportView(
+            report: report, origin: ReportOrigin(path: "stalls/stall-20261121T080000.123456Z-000000000001.json"),
+            terminal: terminal(width))
+        try expect(view.text, "show-lock", width)
+    }
+
+    /// A deadlock that ended, samples with several stacks, and repeated reasons.
+    @Test(arguments: widths) func showSeveralStacks(width: Int) throws {
+        var text = ReportFixture(number: 1, milliseconds: 900).json
+        let noStack = (1...11).map { number in
+            """
+            { "atMilliseconds": \(number * 10), "reason": "the thread did not stop within 20 ms, as in a long read(2)", \
+            "isValid": true, "isComplete": false, "heldMicroseconds": 0, "captureMicroseconds": 180 },
+            """
+        }.joined()
+        for (right, wrong) in [
+            ("[0, 1, 2, 3], [4]", "[0, 1, 2, 3], [4], [4, 1, 2, 3], [0, 4, 1, 2, 3]"),
+            ("\"isDeadlock\": false", "\"isDeadlock\": true"),
+            ("\"atMilliseconds\": 375.5, \"stack\": 0", "\"atMilliseconds\": 375.5, \"stack\": 2"),
+            ("\"samples\": [", "\"samples\": [ \(noStack)"),
+        ] {
+            try #require(text.contains(right))
+            text = text.replacingOccurrences(of: right, with: wrong)
+        }
+        let report = try StallReport(jsonData: Array(text.utf8))
+        let view = ReportView(report: report, origin: ReportOrigin(path: "-", line: 7), terminal: terminal(width))
+        try expect(view.text, "show-tree", width)
+    }
+
+    @Test(arguments: widths) func diff(width: Int) throws {
+        let scratch = try TemporaryDirectory()
+        for (number, (folder, count, fingerprint)) in [
+            ("base", 4, "a"), ("new", 20, "a"), ("base", 12, "b"), ("new", 1, "b"), ("new", 2, "c"), ("base", 1, "d"),
+        ].enumerated() {
+            let reports = (0..<count).map {
+                ReportFixture(
+                    number: number * 100 + $0, fingerprint: String(repeating: fingerprint, count: 16),
+                    function: "NoteStore.\(fingerprint)_searchEverything(matching:limit:)")
+            }
+            try scratch.write(reports, in: "\(folder)/")
+        }
+        let sets = try ["base", "new"].map {
+            try ReportSet(scratch.path + "/" + $0, filters: try FilterOptions.parse([]), strict: false, hours: 10)
+        }
+        let comparison = Comparison(base: sets[0], new: sets[1], tolerance: 0.25)
+        try expect(comparison.text(for: terminal(width), showsSame: true), "diff", width)
+        let color = comparison.text(for: Terminal(isTerminal: true, width: width, hasColor: true), showsSame: true)
+        #expect(color.contains("\u{1b}[31mworse") && color.contains("\u{1b}[32mbetter"))
+    }
+
+    /// At any width, only table cells may be cut.
+    @Test func paragraphsFitEveryWidth() throws {
+        let text = "Blocked for 480 of 500 ms in pthread_mutex_lock, which a_thread_with_a_very_long_name_holds."
+        for width in 10...100 {
+            let lines = text.wrapped(to: width, indentation: "  ").split(separator: "\n").map(String.init)
+            #expect(lines.allSatisfy { $0.columns <= max(width, 12) })
+            #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("  ") })
+            #expect(lines.joined().filter { $0 != " " } == text.filter { $0 != " " })
+        }
+        #expect("漢字漢字漢字漢字".wrapped(to: 12).split(separator: "\n").map(String.init) == ["漢字漢字漢字", "漢字"])
+    }
+}

@@ -1,0 +1,53 @@
+import Testing
+import TextOutput
+
+@testable import StallWatchCLI
+
+@Suite struct MarkdownTextTests {
+    @Test func proseHasNoMarkup() {
+        #expect(
+            MarkdownText.prose("a_b*c* [x](y) <b> | `d` & ~e~ \\") == #"a\_b\*c\* \[x\](y) \<b\> \| \`d\` \& \~e\~ \\"#)
+        #expect(MarkdownText.prose("two\n# lines\r\n") == "two # lines")
+    }
+
+    @Test func codeSpansMayHaveBackticks() {
+        #expect(MarkdownText.code("f(_:)") == "`f(_:)`")
+        #expect(MarkdownText.code("a`b``c") == "```a`b``c```")
+        #expect(MarkdownText.code("`a`") == "`` `a` ``")
+        #expect(MarkdownText.code("") == "")
+        #expect(MarkdownText.codeCell("a || b") == #"`a \|\| b`"#)
+    }
+
+    @Test func aBlockIsLongerThanItsFences() {
+        #expect(MarkdownText.block(["a", "````", "b"]) == "`````text\na\n````\nb\n`````\n")
+        #expect(MarkdownText.block(["a"]) == "```text\na\n```\n")
+    }
+
+    @Test func aTableHasARuleForEachColumn() {
+        let table = MarkdownText.table(["name", "count"], right: [1], [["a", "1"], ["b", "2"]])
+        #expect(table == "| name | count |\n| --- | ---: |\n| a | 1 |\n| b | 2 |\n")
+    }
+}
+
+@Suite struct TextTests {
+    @Test(
+        arguments: [
+            (0, "0 ms"), (0.25, "0.250 ms"), (12.4, "12 ms"), (999.4, "999 ms"), (999.6, "1.00 s"), (1_250, "1.25 s"),
+            (61_000, "1 min 1 s"), (3_599_600, "1 h 0 min"), (7_500_000, "2 h 5 min"),
+        ] as [(Double, String)])
+    func durations(milliseconds: Double, text: String) { #expect(milliseconds.duration == text) }
+
+    @Test(
+        arguments: [(1.005, 1, "1.0"), (-0.25, 1, "-0.3"), (12, 0, "12"), (0.05, 2, "0.05"), (1e300, 2, "1e+300")]
+            as [(Double, Int, String)])
+    func numbers(value: Double, digits: Int, text: String) { #expect(value.fixed(digits) == text) }
+
+    @Test func theBarFits() {
+        #expect(
+            ProgressBar.text("reading", done: 5, total: 10, columns: 40) == "reading ███████████░░░░░░░░░░░░   50 %"
+        )
+        for columns in 1...100 {
+            #expect(ProgressBar.text("reading", done: 3, total: 7, columns: columns).columns < columns)
+        }
+    }
+}

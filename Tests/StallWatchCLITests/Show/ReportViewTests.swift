@@ -1,0 +1,142 @@
+import Foundation
+import StallReports
+import Testing
+import TestSupport
+
+@testable import StallWatchCLI
+
+/// What the tool does with contexts.
+@Suite struct ContextOutputTests {
+    private static let trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    private static let feed = """
+        { "taskID": 12, "taskName": "feed", "label": "GET /feed", "traceID": "\(trace)", "spanID": "00f067aa0ba902b7",
+          "attributes": { "user": "free" } }
+        """
+
+    private func folder() throws -> TemporaryDirectory {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([
+            ReportFixture(number: 1, milliseconds: 300, context: Self.feed),
+            ReportFixture(number: 2, milliseconds: 500, context: Self.feed),
+            ReportFixture(number: 3, milliseconds: 700, context: #"{ "taskID": 9, "taskName": "import" }"#),
+            ReportFixture(number: 4, milliseconds: 100),
+        ])
+        return scratch
+    }
+
+    @Test(arguments: ["--by", "--group-by"]) func `stalls are grouped by context`(option: String) throws {
+        let result = try Tool.run(["top", ".", option, "context", "--json"], in: try folder())
+        let top = try #require(JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
+        let groups = try #require(top["groups"] as? [[String: Any]])
+        #expect(groups.map { $0["context"] as? String } == ["GET /feed", "import", nil])
+        #expect(groups.map { $0["totalMilliseconds"] as? Double } == [800, 700, 100])
+    }
+
+    @Test func `the table and Markdown have a column where reports have contexts`() throws {
+        let text = try Tool.run(["top", "."], in: try folder()).output
+        #expect(text.contains("cause  context"), "\(text)")
+        #expect(text.contains("lock   GET /feed +1"), "\(text)")
+        let markdown = try Tool.run(["top", ".", "--by", "context", "--markdown"], in: try folder()).output
+        #expect(markdown.contains("| fingerprint | context |") && markdown.contains("| GET /feed |"), "\(markdown)")
+        let without = try TemporaryDirectory()
+        try without.write([ReportFixture(number: 1)])
+        #expect(try !Tool.run(["top", "."], in: without).output.contains("context"))
+    }
+
+    @Test func `reports are filtered by context`() throws {
+        let scratch = try folder()
+        let one = try Tool.run(["top", ".", "--context", "import", "--json"], in: scratch)
+        #expect(one.output.contains(#""reports" : 1"#), "\(one.output)")
+        let two = try Tool.run(["top", ".", "--context", "import", "--context", "GET /feed", "--json"], in: scratch)
+        #expect(two.output.contains(#""reports" : 3"#), "\(two.output)")
+        let none = try Tool.run(["top", ".", "--context", "GET /fed"], in: scratch)
+        #expect(none.errors == "Error: --context: no report has 'GET /fed'. The values are: GET /feed, import.\n")
+        #expect(none.status == 66)
+    }
+
+    @Test func `a report shows its context in one line`() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1, context: Self.feed)])
+        let line = "GET /feed, task 12 \"feed\", trace \(Self.trace), span 00f067aa0ba902b7, user=free"
+        #expect(try Tool.run(["show", "."], in: scratch).output.contains("\ncontext     \(line)\n"))
+        let markdown = try Tool.run(["show", ".", "--markdown"], in: scratch).output
+        #expect(markdown.contains("| context | GET /feed, task 12"), "\(markdown)")
+    }
+
+    /// A label may be any text of the app.
+    @Test func `control characters of a label do not reach the terminal`() throws {
+        let scratch = try TemporaryDirectory()
+        try scratch.write([ReportFixture(number: 1, context: #"{ "label": "a\u001b[31mb\nc" }"#)])
+        for command in [["show", "."], ["top", "."], ["show", ".", "--markdown"], ["top", ".", "--markdown"]] {
+            let output = try Tool.run(command, in: scratch).output
+            #expect(!output.contains("\u{1b}") && !output.contains("b\nc"), "\(command): \(output)")
+        }
+    }
+
+    @Test func `faults of a context are named by their places`() throws {
+        let scratch = try TemporaryDirectory()
+        let attributes = (0..<9).map { "\"k\($0)\": \"v\"" }.joined(separator: ",")
+        try scratch.write([
+            ReportFixture(number: 1, context: Self.feed),
+            ReportFixture(number: 2, context: #"{ "traceID": "4BF9", "spanID": "", "attributes": {\#(attributes)} }"#),
+            ReportFixture(number: 3, context: #"{ "omittedAttributes": -1 }"#),
+        ])
+        let result = try Tool.run(["validate", "."], in: scratch)
+        #expect(result.status == 65)
+        for fault in [
+            #"$.context.traceID: "4BF9" does not have 32 hexadecimal digits"#,
+            #"$.context.spanID: "" does not have 16 hexadecimal digits"#,
+            "$.context.attributes: there are 9, but the limit is 8", "context.omittedAttributes",
+            "1 valid, 2 faulty",
+        ] {
+            #expect(result.output.contains(fault), "\(fault): \(result.output)")
+        }
+    }
+
+    @Test func `a log record has the trace and the span in its own fields`() throws {
+        var fixture = ReportFixture(context: Self.feed)
+        fixture.metadata = ["trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169203331"]
+        let record = LogRecord(try StallReport(jsonData: fixture.bytes))
+        #expect(record.traceID.first == 0x4b && record.spanID == [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7])
+        #expect(record.attributes["stallwatch.context.label"] == .text("GET /feed"))
+        #expect(record.attributes["stallwatch.context.attribute.user"] == .text("free"))
+        #expect(record.attributes["stallwatch.task.id"] == .integer(12))
+        #expect(record.attributes["stallwatch.task.name"] == .text("feed"))
+        // Without a trace of the context, the metadata's counts, with its own span.
+        fixture.context = #"{ "label": "x", "spanID": "00f067aa0ba902b7" }"#
+        #expect(LogRecord(try StallReport(jsonData: fixture.bytes)).spanID.first == 0xb7)
+    }
+}
+
+@Suite struct SourceExcerptTests {
+    private let lines = (1...20).map { Substring("line \($0)") }
+
+    @Test(arguments: [(1, 1, 0, 4), (2, 1, 1, 5), (10, 7, 3, 7), (20, 17, 3, 4)])
+    func threeLinesBeforeAndAfter(number: Int, first: Int, place: Int, count: Int) throws {
+        let excerpt = try #require(SourceExcerpt(lines, around: number))
+        #expect(excerpt.first == first)
+        #expect(excerpt.place == place)
+        #expect(excerpt.lines.count == count)
+        #expect(excerpt.lines[place] == "line \(number)")
+    }
+
+    @Test(arguments: [Int.min, -1, 0, 21, Int.max])
+    func aLineThatIsNotThereHasNone(number: Int) {
+        #expect(SourceExcerpt(lines, around: number) == nil)
+    }
+
+    @Test func controlCharactersAreReplaced() throws {
+        let excerpt = try #require(SourceExcerpt(["let a = \u{1b}[31m1"], around: 1))
+        #expect(excerpt.lines.allSatisfy { !$0.contains("\u{1b}") })
+    }
+
+    @Test func aFileThatIsMissingOrTooLargeHasNoLines() throws {
+        let directory = try TemporaryDirectory()
+        #expect(SourceExcerpt.lines(of: directory.path + "/none.swift").isEmpty)
+        #expect(SourceExcerpt.lines(of: directory.path).isEmpty)
+        let large = directory.path + "/large.swift"
+        try String(repeating: "a\n", count: SourceExcerpt.maximumBytes / 2 + 1)
+            .write(toFile: large, atomically: true, encoding: .utf8)
+        #expect(SourceExcerpt.lines(of: large).isEmpty)
+    }
+}

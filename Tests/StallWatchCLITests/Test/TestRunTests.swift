@@ -1,0 +1,83 @@
+import Testing
+
+@testable import StallWatchCLI
+
+@Suite struct HangClockTests {
+    /// Asks a clock at each time, and returns the times at which a hang is due.
+    private func due(_ clock: inout HangClock, at times: [UInt64]) -> [UInt64] {
+        var due: [UInt64] = []
+        for time in times where clock.isDue(at: time) { due.append(time) }
+        return due
+    }
+
+    @Test func `a time without progress is one hang`() {
+        var clock = HangClock(limit: 30, now: 100)
+        #expect(clock.nextDecision(after: 100) == 130)
+        #expect(due(&clock, at: [129, 130, 131, 500]) == [130])
+        #expect(clock.nextDecision(after: 500) == 530)
+    }
+
+    @Test func `progress begins another time`() {
+        var clock = HangClock(limit: 30, now: 100)
+        clock.noteProgress(at: 120)
+        #expect(due(&clock, at: [130, 150]) == [150])
+        clock.noteProgress(at: 160)
+        #expect(clock.nextDecision(after: 161) == 190)
+        #expect(due(&clock, at: [189, 190]) == [190])
+    }
+
+    @Test func `a decision that comes late is due at once`() {
+        let clock = HangClock(limit: 30, now: 100)
+        #expect(clock.nextDecision(after: 400) == 400)
+    }
+}
+
+@Suite struct TestProgressTests {
+    private func running(_ lines: [String]) -> [String] {
+        var progress = TestProgress()
+        for (index, line) in lines.enumerated() { progress.read(line, at: UInt64(index)) }
+        return progress.running.map(\.name)
+    }
+
+    @Test func `lines of Swift Testing`() {
+        let began = ["◇ Test run started.", "◇ Suite NoteTests started.", "◇ Test load() started."]
+        #expect(running(began) == ["load()"])
+        #expect(running(began + ["◇ Test \"saves a note\" started."]) == ["load()", "\"saves a note\""])
+        #expect(running(began + ["✔ Test load() passed after 0.001 seconds."]).isEmpty)
+        #expect(running(began + ["✘ Test load() failed after 0.001 seconds with 1 issue."]).isEmpty)
+        #expect(running(began + ["✘ Test load() recorded an issue at NoteTests.swift:7:9: boom"]) == ["load()"])
+        #expect(running(began + ["✔ Test run with 1 test in 1 suite passed after 0.1 seconds."]) == ["load()"])
+        #expect(running(["➜ Test load() skipped."]).isEmpty)
+    }
+
+    @Test func `a test with arguments is one test`() {
+        let lines = ["◇ Test sum(of:) started.", "◇ Test case passing 1 argument of → 1 to sum(of:) started."]
+        #expect(running(lines) == ["sum(of:)"])
+        #expect(running(lines + ["✔ Test sum(of:) with 2 test cases passed after 0.1 seconds."]).isEmpty)
+    }
+
+    @Test func `lines in color`() {
+        #expect(running(["\u{1B}[90m◇\u{1B}[0m Test load() started."]) == ["load()"])
+    }
+
+    @Test func `lines of XCTest`() {
+        let began = "Test Case 'NoteTests.testLoad' started at 2026-11-23 18:00:00.000"
+        #expect(
+            running(["Test Suite 'All tests' started at 2026-11-23 18:00:00.000", began]) == ["NoteTests.testLoad"])
+        for end in ["passed", "failed", "skipped"] {
+            #expect(running([began, "Test Case 'NoteTests.testLoad' \(end) (0.001 seconds)"]).isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        "", "Test ", "Test Case '", "The Test run() started.", "[7/9] Compiling Test load() started.", "\0",
+    ])
+    func `other lines name no test`(line: String) {
+        #expect(running([line]).isEmpty)
+    }
+
+    @Test func `a test that runs twice at the same time ends once`() {
+        let began = ["◇ Test load() started.", "◇ Test load() started."]
+        #expect(running(began + ["✔ Test load() passed after 0.001 seconds."]) == ["load()"])
+    }
+}

@@ -1,0 +1,218 @@
+import Foundation
+import StallWatch
+import Testing
+import TestSupport
+
+@testable import stallwatch_demo
+
+@Suite struct SummaryFileTests {
+    private let outcomes = [
+        Outcome(
+            scenario: "spin", expected: .init(function: "spin()", cause: "cpu"), thresholdMilliseconds: 250,
+            injected: [500.0427],
+            reports: [
+                ReportedStall(
+                    file: "stalls/a.json", loop: "main", milliseconds: 500.125, function: "spin()", cause: "cpu"
+                )
+            ]
+        ),
+        Outcome(scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []),
+    ]
+
+    /// Runs `body` with the path of a new, empty directory.
+    private func withDirectory(_ body: (String) throws -> Void) throws {
+        let directory = try TemporaryDirectory()
+        defer { withExtendedLifetime(directory) {} }
+        try body(directory.path)
+    }
+
+    private func files(in directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+    }
+
+    @Test func everyKeyIsThereAndMissingValuesAreNull() throws {
+        let json = String(decoding: try Summary.json(outcomes), as: UTF8.self)
+        #expect(
+            json == """
+                [
+                  {
+                    "blamedFunction" : "spin()",
+                    "cause" : "cpu",
+                    "expectedCause" : "cpu",
+                    "expectedFunction" : "spin()",
+                    "expectedOwner" : null,
+                    "expectsReport" : true,
+                    "injectedMilliseconds" : 500.043,
+                    "owner" : null,
+                    "report" : "stalls/a.json",
+                    "reportedMilliseconds" : 500.125,
+                    "result" : "ok",
+                    "retries" : 0,
+                    "run" : {
+                      "injected" : [
+                        500.0427
+                      ],
+                      "reports" : [
+                        "stalls/a.json"
+                      ],
+                      "retries" : 0,
+                      "runnableMilliseconds" : 0,
+                      "scenario" : "spin",
+                      "suppressedStalls" : 0,
+                      "thresholdMilliseconds" : 250,
+                      "waitedMilliseconds" : 0
+                    },
+                    "scenario" : "spin"
+                  },
+                  {
+                    "blamedFunction" : null,
+                    "cause" : null,
+                    "expectedCause" : null,
+                    "expectedFunction" : null,
+                    "expectedOwner" : null,
+                    "expectsReport" : false,
+                    "injectedMilliseconds" : null,
+                    "owner" : null,
+                    "report" : null,
+                    "reportedMilliseconds" : null,
+                    "result" : "ok",
+                    "retries" : 0,
+                    "run" : {
+                      "injected" : [
+
+                      ],
+                      "reports" : [
+
+                      ],
+                      "retries" : 0,
+                      "runnableMilliseconds" : 0,
+                      "scenario" : "idle",
+                      "suppressedStalls" : 0,
+                      "thresholdMilliseconds" : 250,
+                      "waitedMilliseconds" : 0
+                    },
+                    "scenario" : "idle"
+                  }
+                ]
+
+                """
+        )
+    }
+
+    @Test func theCheckLeavesNoFile() throws {
+        try withDirectory { directory in
+            _ = try SummaryFile(path: directory + "/summary.json")
+            #expect(try files(in: directory).isEmpty)
+        }
+    }
+
+    @Test func anOldSummaryStaysUntilItIsReplaced() throws {
+        try withDirectory { directory in
+            let path = directory + "/summary.json"
+            try Data("old".utf8).write(to: URL(filePath: path))
+            let file = try SummaryFile(path: path)
+            #expect(FileManager.default.contents(atPath: path) == Data("old".utf8))
+            try file.write(outcomes)
+            #expect(FileManager.default.contents(atPath: path) == Data(try Summary.json(outcomes)))
+            #expect(try files(in: directory) == ["summary.json"])
+        }
+    }
+
+    @Test func aSymbolicLinkIsFollowed() throws {
+        try withDirectory { directory in
+            try Data("old".utf8).write(to: URL(filePath: directory + "/real.json"))
+            try FileManager.default.createSymbolicLink(
+                atPath: directory + "/link.json", withDestinationPath: "real.json"
+            )
+            try SummaryFile(path: directory + "/link.json").write(outcomes)
+            let written = FileManager.default.contents(atPath: directory + "/real.json")
+            #expect(written == Data(try Summary.json(outcomes)))
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: directory + "/link.json") == "real.json")
+        }
+    }
+
+    @Test(arguments: ["/dev/null", "/", "/proc/version/summary.json"])
+    func aPathThatCannotBeAFileIsRefused(path: String) throws {
+        let failure = #expect(throws: DemoFailure.self) { try SummaryFile(path: path) }
+        #expect(failure?.status == .cannotCreate)
+        #expect(failure?.sentence.contains(path) == true)
+    }
+
+    @Test func aMissingDirectoryIsRefused() throws {
+        try withDirectory { directory in
+            let failure = #expect(throws: DemoFailure.self) { try SummaryFile(path: directory + "/no/summary.json") }
+            #expect(failure?.status == .cannotCreate)
+            #expect(failure?.sentence.contains(directory + "/no/summary.json") == true)
+            let left = try files(in: directory)
+            #expect(left.isEmpty)
+        }
+    }
+
+    @Test func aRemovedDirectoryFailsTheWrite() throws {
+        try withDirectory { directory in
+            let file = try SummaryFile(path: directory + "/summary.json")
+            try FileManager.default.removeItem(atPath: directory)
+            #expect(throws: DemoFailure.self) { try file.write(outcomes) }
+        }
+    }
+}
+
+@Suite struct SummaryTableTests {
+    @Test func columnsAreAligned() {
+        let stall = Outcome(
+            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
+            injected: [1750.06],
+            reports: [
+                ReportedStall(
+                    file: "stalls/a.json", loop: "main", milliseconds: 1750.2, function: "spin()", cause: "cpu"
+                )
+            ]
+        )
+        let missed = Outcome(
+            scenario: "sleep-long", expected: .init(function: "sleep()"), thresholdMilliseconds: 250,
+            injected: [500], reports: []
+        )
+        let quiet = Outcome(
+            scenario: "idle", expected: nil, thresholdMilliseconds: 250, injected: [], reports: []
+        )
+        #expect(
+            SummaryTable([stall, missed, quiet]).text == """
+
+                scenario    injected ms  reported ms  blamed function  cause  result  file
+                spin             1750.1       1750.2  spin()           cpu    ok      stalls/a.json
+                sleep-long        500.0            -  -                -      missed  -
+                idle                  -            -  -                -      ok      -
+
+                2 of 3 ok, 1 failed, 0 not available, 0 inconclusive; 0 run again because the CPUs were taken away
+                blamed: 1 of 2 functions, 0 of 2 lines
+
+                """
+        )
+    }
+
+    @Test func anUnavailableScenarioIsCounted() {
+        let outcome = Outcome(
+            scenario: "glib", expected: .init(function: "sleep()"), thresholdMilliseconds: 250, injected: [],
+            reports: [], unavailable: "there is no library"
+        )
+        let text = SummaryTable([outcome]).text
+        #expect(text.contains("not-available"))
+        #expect(text.contains("\n0 of 1 ok, 0 failed, 1 not available, 0 inconclusive; 0 run again"))
+    }
+
+    @Test func aReportWithoutAFunctionHasAQuestionMark() {
+        let outcome = Outcome(
+            scenario: "spin", expected: .init(function: "spin()"), thresholdMilliseconds: 250,
+            injected: [500],
+            reports: [ReportedStall(file: "a.json", loop: "main", milliseconds: 500, function: nil)]
+        )
+        #expect(SummaryTable([outcome]).text.contains("500.0  ?                ?      wrong-function  a.json"))
+    }
+
+    @Test(arguments: [
+        (0.0, "0.0"), (0.04, "0.0"), (0.05, "0.1"), (99.96, "100.0"), (750, "750.0"), (1234.56, "1234.6"),
+    ])
+    func millisecondsHaveOneDecimal(value: Double, text: String) {
+        #expect(value.oneDecimal == text)
+    }
+}

@@ -1,0 +1,224 @@
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import StackCapture
+@testable import StallReports
+@testable import StallWatch
+
+/// Stalls whose thread ends before their turn does.
+@Suite struct LoopSupervisorTests {
+    private static let threshold: UInt64 = 100_000_000
+    private static let begin: UInt64 = 1_000_000_000
+    /// Ids that no thread has (proc(5), pid_max).
+    private static let thread = Int32.max
+    private static let otherThread = Int32.max - 1
+
+    /// A source whose thread the test sets.
+    private final class Source: LoopSource {
+        let kind = LoopKind.runLoop
+        let thread = Atomic<Int32>(LoopSupervisorTests.thread)
+
+        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(thread.load(ordering: .relaxed)) }
+    }
+
+    /// A capturer that can pretend that a thread has ended.
+    private final class Capturer: StackCapturing {
+        /// Called when a thread that has ended is captured; `nil` while the thread lives.
+        var threadHasEnded: (() -> Void)?
+        let methods = [CapturedStack.Method.read]
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+            guard let threadHasEnded else { return .stub([0x1000]) }
+            threadHasEnded()
+            throw CaptureError(description: "the thread has ended", isThreadGone: true)
+        }
+
+        func images() -> ImageList { ImageList() }
+
+        /// The CPUs that the supervisor asked to leave.
+        private(set) var left: [Int32] = []
+
+        func leave(processor: Int32) { left.append(processor) }
+    }
+
+    private let world = WatchedWorld(at: Self.begin)
+    private let source = Source()
+    private let capturer = Capturer()
+    private let services: WatchdogContext
+    private let loop: LoopMonitor
+    private var watch: LoopSupervisor
+
+    init() {
+        services = world.services(capturer)
+        loop = LoopMonitor(
+            label: "mortal", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
+        )
+        watch = LoopSupervisor(loop, services)
+        loop.recorder.beginTurn(at: Self.begin)
+    }
+
+    /// Polls the loop at `time`, and returns when to poll again.
+    private mutating func poll(at time: UInt64) -> UInt64 {
+        watch.poll(at: time, in: world)
+    }
+
+    @Test mutating func aStallEndsWithItsThread() throws {
+        let next = poll(at: Self.begin + Self.threshold)
+        #expect(world.states == [.ongoing])
+        capturer.threadHasEnded = {}
+        let last = poll(at: next)
+        #expect(world.states == [.ongoing, .ended])
+        let record = try #require(world.records.withLock { $0.last })
+        #expect(record.duration == next - Self.begin)
+        #expect(record.samples.map(\.isValid) == [true, false])
+        #expect(record.samples.last?.isThreadGone == true)
+        #expect(poll(at: last) == .max)
+        #expect(watch.mayPark, "the supervisor has nothing left to poll")
+        watch.leave(at: last + 1)
+        #expect(world.states == [.ongoing, .ended], "the end is reported once")
+    }
+
+    /// The watchdog may wait for a sample while the loop ends its turn and the thread ends.
+    @Test mutating func aTurnKeepsItsEndWhenItsThreadEndsAfterIt() throws {
+        let next = poll(at: Self.begin + Self.threshold)
+        let end = next - 5_000_000
+        capturer.threadHasEnded = { [loop] in loop.recorder.endTurn(at: end) }
+        let last = poll(at: next)
+        let record = try #require(world.records.withLock { $0.last })
+        #expect(record.state == .ended)
+        #expect(record.duration == end - Self.begin)
+        _ = poll(at: last)
+        #expect(world.states == [.ongoing, .ended], "the end is reported once")
+    }
+
+    @Test mutating func aTurnThatEndedBeforeItsThreadIsReported() throws {
+        let time = Self.begin + 2 * Self.threshold
+        capturer.threadHasEnded = { [loop] in loop.recorder.endTurn(at: time - 1) }
+        _ = poll(at: time)
+        let record = try #require(world.records.withLock { $0.last })
+        #expect(record.state == .ended)
+        #expect(record.duration == time - 1 - Self.begin)
+        #expect(world.suppressed.current[.threadEnded] == 0)
+    }
+
+    /// A worker of a dispatch queue may hand the queue to another worker and end.
+    @Test mutating func aStallContinuesOnAnotherThread() {
+        let next = poll(at: Self.begin + Self.threshold)
+        capturer.threadHasEnded = { [source] in source.thread.store(Self.otherThread, ordering: .relaxed) }
+        #expect(poll(at: next) < .max)
+        #expect(world.states == [.ongoing, .ongoing])
+    }
+
+    /// If both share a CPU, the sample waits for the stalled thread.
+    @Test mutating func theWatchdogLeavesTheLoopsCPUOncePerPoll() throws {
+        source.thread.store(try #require(ownThread()), ordering: .relaxed)
+        _ = poll(at: Self.begin + 1)
+        #expect(capturer.left.count == 1 && capturer.left.allSatisfy { $0 >= 0 })
+        _ = poll(at: Self.begin + Self.threshold)
+        #expect(world.states == [.ongoing])
+        #expect(capturer.left.count == 1, "the supervisor does not move during a stall")
+        #expect(watch.isInStall, "the watchdog may move again for the next turn")
+    }
+
+    @Test mutating func theWatchdogKeepsItsCPUWhileLoopsTurn() throws {
+        source.thread.store(try #require(ownThread()), ordering: .relaxed)
+        services.mayShareProcessor = false
+        _ = poll(at: Self.begin + 1)
+        #expect(capturer.left.isEmpty, "a move is a context switch")
+    }
+
+    @Test mutating func aThreadThatHasEndedIsCountedAndNotPolledAgain() {
+        capturer.threadHasEnded = {}
+        let next = poll(at: Self.begin + Self.threshold)
+        #expect(world.states.isEmpty)
+        #expect(world.suppressed.current[.threadEnded] == 1)
+        #expect(poll(at: next) == .max)
+        #expect(watch.mayPark, "otherwise the watchdog would poll again at once, forever")
+        #expect(watch.progress.state == .ended)
+        #expect(world.suppressed.current[.threadEnded] == 1)
+    }
+
+    @Test mutating func anAbandonedLoopIsWatchedAgainFromItsNextTurnOn() {
+        capturer.threadHasEnded = {}
+        _ = poll(at: Self.begin + Self.threshold)
+        capturer.threadHasEnded = nil
+        let begin = Self.begin + 3 * Self.threshold
+        loop.recorder.beginTurn(at: begin)
+        #expect(!watch.mayPark)
+        _ = poll(at: begin + 1)
+        #expect(watch.progress == LoopProgress(label: "mortal", state: .running, since: begin + 1))
+        _ = poll(at: begin + Self.threshold)
+        #expect(world.states == [.ongoing])
+        #expect(watch.progress == LoopProgress(label: "mortal", state: .stalled, since: begin))
+    }
+}
+
+/// A loop that does not report its end, whose thread goes on with something else.
+@Suite struct LoopEndTests {
+    private static let threshold: UInt64 = 100_000_000
+    private static let begin: UInt64 = 1_000_000_000
+    private static let runFunction: UInt64 = 0x1000
+
+    private final class Source: LoopSource {
+        let kind = LoopKind.probe
+        /// The whole stacks that the watchdog has asked about.
+        let asked = Mutex<[[UInt64]?]>([])
+
+        func isInTurn(_ addresses: [UInt64]?) -> Bool {
+            asked.withLock { $0.append(addresses) }
+            return addresses?.contains(LoopEndTests.runFunction) ?? true
+        }
+
+        // An id that no thread has (proc(5), pid_max).
+        func target(of recorder: TurnRecorder) -> CaptureTarget { .thread(.max) }
+    }
+
+    private final class Capturer: StackCapturing {
+        let methods = [CapturedStack.Method.read]
+        private let stack: CapturedStack
+
+        init(_ stack: CapturedStack) { self.stack = stack }
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack { stack }
+
+        func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
+    }
+
+    /// Returns the number of stalls of a turn that is over its threshold, and the stacks that the source was asked about.
+    private func stalls(stack: [UInt64], isComplete: Bool = true) -> (count: Int, asked: [[UInt64]?]) {
+        var captured = CapturedStack.stub(stack)
+        captured.isComplete = isComplete
+        let world = WatchedWorld(at: Self.begin)
+        let source = Source()
+        let loop = LoopMonitor(
+            label: "glib", threshold: Self.threshold, recorder: TurnRecorder(alarm: WatchdogAlarm()), source: source
+        )
+        let services = world.services(Capturer(captured))
+        var watch = LoopSupervisor(loop, services)
+        loop.recorder.beginTurn(at: Self.begin)
+        for count in 1...3 as ClosedRange<UInt64> { watch.poll(at: Self.begin + count * Self.threshold, in: world) }
+        return (world.records.withLock { Set($0.map(\.id)).count }, source.asked.withLock { $0 })
+    }
+
+    @Test func `a turn with the loop on its stack is a stall`() {
+        let stack = [0x5000, Self.runFunction, 0x6000]
+        let stalls = stalls(stack: stack)
+        #expect(stalls.count == 1)
+        #expect(stalls.asked == [stack])
+    }
+
+    @Test func `what follows the loop is no stall`() {
+        let stalls = stalls(stack: [0x5000, 0x6000])
+        #expect(stalls.count == 0)
+        #expect(stalls.asked.count == 1)
+    }
+
+    @Test func `without a whole stack the turn is a stall`() {
+        let stalls = stalls(stack: [0x5000], isComplete: false)
+        #expect(stalls.count == 1)
+        #expect(stalls.asked == [nil])
+    }
+}

@@ -1,0 +1,290 @@
+import Foundation
+import LinuxSupport
+import StackCapture
+import Testing
+import TestSupport
+
+@testable import StallReports
+@testable import StallWatch
+
+@Suite struct PauseStateTests {
+    private let pauses = PauseState()
+
+    @Test func withoutAPauseEverythingCounts() {
+        #expect(pauses.countingFrom(at: 500) == 0)
+    }
+
+    @Test func timeBeforeTheEndOfAPauseDoesNotCount() {
+        pauses.begin()
+        #expect(pauses.countingFrom(at: 500) == 500)
+        pauses.end(at: 600)
+        #expect(pauses.countingFrom(at: 700) == 600)
+    }
+
+    @Test func pausesNest() {
+        pauses.begin()
+        pauses.begin()
+        pauses.end(at: 600)
+        #expect(pauses.countingFrom(at: 700) == 700)
+        pauses.end(at: 800)
+        #expect(pauses.countingFrom(at: 900) == 800)
+    }
+}
+
+@Suite struct SuppressionCountsTests {
+    private func decoded(_ json: String) throws -> SuppressionCounts {
+        try JSONDecoder().decode(SuppressionCounts.self, from: Data(json.utf8))
+    }
+
+    @Test func everyReasonIsCountedByItself() {
+        let counter = SuppressionCounter()
+        counter.add(.paused)
+        counter.add(.debugger)
+        counter.add(.paused)
+        for reason in SuppressionReason.allCases {
+            #expect(counter.current[reason] == (reason == .paused ? 2 : reason == .debugger ? 1 : 0))
+        }
+    }
+
+    @Test func reasonsWithoutACountAreWrittenAsZero() throws {
+        var counts = SuppressionCounts()
+        counts[.suspended] = 3
+        let json = try JSONSerialization.jsonObject(with: JSONEncoder().encode(counts))
+        let object = try #require(json as? [String: Int])
+        #expect(Set(object.keys) == Set(SuppressionReason.allCases.map(\.rawValue)))
+        #expect(object["suspended"] == 3)
+        #expect(object.values.reduce(0, +) == 3)
+    }
+
+    @Test func countsSurviveARoundTripThroughJSON() throws {
+        var counts = SuppressionCounts()
+        counts[.paused] = 7
+        #expect(try JSONDecoder().decode(SuppressionCounts.self, from: JSONEncoder().encode(counts)) == counts)
+        counts[.paused] = 0
+        #expect(counts == SuppressionCounts())
+    }
+
+    @Test func aReasonOfAnotherVersionIsKept() throws {
+        let counts = try decoded(#"{"moonPhase": 2, "paused": 1, "debugger": 0}"#)
+        #expect(counts[.paused] == 1)
+        #expect(counts[.debugger] == 0)
+        let json = String(decoding: try JSONEncoder().encode(counts), as: UTF8.self)
+        #expect(json.contains(#""moonPhase":2"#))
+    }
+}
+
+/// Simulates how often the watchdog polls loops that turn, and checks the bounds that ``StallDetector`` proves.
+@Suite struct WakeUpTests {
+    private static let threshold: UInt64 = 1_000_000
+    private static let duration: UInt64 = 100 * threshold
+
+    /// A loop as a sequence of turns.
+    private struct Loop {
+        var turns: [Range<UInt64>] = []
+
+        /// Creates a loop with turns and waits of random lengths in the given ranges.
+        init(turns lengths: ClosedRange<UInt64>, waits: ClosedRange<UInt64>, _ generator: inout SeededGenerator) {
+            var time = UInt64.random(in: 1...WakeUpTests.threshold, using: &generator)
+            while time < WakeUpTests.duration {
+                let end = time + UInt64.random(in: lengths, using: &generator)
+                turns.append(time..<end)
+                time = end + UInt64.random(in: waits, using: &generator)
+            }
+        }
+
+        func snapshot(at time: UInt64) -> TurnSnapshot {
+            let begun = turns.partitioningIndex { $0.lowerBound > time }
+            let isOn = begun > 0 && turns[begun - 1].upperBound > time
+            return TurnSnapshot(began: isOn ? turns[begun - 1].lowerBound : nil, number: UInt64(begun), nesting: 0)
+        }
+
+        func nextBegin(after time: UInt64) -> UInt64 {
+            let next = turns.partitioningIndex { $0.lowerBound > time }
+            return next < turns.count ? turns[next].lowerBound : .max
+        }
+    }
+
+    /// Returns the times at which a watchdog of `loops` wakes up.
+    private func wakeUps(_ loops: [Loop], checkAge: UInt64? = nil) -> [UInt64] {
+        var detectors = loops.map { _ in StallDetector(threshold: Self.threshold) }
+        var wakeUps: [UInt64] = []
+        var time: UInt64 = 0
+        while time < Self.duration {
+            wakeUps.append(time)
+            var next = UInt64.max
+            for index in loops.indices {
+                let snapshot = loops[index].snapshot(at: time)
+                let decision = detectors[index].decide(snapshot, at: time, checkAge: checkAge)
+                if !decision.actions.isEmpty { Issue.record("a stall was found, but there is none") }
+                if let began = snapshot.began, decision.nextPoll != began + (checkAge ?? Self.threshold) {
+                    Issue.record("the next poll is not at the current turn's threshold or check age")
+                }
+                next = min(next, decision.nextPoll ?? .max)
+            }
+            // The watchdog is parked, and the next turn wakes it.
+            time = next == .max ? loops.map { $0.nextBegin(after: time) }.min() ?? .max : next
+        }
+        return wakeUps
+    }
+
+    @Test(arguments: [1, 20], [1, 10, 100, 500] as [UInt64])
+    func pollsAreAThresholdMinusTheLongestTurnApart(loops: Int, thousandths: UInt64) {
+        var generator = SeededGenerator(seed: thousandths)
+        let longest = Self.threshold / 1_000 * thousandths
+        let turning = (0..<loops).map { _ in
+            Loop(turns: 1...longest, waits: 1...(Self.threshold / 20), &generator)
+        }
+        let times = wakeUps(turning)
+        #expect(times.count >= 90, "the loops turn")
+        // The first poll finds no turn, and the second comes with the first turn.
+        for (earlier, later) in zip(times.dropFirst(), times.dropFirst(2)) {
+            #expect(later - earlier >= Self.threshold - longest)
+        }
+        #expect(UInt64(times.count) <= Self.duration / (Self.threshold - longest) + 2)
+    }
+
+    /// The bound holds for every length of turn.
+    @Test func oneLoopIsPolledAtMostTwicePerThreshold() {
+        var generator = SeededGenerator(seed: 4)
+        for longest in [Self.threshold / 3, Self.threshold / 2, Self.threshold * 9 / 10, Self.threshold - 1] {
+            let loop = Loop(turns: (longest / 2)...longest, waits: 1...(Self.threshold / 10), &generator)
+            let times = wakeUps([loop])
+            for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > Self.threshold) }
+        }
+    }
+
+    /// The same bound holds for the age from which turns are checked.
+    @Test func oneCheckedLoopIsPolledAtMostTwicePerCheckAge() {
+        var generator = SeededGenerator(seed: 8)
+        let checkAge = Self.threshold / 8
+        for longest in [checkAge / 3, checkAge / 2, checkAge - 1] {
+            let loop = Loop(turns: (longest / 2)...longest, waits: 1...(checkAge / 10), &generator)
+            let times = wakeUps([loop], checkAge: checkAge)
+            #expect(times.count > 100, "the loop turns")
+            for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > checkAge) }
+        }
+    }
+
+    /// The loop of the proof: no watchdog that is never late can poll it less often.
+    @Test func turnsOfHalfAThresholdNeedTwoPollsPerThreshold() {
+        var generator = SeededGenerator(seed: 5)
+        let half = Self.threshold / 2
+        let times = wakeUps([Loop(turns: (half + 2)...(half + 2), waits: 1...1, &generator)])
+        #expect(times.count > 190)
+    }
+
+    /// Parking does not pay here: each turn would wake the watchdog, and each would need one more poll.
+    @Test func aLoopWithRareTurnsIsPolledAtMostTwicePerThreshold() {
+        var generator = SeededGenerator(seed: 6)
+        let loop = Loop(turns: 1...100, waits: (Self.threshold * 11 / 10)...(Self.threshold * 19 / 10), &generator)
+        let times = wakeUps([loop])
+        for (first, third) in zip(times, times.dropFirst(2)) { #expect(third - first > Self.threshold) }
+        #expect(times.count < 100 * 3 / 2)
+    }
+
+    /// One poll when the turn begins, one to see that it is over, and one to see that no other follows.
+    @Test func aLoopWithLongWaitsIsPolledThreeTimesPerTurn() {
+        var generator = SeededGenerator(seed: 7)
+        let wait = 4 * Self.threshold
+        let loop = Loop(turns: 1...100, waits: wait...wait, &generator)
+        #expect(wakeUps([loop]).count <= 3 * loop.turns.count + 1)
+    }
+}
+
+extension Array {
+    /// Returns the index of the first element for which `belongs` holds; it must hold for all later elements, too.
+    fileprivate func partitioningIndex(_ belongs: (Element) -> Bool) -> Int {
+        var low = startIndex
+        var high = endIndex
+        while low < high {
+            let middle = (low + high) / 2
+            if belongs(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
+
+/// The watchdog's answers to the question whether loops make progress.
+@Suite struct WatchdogProgressTests {
+    private final class NoCapturer: StackCapturing {
+        let methods: [CapturedStack.Method] = []
+
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+            throw CaptureError(description: "not captured")
+        }
+
+        func images() -> ImageList { ImageList() }
+
+        func leave(processor: Int32) {}
+    }
+
+    /// Runs a watchdog over probes with these labels while `body` runs.
+    private func withWatchdog(_ labels: [String], _ body: (Watchdog, [TurnRecorder]) throws -> Void) throws {
+        let watchdog = Watchdog(rules: WatchdogOptions()) { _ in }
+        let recorders = labels.map { _ in TurnRecorder(alarm: watchdog.alarm) }
+        for (label, recorder) in zip(labels, recorders) {
+            let source = try ProbeSource(LoopProbe(label: label), recorder)
+            watchdog.add([LoopMonitor(label: label, threshold: 50_000_000, recorder: recorder, source: source)])
+        }
+        let thread = try WorkerThread(name: "test-watchdog") { watchdog.run(capturing: NoCapturer()) }
+        defer {
+            watchdog.stop()
+            thread.join()
+            #expect(watchdog.readProgress(until: monotonicNow() + 60_000_000_000) == nil, "nothing to wait for")
+        }
+        try body(watchdog, recorders)
+    }
+
+    private func states(_ watchdog: Watchdog) -> [LoopProgress.State]? {
+        watchdog.readProgress(until: monotonicNow() + 20_000_000_000)?.loops.map(\.state)
+    }
+
+    @Test func `a parked watchdog answers`() throws {
+        try withWatchdog(["a", "b"]) { watchdog, recorders in
+            #expect(states(watchdog) == [.starting, .starting])
+            recorders[0].beginTurn(at: monotonicNow())
+            recorders[0].endTurn(at: monotonicNow())
+            #expect(states(watchdog) == [.running, .starting])
+        }
+    }
+
+    @Test func `a loop is stalled from its threshold until the end of its turn`() throws {
+        try withWatchdog(["a"]) { watchdog, recorders in
+            let begun = monotonicNow()
+            recorders[0].beginTurn(at: begun)
+            #expect(eventually { states(watchdog) == [.stalled] })
+            let reading = try #require(watchdog.readProgress(until: monotonicNow() + 20_000_000_000))
+            #expect(reading.loops == [LoopProgress(label: "a", state: .stalled, since: begun)])
+            #expect(reading.time - begun >= 50_000_000)
+            recorders[0].endTurn(at: monotonicNow())
+            #expect(states(watchdog) == [.running])
+        }
+    }
+
+    @Test func `a pause is part of the answer`() throws {
+        try withWatchdog(["a"]) { watchdog, recorders in
+            recorders[0].beginTurn(at: monotonicNow())
+            watchdog.pauses.begin()
+            #expect(watchdog.readProgress(until: monotonicNow() + 20_000_000_000)?.isPaused == true)
+            #expect(states(watchdog) == [.running])
+            watchdog.pauses.end(at: monotonicNow())
+            #expect(watchdog.readProgress(until: monotonicNow() + 20_000_000_000)?.isPaused == false)
+        }
+    }
+
+    @Test func `an answer has the loops that were added before the question`() throws {
+        try withWatchdog([]) { watchdog, _ in
+            for number in 1...20 {
+                let recorder = TurnRecorder(alarm: watchdog.alarm)
+                let source = try ProbeSource(LoopProbe(label: "\(number)"), recorder)
+                watchdog.add([LoopMonitor(label: "\(number)", threshold: 1, recorder: recorder, source: source)])
+                #expect(states(watchdog)?.count == number)
+            }
+        }
+    }
+
+    @Test func `a watchdog that does not run gives no answer`() {
+        let watchdog = Watchdog(rules: WatchdogOptions()) { _ in }
+        #expect(watchdog.readProgress(until: monotonicNow() + 10_000_000) == nil)
+    }
+}

@@ -1,0 +1,120 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import LinuxSupport
+@testable import StallWatch
+
+/// Real locks in real memory whose words name threads that have ended: no owner may be reported.
+@Suite struct DeadOwnerTests {
+    /// The kernel ids of threads that have ended.
+    private static func deadThreads(_ count: Int) throws -> [Int32] {
+        let ids = Mutex<[Int32]>([])
+        for index in 0..<count {
+            let thread = try WorkerThread(name: "test-mortal-\(index)") {
+                let id = readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
+                ids.withLock { $0.append(id ?? 0) }
+            }
+            thread.join()
+        }
+        // A joined thread may be listed for a moment longer; a number may be given to a new thread of another test.
+        return ids.withLock { $0 }.filter { id in
+            for _ in 0..<1_000 where ThreadFiles(thread: id) != nil { usleep(1_000) }
+            return id > 0 && ThreadFiles(thread: id) == nil
+        }
+    }
+
+    private static func isLive(_ thread: Int32) -> Bool { ThreadFiles(thread: thread)?.read()?.isAlive ?? false }
+
+    private static let functions: [String?] = [
+        "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_join",
+        "dispatch_once_wait", "syscall", nil,
+    ]
+
+    /// The memory of a lock whose owner ended without unlocking it: all fields are consistent, but the owner is gone.
+    private static func locks(of owner: Int32) -> [[Int32]] {
+        let waitedFor = Int32(bitPattern: 0x8000_0000) | owner
+        var writing = [Int32](repeating: 0, count: 16)
+        (writing[0], writing[2], writing[6]) = (0xb, 3, owner)
+        return [
+            [2, 0, owner, 1, 0], [2, 1, owner, 1, 1], [2, 0, owner, 1, 2], [waitedFor, 1, owner, 1, 16], [waitedFor],
+            [owner], writing,
+        ].map { $0 + [Int32](repeating: 0, count: 16 - $0.count) }
+    }
+
+    @Test func noDeadThreadIsEverAnOwner() throws {
+        let dead = try Self.deadThreads(8)
+        try #require(dead.count >= 4, "most numbers are not used again at once")
+        let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
+        let own = try #require(ThreadIdentity.all().first)
+        let identifier = LockIdentifier(memory: GuardedMemory(), isLive: Self.isLive)
+        var named = 0
+        for owner in dead + [own] {
+            for words in Self.locks(of: owner) {
+                words.withUnsafeBytes { bytes in
+                    for offset in [0, 8, 12] as [UInt64] {
+                        for operation in [128, 128 | 9, 0, 128 | 6, 128 | 13] as [UInt64] {
+                            for function in Self.functions {
+                                let address = UInt64(UInt(bitPattern: bytes.baseAddress)) + offset
+                                let word = UInt64(UInt32(bitPattern: words[Int(offset / 4)]))
+                                let call = SystemCall(
+                                    number: number, arguments: [address, operation, word, 0, 0, 0], stackPointer: 0,
+                                    programCounter: 0
+                                )
+                                let frames = [
+                                    NamedFrame(function: nil, image: "libc.so.6"),
+                                    NamedFrame(function: function, image: "libc.so.6"),
+                                ]
+                                let site = identifier.identify(call, of: own, in: frames)
+                                if let found = site?.owner {
+                                    named += 1
+                                    #expect(found == own, "\(words) at \(offset), operation \(operation)")
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        #expect(named > 0, "a thread that lives is named in the same memory")
+    }
+
+    @Test func unreadableMemoryHasNoOwner() throws {
+        let number = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
+        let identifier = LockIdentifier(memory: GuardedMemory(), isLive: { _ in true })
+        for address in [0, 1, 8, 12, 95, 4096, .max, .max - 3, .max - 100, 1 << 63] as [UInt64] {
+            for operation in [128, 128 | 9, 0, 128 | 6] as [UInt64] {
+                for function in Self.functions {
+                    let call = SystemCall(
+                        number: number, arguments: [address, operation, 2, 0, 0, 0], stackPointer: 0, programCounter: 0
+                    )
+                    let frames = [
+                        NamedFrame(function: nil, image: "libc.so.6"),
+                        NamedFrame(function: function, image: "libc.so.6"),
+                    ]
+                    #expect(identifier.identify(call, of: 1, in: frames)?.owner == nil)
+                }
+            }
+        }
+    }
+}
+
+@Suite struct DeadlockSearchTests {
+    @Test func `threads that wait for each other`() {
+        #expect(DeadlockSearch.deadlocked([1: 2, 2: 1]) == [1, 2])
+        #expect(DeadlockSearch.deadlocked([1: 2, 2: 3, 3: 1, 4: 5]) == [1, 2, 3])
+    }
+
+    @Test func `a thread that waits for itself`() {
+        #expect(DeadlockSearch.deadlocked([7: 7]) == [7])
+    }
+
+    @Test func `a thread that waits for a deadlocked one cannot go on`() {
+        #expect(DeadlockSearch.deadlocked([9: 1, 1: 2, 2: 1]) == [1, 2, 9])
+    }
+
+    @Test func `a chain that ends is no deadlock`() {
+        #expect(DeadlockSearch.deadlocked([1: 2, 2: 3]).isEmpty)
+        #expect(DeadlockSearch.deadlocked([:]).isEmpty)
+    }
+}

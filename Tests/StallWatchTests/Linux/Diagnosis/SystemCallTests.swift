@@ -1,0 +1,92 @@
+import Testing
+
+@testable import StallWatch
+
+@Suite struct SystemCallTests {
+    @Test func bothTablesNameTheirCalls() {
+        // The numbers of the headers that syscall(2) names.
+        #expect(SystemCallNames.x86_64.name(202) == "futex")
+        #expect(SystemCallNames.x86_64.name(74) == "fsync")
+        #expect(SystemCallNames.x86_64.name(424) == "pidfd_send_signal")
+        #expect(SystemCallNames.x86_64.name(400) == nil)
+        #expect(SystemCallNames.aarch64.name(98) == "futex")
+        #expect(SystemCallNames.aarch64.name(82) == "fsync")
+        #expect(SystemCallNames.aarch64.name(25) == "fcntl")
+        #expect(SystemCallNames.aarch64.name(-1) == nil)
+    }
+
+    @Test func socketAddressesAreWrittenAsUsual() {
+        #expect(SocketName.decode([2, 0, 0x1f, 0x90, 127, 0, 0, 1]) == "127.0.0.1:8080")
+        #expect(SocketName.decode([10, 0, 0, 80, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 15) + [1]) == "[::1]:80")
+        #expect(SocketName.decode([1, 0] + Array("/run/x".utf8) + [0, 9]) == "/run/x")
+        #expect(SocketName.decode([1, 0, 0] + Array("x".utf8)) == "@x")
+        #expect(SocketName.decode([1, 0]) == nil)
+    }
+}
+
+@Suite struct RestartedCallTests {
+    private func call(_ name: String, _ arguments: UInt64...) throws -> SystemCall {
+        SystemCall(
+            number: try #require(SystemCallNames.current.number(of: name)), arguments: arguments, stackPointer: 0,
+            programCounter: 0
+        )
+    }
+
+    @Test(
+        arguments: [
+            ("hrtimer_nanosleep", 0, "clock_nanosleep", .sleep),
+            ("do_nanosleep", UInt64.max - 5, "clock_nanosleep", .sleep),
+            ("hrtimer_nanosleep", 0x7ffd_0000_1000, "nanosleep", .sleep),
+            ("futex_do_wait", 0x55d0_0000, "futex", .lock),
+            ("futex_wait_queue", 0x55d0_0000, "futex", .lock),
+        ] as [(String, UInt64, String, SystemCall.Purpose)])
+    func theWaitChannelShowsTheRestartedCall(
+        channel: String, argument: UInt64, name: String, purpose: SystemCall.Purpose
+    ) throws {
+        let original = try call("restart_syscall", argument, 0, 7).original(waitChannel: channel)
+        #expect(original.name == name)
+        #expect(original.purpose == purpose)
+        #expect(original.arguments == [argument, 0, 7])
+    }
+
+    #if arch(x86_64)
+        @Test(arguments: [(0, .sleep), (2, .io)] as [(UInt64, SystemCall.Purpose)])
+        func aRestartedPollKeepsItsPurpose(count: UInt64, purpose: SystemCall.Purpose) throws {
+            let original = try call("restart_syscall", 0, count, 500).original(
+                waitChannel: "poll_schedule_timeout.constprop.0")
+            #expect(original.name == "poll")
+            #expect(original.purpose == purpose)
+        }
+    #endif
+
+    /// A thread that was just resumed is not in its wait yet, so only its stack shows the call.
+    @Test(
+        arguments: [
+            (["clock_nanosleep", "nanosleep", nil], "clock_nanosleep"), ([nil, "poll"], "poll"),
+            ([nil, nil, "pthread_cond_timedwait"], "futex"), ([nil, nil], "restart_syscall"),
+            (["syscall"], "restart_syscall"), (["read"], "restart_syscall"), ([], "restart_syscall"),
+        ] as [([String?], String)])
+    func theInnermostFunctionsShowTheRestartedCall(functions: [String?], name: String) throws {
+        let frames = functions.map { NamedFrame(function: $0, image: "libc.so.6") }
+        #expect(try call("restart_syscall", 0, 0, 7).original(frames: frames).name == name)
+    }
+
+    @Test func functionsOutsideTheInnermostLibraryFramesDoNotCount() throws {
+        let frames = [
+            NamedFrame(function: nil, image: "app"), NamedFrame(function: "pthread_once", image: "libc.so.6"),
+        ]
+        #expect(try call("restart_syscall", 0).original(frames: frames).isRestarted)
+    }
+
+    @Test(arguments: [nil, "", "pipe_read", "ptrace_stop"])
+    func anUnknownRestartedCallIsUnchanged(channel: String?) throws {
+        let restarted = try call("restart_syscall", 0)
+        #expect(restarted.original(waitChannel: channel) == restarted)
+    }
+
+    @Test func otherCallsAreUnchanged() throws {
+        let read = try call("read", 0)
+        #expect(read.original(waitChannel: "hrtimer_nanosleep") == read)
+        #expect(read.original(frames: [NamedFrame(function: "poll", image: "libc.so.6")]) == read)
+    }
+}

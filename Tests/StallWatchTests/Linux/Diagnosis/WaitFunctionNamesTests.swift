@@ -1,0 +1,151 @@
+import Glibc
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+@testable import StackCapture
+@testable import StallWatch
+
+/// Names of wait functions in the libraries of this process.
+@Suite struct WaitFunctionNamesTests {
+    private let images: ImageList
+    private let names = WaitFunctionNames()
+
+    init() throws {
+        images = try ThreadCapture(engine: CUnwindEngine()).images()
+        names.prepare(for: images)
+    }
+
+    /// Returns the name of a frame in the middle of an exported function of the library.
+    private func named(_ function: String, of library: String = "libc.so.6") throws -> NamedFrame? {
+        // Use the library's function: a sanitizer has functions of the same names in the executable.
+        let handle = try #require(dlopen(library, RTLD_NOLOAD | RTLD_LAZY))
+        defer { dlclose(handle) }
+        let start = try #require(dlsym(handle, function))
+        return names.names(of: [.init(address: UInt64(UInt(bitPattern: start)) + 1, isExact: true)], in: images).first
+    }
+
+    @Test(
+        arguments: [
+            "pthread_mutex_lock", "pthread_cond_wait", "sem_wait", "fsync", "pread64", "syscall", "clock_nanosleep",
+            "poll",
+        ])
+    func aFunctionOfLibcThatWaitsHasItsName(function: String) throws {
+        let frame = try #require(try named(function))
+        #expect(frame.image == "libc.so.6")
+        // Any name of the function is right: pread64 is also pread.
+        #expect(frame.function == function || frame.function.map { $0 + "64" } == function)
+        #expect(frame.libcFunction == frame.function)
+    }
+
+    @Test(arguments: ["dispatch_semaphore_wait", "dispatch_group_wait"])
+    func aFunctionOfDispatchThatWaitsHasItsName(function: String) throws {
+        #expect(
+            try named(function, of: "libdispatch.so") == NamedFrame(function: function, image: "libdispatch.so"))
+    }
+
+    /// The initializer of a static variable in C++ waits there.
+    @Test func theGuardOfLibstdcxxHasItsName() throws {
+        let frame = try named("__cxa_guard_acquire", of: "libstdc++.so.6")
+        #expect(frame == NamedFrame(function: "cxa_guard_acquire", image: "libstdc++.so.6"))
+    }
+
+    @Test(arguments: ["strtol", "qsort", "getenv"])
+    func aFunctionThatDoesNotWaitHasNoName(function: String) throws {
+        let frame = try #require(try named(function))
+        #expect(frame == NamedFrame(function: nil, image: "libc.so.6"))
+    }
+
+    @Test func anAddressOutsideEveryImageHasNoName() {
+        #expect(names.names(of: [.init(address: 0x10, isExact: true)], in: images) == [.init(function: nil, image: "")])
+    }
+
+    @Test func onlyTheInnermostFramesAreNamed() {
+        let frames = [CapturedStack.Frame](repeating: .init(address: 0x10, isExact: true), count: 100)
+        #expect(names.names(of: frames, in: images).count == WaitFunctionNames.innermost)
+    }
+
+    /// Libraries that are linked into the executable.
+    @Test func functionsOfLinkedLibrariesAreFoundInTheExecutable() throws {
+        let directory = try TemporaryDirectory()
+        let symbols = [
+            "_dispatch_group_wait_slow", "_dispatch_other", "$s5notes4saveyyF", "pthread_mutex_lock", "read",
+            "_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_", "_ZN5notes3runEv", "save",
+        ]
+        let elf = SmallELF(
+            symbols: symbols.enumerated().map { .init(name: $1, address: 0x1000 + UInt64($0) * 0x10) })
+        let path = try directory.write("executable", elf.bytes)
+        func found(_ libraries: Set<String>) -> [String: String?] {
+            let functions = WaitFunctionNames.linkedFunctions(of: libraries, inFileAt: path)
+            return Dictionary(
+                uniqueKeysWithValues: functions.map { function in
+                    ("\(function.library) \((function.addresses.lowerBound - 0x1000) / 0x10)", function.name)
+                })
+        }
+        #expect(
+            found(["libdispatch.so", "libswiftCore.so"]) == [
+                "libdispatch.so 0": "dispatch_group_wait_slow", "libdispatch.so 1": nil, "libswiftCore.so 5": nil,
+            ])
+        #expect(found(["libc.so.6"]) == ["libc.so.6 3": "pthread_mutex_lock", "libc.so.6 4": "read"])
+        #expect(found(["libdispatch.so"]).count == 2)
+        #expect(WaitFunctionNames.linkedFunctions(of: WaitFunctionNames.linkable, inFileAt: "/dev/null").isEmpty)
+    }
+}
+
+/// The kind of an awaited lock is the same whether the libraries are linked dynamically or into the executable.
+@Suite struct LinkedLockKindTests {
+    /// One futex word.
+    private struct Word: MemoryReading {
+        var word: UInt32
+
+        func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+            guard address == 0x1000, count == 4 else { return nil }
+            return (0..<4).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
+        }
+    }
+
+    /// A wait as it was recorded in a static release build.
+    struct Wait: Sendable {
+        /// The functions of the executable that the stack has after those of libc.
+        var symbols: [String]
+        /// The functions of libc.
+        var libc: [String?] = ["syscall"]
+        var operation: UInt64 = 128
+        var kind: AwaitedLock.Kind
+    }
+
+    private static let waits = [
+        Wait(symbols: ["_dispatch_wait_on_address", "_dispatch_group_wait_slow"], kind: .dispatchGroup),
+        Wait(
+            symbols: ["_dispatch_sema4_wait", "_dispatch_semaphore_wait_slow"], libc: [nil, "sem_wait"],
+            operation: 128 | 9, kind: .dispatchSemaphore),
+        Wait(
+            symbols: ["_dispatch_sema4_timedwait", "_dispatch_semaphore_wait_slow"], libc: [nil, "sem_timedwait"],
+            operation: 128 | 9, kind: .dispatchSemaphore),
+        Wait(
+            symbols: ["_ZN5swift14threading_impl9once_slowERNS0_6once_tEPFvPvES3_"], operation: 128 | 6, kind: .once),
+        Wait(
+            symbols: ["_dispatch_futex_wait", "_dispatch_unfair_lock_lock_slow"], operation: 128 | 6,
+            kind: .dispatchUnfairLock),
+        Wait(symbols: ["$s15Synchronization6_MutexV4lockyyF"], operation: 128 | 6, kind: .swiftMutex),
+    ]
+
+    @Test(arguments: waits)
+    func kindsMatchTheDynamicLibrary(wait: Wait) throws {
+        let directory = try TemporaryDirectory()
+        let elf = SmallELF(
+            symbols: wait.symbols.enumerated().map { .init(name: $1, address: 0x1000 + UInt64($0) * 0x10) })
+        let functions = WaitFunctionNames.linkedFunctions(
+            of: ["libdispatch.so", "libswiftCore.so"], inFileAt: try directory.write("executable", elf.bytes))
+        let linked = wait.symbols.indices.map { index in
+            let function = functions.first { $0.addresses.contains(0x1000 + UInt64(index) * 0x10) }
+            return NamedFrame(function: function?.name, image: function?.library ?? "executable")
+        }
+        let frames = wait.libc.map { NamedFrame(function: $0, image: "libc.so.6") } + linked
+        let futex = try #require((0..<500).first { SystemCallNames.current.name($0) == "futex" })
+        let call = SystemCall(
+            number: futex, arguments: [0x1000, wait.operation, 0, 0, 0, 0], stackPointer: 0, programCounter: 0)
+        let identifier = LockIdentifier(memory: Word(word: 0x8000_0000 | 103), isLive: { $0 == 103 })
+        #expect(identifier.identify(call, of: 100, in: frames)?.kind == wait.kind)
+    }
+}

@@ -1,0 +1,309 @@
+import Foundation
+import Glibc
+import InMemoryLogging
+import Logging
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallWatch
+
+/// Runs the reporter on the test's own thread; records submitted before that wait in the mailbox.
+///
+/// The time limit fails a test whose stream does not end.
+@Suite(.timeLimit(.minutes(10))) struct ReporterTests {
+    private let handler = InMemoryLogHandler()
+
+    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter {
+        var settings = Reporter.Settings.fixture()
+        settings.reportsPerMinute = 10_000
+        return try Reporter(settings: settings, sinks: sinks.map(\.describe))
+    }
+
+    private var log: ReportSink { .log(Logger(label: "test") { [handler] _ in handler }) }
+
+    private var lines: [String] { handler.entries.map { "\($0.level) \($0.message)" } }
+
+    private func run(_ reporter: Reporter) throws {
+        try reporter.startSinks()
+        reporter.close()
+        reporter.run()
+    }
+
+    private func reports(_ stream: AsyncStream<StallReport>) async -> [StallReport] {
+        await stream.reduce(into: []) { $0.append($1) }
+    }
+
+    @Test func noticesAreFormattedOnlyForALog() throws {
+        var wordings = 0
+        func metadata() -> [String: String] {
+            wordings += 1
+            return ["threshold": "0.25 seconds"]
+        }
+        for (sinks, expected) in [([], 0), ([.closure { _ in }], 0), ([log], 1)] as [([ReportSink], Int)] {
+            let reporter = try reporter(sinks)
+            reporter.logNotice("stall monitor started", metadata())
+            try run(reporter)
+            #expect(wordings == expected)
+        }
+        #expect(lines == ["info stall monitor started"])
+    }
+
+    @Test func `a file that cannot be flushed is named`() throws {
+        let refusal = FileFlush.unavailable(errno: EPERM).refusal(of: "/reports")
+        #expect(refusal == "/reports: fsync: Operation not permitted")
+        let store = ReportSink { _, _ in
+            SinkDescription(name: "store", interest: .finished, isStore: true, unflushed: refusal) {
+                ClosureSink { _ in }
+            }
+        }
+        #expect(try reporter([store, log]).unflushed == ["/reports: fsync: Operation not permitted"])
+        #expect(try reporter([log]).unflushed == nil)
+    }
+
+    @Test func `missing capabilities are logged in one line`() throws {
+        let reporter = try reporter([log])
+        let environment = Capabilities.Environment(pid: 4700)
+        reporter.logDegradation(Capabilities(environment, [.perf: .missing("no"), .read: .works()]))
+        reporter.logDegradation(
+            Capabilities(environment, [.ptrace: .missing("no"), .flush: .missing("/reports: fsync: no")])
+        )
+        reporter.submit(.fixture())
+        try run(reporter)
+        let lines = lines.filter { $0.contains("lack something") }
+        #expect(lines.count == 1)
+        let line = try #require(lines.first)
+        #expect(line.hasPrefix("info stall reports lack something here: no capture by ptrace (no): "))
+        #expect(line.contains("; no flush to the disk (/reports: fsync: no): a power failure may lose "))
+        #expect(line.hasSuffix("; \"stallwatch doctor 4700\" says what to set"))
+    }
+
+    @Test func stallsAreReportedInOrder() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        let records = (0..<3).map { StallRecord.fixture(function: $0) }
+        for record in records { reporter.submit(record) }
+        try run(reporter)
+        #expect(await reports(stream).map(\.id) == records.map(\.id))
+        #expect(reporter.counts.current.stalls == 3)
+    }
+
+    @Test func theNewestStateOfAStallWins() async throws {
+        let scratch = try TemporaryDirectory()
+        let reporter = try reporter([.directory(scratch.path)])
+        let stream = reporter.streams.stream()
+        let first = StallRecord.fixture(function: 1, state: .ongoing)
+        let second = StallRecord.fixture(function: 2)
+        for record in [first, second, first.after(milliseconds: 900)] { reporter.submit(record) }
+        try run(reporter)
+        let reports = await reports(stream)
+        #expect(reports.map(\.id) == [first.id, second.id], "in the order in which they began")
+        #expect(reports.map(\.durationMilliseconds) == [900, 400])
+        #expect(try scratch.reports().count == 2)
+    }
+
+    @Test func anOngoingStallIsOnDiskButNotInTheStream() async throws {
+        let scratch = try TemporaryDirectory()
+        let reporter = try reporter([.directory(scratch.path), log])
+        let stream = reporter.streams.stream()
+        reporter.submit(.fixture(state: .ongoing))
+        try run(reporter)
+        #expect(await reports(stream) == [])
+        #expect(reporter.counts.current == ReportCounts.Counts())
+        #expect(try scratch.reports().map(\.state) == [.ongoing])
+        #expect(lines.isEmpty)
+    }
+
+    /// Symbolicating a process's first stall may take longer than its second stall lasts.
+    @Test func aStallIsOnDiskBeforeAnEarlierOneIsNamed() throws {
+        let scratch = try TemporaryDirectory()
+        let second = Mutex<StallRecord?>(.fixture(function: 9, state: .ongoing))
+        let submit = Mutex<(@Sendable (StallRecord) -> Void)?>(nil)
+        let seen = Mutex<[[String]]>([])
+        var settings = Reporter.Settings.fixture()
+        settings.builder = {
+            .stub(
+                CalledSymbols {
+                    // The second stall begins during the lookup of the first frame.
+                    if let record = second.withLock({ $0.take() }) { return submit.withLock { $0?(record) } ?? () }
+                    guard seen.withLock({ $0.isEmpty }) else { return }
+                    _ = eventually { (try? scratch.reports().count) == 2 }
+                    let culprits = (try? scratch.reports().map { $0.culprit?.function ?? "no name" }) ?? []
+                    seen.withLock { $0.append(culprits) }
+                })
+        }
+        let reporter = try Reporter(settings: settings, sinks: [ReportSink.directory(scratch.path).describe])
+        submit.withLock { $0 = reporter.submit }
+        var first = StallRecord.fixture(state: .ongoing)
+        first.samples += StallRecord.fixture(function: 1).samples
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+        reporter.submit(first)
+        #expect(eventually { seen.withLock { !$0.isEmpty } })
+        reporter.close()
+        thread.join()
+        #expect(seen.withLock { $0 } == [["no name", "no name"]])
+        #expect(try scratch.reports().allSatisfy { $0.culprit?.function == "work" })
+    }
+
+    @Test func otherSinksFindTheReportsFile() async throws {
+        let scratch = try TemporaryDirectory()
+        let reporter = try reporter([.directory(scratch.path)])
+        let stream = reporter.streams.stream()
+        try reporter.startSinks()
+        let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
+        defer {
+            reporter.close()
+            thread.join()
+        }
+        for function in 0..<20 { reporter.submit(.fixture(function: function)) }
+        var iterator = stream.makeAsyncIterator()
+        for _ in 0..<20 {
+            let report = try #require(await iterator.next())
+            let file = try #require(AtomicFile.read(scratch.path + "/" + report.fileName, limit: 1 << 20))
+            #expect(try StallReport(jsonData: file) == report)
+        }
+    }
+
+    @Test func theMailboxIsBoundedAndLossesAreCounted() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        let records = (0..<(RecordMailbox.capacity + 10)).map { StallRecord.fixture(function: $0) }
+        for record in records { reporter.submit(record) }
+        try run(reporter)
+        #expect(reporter.counts.current.reportsLost == 10)
+        #expect(reporter.counts.current.stalls == records.count, "lost reports are counted, too")
+        #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
+        #expect(await reports(stream).last?.id == records.last?.id)
+    }
+
+    /// A dropped ongoing stall would be lost entirely; a finished one may have an earlier state on disk.
+    @Test func aFullMailboxKeepsOngoingStalls() async throws {
+        let reporter = try reporter()
+        let lasting = StallRecord.fixture(function: 999, state: .ongoing)
+        reporter.submit(lasting)
+        for function in 0..<RecordMailbox.capacity { reporter.submit(.fixture(function: function)) }
+        let stream = reporter.streams.stream()
+        reporter.submit(lasting.after(milliseconds: 900))
+        try run(reporter)
+        #expect(reporter.counts.current.reportsLost == 1)
+        #expect(reporter.counts.current.stalls == RecordMailbox.capacity + 1)
+        #expect(reporter.counts.current.reportsDropped == RecordMailbox.capacity - ReportStreams.capacity)
+        #expect(await reports(stream).count == ReportStreams.capacity)
+    }
+
+    @Test func failedWritesAreCountedAndLoggedOnce() async throws {
+        let scratch = try TemporaryDirectory()
+        let path = scratch.path + "/reports"
+        let reporter = try reporter([.directory(path), log])
+        // A file replaces the directory, so that every write fails.
+        try FileManager.default.removeItem(atPath: path)
+        try AtomicFile.write([], to: path)
+        let stream = reporter.streams.stream()
+        for function in 0..<3 { reporter.submit(.fixture(function: function)) }
+        try run(reporter)
+        let statistics = reporter.counts.current
+        #expect(statistics.failedWrites == 2, "the first attempt and the last one at the end")
+        #expect(statistics.lastWriteError?.code == .unwritableReports)
+        #expect(statistics.stalls == 3)
+        #expect(statistics.reportsLost == 3)
+        #expect(await reports(stream).count == 3)
+        #expect(lines.filter { $0.contains("could not be delivered") }.count == 1)
+    }
+
+    @Test func aReporterWithoutStallsEnds() async throws {
+        let reporter = try reporter()
+        let stream = reporter.streams.stream()
+        try run(reporter)
+        #expect(await reports(stream) == [])
+    }
+}
+
+@Suite struct RecordMailboxTests {
+    @Test func `a mailbox is idle once its reader has come back for more`() {
+        let mailbox = RecordMailbox()
+        #expect(mailbox.isIdle)
+        _ = mailbox.put(.fixture())
+        #expect(!mailbox.isIdle)
+        #expect(mailbox.next() != nil)
+        // The reader still works on the record.
+        #expect(!mailbox.isIdle)
+        mailbox.close()
+        #expect(mailbox.next() == nil)
+        #expect(mailbox.isIdle)
+    }
+}
+
+/// Reports 10,000 stalls to all sinks, in a separate process so that its memory can be measured.
+@Suite struct ReporterLoadTests {
+    @Test func tenThousandStallsOf50Fingerprints() async {
+        await #expect(processExitsWith: .success) {
+            let scratch = try TemporaryDirectory()
+            let quota = ReportQuota(reports: 100, bytes: 1 << 20)
+            let ended = Atomic<Int>(0)
+            let told = Atomic<Int>(0)
+            var settings = Reporter.Settings.fixture()
+            settings.reportsPerMinute = 10_000
+            var resident: [Double] = []
+            var largest = 0
+            let hooks = HookSink.Hooks(ended: { _ in ended.add(1, ordering: .releasing) })
+            let sinks: [ReportSink] = [
+                .directory(scratch.path, quota: quota), .hooks(hooks),
+                .closure { report in told.add(1 + report.repeats, ordering: .relaxed) },
+            ]
+            let statistics = try withReporter(sinks, settings: settings) { reporter in
+                // Each stall makes two deliveries per sink. A queue holds more than 50 deliveries, so none may be lost,
+                // even if a sink's thread gets no CPU.
+                for batch in 0..<400 {
+                    for number in 0..<25 {
+                        let record = StallRecord.fixture(function: (batch * 25 + number) % 50, state: .ongoing)
+                        reporter.submit(record)
+                        reporter.submit(record.after(milliseconds: 300))
+                    }
+                    guard eventually({ ended.load(ordering: .acquiring) == (batch + 1) * 25 }) else { Glibc.exit(2) }
+                    largest = max(largest, scratch.names.filter(StallReport.isFileName).count)
+                    resident.append(residentKilobytes())
+                }
+            }
+            guard statistics.stalls == 10_000 else { Glibc.exit(3) }
+            // Occurrences 1, 2, 4, … 128 of 200 per fingerprint.
+            guard statistics.suppressed[.repeated] == 10_000 - 50 * 8 else { Glibc.exit(4) }
+            guard statistics.suppressed[.rateLimit] == 0, statistics.reportsLost == 0 else { Glibc.exit(5) }
+            guard told.load(ordering: .relaxed) == 50 * 128 else { Glibc.exit(6) }
+            guard largest <= quota.reports else { Glibc.exit(7) }
+            guard try scratch.reports().reduce(0, { $0 + $1.jsonData().count }) <= quota.bytes else { Glibc.exit(8) }
+            // Reports on disk plus removed reports are all that were kept; an ongoing repeat may have evicted one more.
+            let kept = scratch.names.count
+            guard kept <= 100, statistics.reportsRemoved >= 300 else { Glibc.exit(9) }
+            // The memory growth over the last half: the slope times its length.
+            let half = Array(resident.suffix(200))
+            let growth = slope(half) * Double(half.count)
+            guard growth < 1_024 else {
+                print("memory grew by \(growth) kB over the last 5,000 stalls")
+                Glibc.exit(10)
+            }
+        }
+    }
+}
+
+/// VmRSS of this process (proc(5)).
+private func residentKilobytes() -> Double {
+    let status = readSmallFile("/proc/self/status") ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS") }
+    return line.flatMap { Double($0.filter(\.isNumber)) } ?? 0
+}
+
+/// The slope of the straight line through equally spaced values (least squares).
+private func slope(_ values: [Double]) -> Double {
+    let middle = Double(values.count - 1) / 2
+    let mean = values.reduce(0, +) / Double(values.count)
+    var covariance = 0.0
+    var variance = 0.0
+    for (index, value) in values.enumerated() {
+        covariance += (Double(index) - middle) * (value - mean)
+        variance += (Double(index) - middle) * (Double(index) - middle)
+    }
+    return covariance / variance
+}

@@ -1,0 +1,175 @@
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+@testable import StackCapture
+@testable import StallReports
+@testable import StallWatch
+
+@Suite struct StallReportPrivacyTests {
+    private func run(_ settings: Reporter.Settings) throws -> [StallReport] {
+        let scratch = try TemporaryDirectory()
+        _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
+            let record = StallRecord.fixture(function: 1, state: .ongoing)
+            reporter.submit(record)
+            #expect(eventually { scratch.names.count == 1 })
+            // Reports of an ongoing stall must reveal no more than the final one.
+            let seen = try scratch.reports()
+            #expect(seen.allSatisfy { $0.metadata == [:] || $0.metadata["redacted"] == "yes" })
+            reporter.submit(record.after(milliseconds: 900))
+        }
+        return try scratch.reports()
+    }
+
+    @Test func pathsCanBeLeftOut() throws {
+        var settings = Reporter.Settings.fixture()
+        settings.pathStyle = .fileNames
+        let report = try #require(try run(settings).first)
+        #expect(report.images.map(\.path) == ["app"])
+        #expect(report.process.executable == report.process.name)
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("/bin/"))
+    }
+
+    private static let calls: [(target: String?, shortened: String?)] = [
+        ("/var/lib/app/wal", "wal"),
+        ("/var/lib/app/wal (deleted)", "wal (deleted)"),
+        ("/srv/a b/c, d", "c, d"),
+        ("/srv/a, b/c", "a, c"),
+        ("/run/a/x, pipe:[12], /run/b/y and 3 more", "x, pipe:[12], y and 3 more"),
+        ("socket to /run/app/control", "socket to control"),
+        ("socket at 127.0.0.1:80", "socket at 127.0.0.1:80"),
+        ("12.5 ms", "12.5 ms"),
+        ("/", "/"),
+        ("", ""),
+        (nil, nil),
+    ]
+
+    @Test(arguments: calls) func pathsInACauseCanBeLeftOut(target: String?, shortened: String?) throws {
+        func call(_ target: String?) -> StallReport.SystemCall { .init(number: 1, name: "read", target: target) }
+        var report = try StallReport.literal()
+        let whole = target ?? ""
+        report.cause = .fixture(
+            kind: .lock, summary: "In read(\(whole)); held by thread 5, which is in read(\(whole)/x).")
+        report.cause?.systemCall = call(target)
+        report.cause?.pagedFile = "/opt/app/data/pages"
+        let owner = StallReport.LockOwner(
+            thread: .init(id: 5, name: nil), isRunning: false, systemCall: call(target.map { $0 + "/x" })
+        )
+        report.cause?.lock = StallReport.Lock(kind: .pthreadMutex, isDeadlock: false, owners: [owner])
+        let full = report
+        report.shortenPaths(.full)
+        #expect(report.cause == full.cause)
+
+        report.shortenPaths(.fileNames)
+        let cause = try #require(report.cause)
+        #expect(cause.systemCall?.target == shortened)
+        #expect(cause.pagedFile == "pages")
+        let owners = try #require(cause.lock?.owners)
+        #expect(owners.first?.systemCall?.target.map { !$0.contains("/") } ?? true)
+        #expect(cause.summary.hasPrefix("In read(\(shortened ?? ""));") || target == nil)
+        for directory in ["/var", "/srv", "/run", "/opt"] {
+            #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains(directory + "/app"))
+            #expect(!cause.summary.contains(directory))
+        }
+    }
+
+    @Test func redactionSeesEveryReportAndKeepsIdentifiers() throws {
+        var settings = Reporter.Settings.fixture()
+        settings.redact = { report in
+            report.process.hostname = "somewhere"
+            report.metadata = ["redacted": "yes"]
+            report.id = "changed"
+            report.state = .abandoned
+            report.startedAt = Timestamp(microsecondsSince1970: 0)
+        }
+        let reports = try run(settings)
+        #expect(reports.map(\.process.hostname) == ["somewhere"])
+        #expect(reports.map(\.metadata) == [["redacted": "yes"]])
+        #expect(reports.map(\.state) == [.ended])
+        #expect(reports.map(\.id) != ["changed"])
+    }
+
+    /// A faulty redaction must not reveal the data that the app meant to hide.
+    @Test func anInvalidRedactedReportKeepsOnlyItsTimes() throws {
+        var settings = Reporter.Settings.fixture()
+        settings.redact = { report in
+            report.metadata = ["redacted": "yes"]
+            report.frames = []
+        }
+        let report = try #require(try run(settings).first)
+        #expect(report.durationMilliseconds == 900)
+        #expect(report.frames.isEmpty && report.samples.isEmpty && report.images.isEmpty)
+        #expect(report.culprit == nil)
+        #expect(report.process.hostname == "")
+        #expect(report.metadata == [:])
+    }
+
+    @Test func anInvalidRedactedReportHasNoContext() throws {
+        var report = try StallReport.literal()
+        report.context = .init(label: "secret")
+        report.samples[0].workers = [.init(threads: [.init(id: 1, context: .init(label: "secret"))])]
+        report.otherThreads = [.init(thread: .init(id: 1, context: .init(label: "secret")), heldMicroseconds: 0)]
+        #expect(report.redact { $0.durationMilliseconds = -1 } != nil)
+        #expect(!String(decoding: report.jsonData(), as: UTF8.self).contains("secret"))
+    }
+
+    @Test func anInvalidRedactedReportSaysNothingOfOtherLoops() throws {
+        var report = try StallReport.literal()
+        report.history = .init(
+            windowMilliseconds: 5_000, loops: [.init(label: "secret", kind: report.loop.kind, turns: [])])
+        #expect(report.redact { $0.durationMilliseconds = -1 } != nil)
+        #expect(report.history == nil)
+    }
+}
+
+/// The groups of workers that explain why a pool starts no work.
+@Suite struct WorkerGroupsTests {
+    private let app = LoadedImage.stub(path: "/opt/notes/bin/notes", addresses: 0x10000..<0x20000, isExecutable: true)
+    private let dispatch = LoadedImage.stub(path: "/usr/lib/libdispatch.so", addresses: 0x40000..<0x50000)
+    private let symbolicator = TableSymbolicator(symbols: [
+        "libdispatch.so": [0x10: "_dispatch_worker_thread", 0x20: "_dispatch_semaphore_wait_slow"],
+        "notes": [0x400: "_dispatch_worker_thread", 0x500: "_dispatch_semaphore_wait_slow"],
+    ])
+
+    /// The stack of an idle worker.
+    private let idle: [UInt64] = [0x40020, 0x40010]
+    /// The stacks of two workers in app code.
+    private let saving: [UInt64] = [0x10100, 0x40010]
+    private let loading: [UInt64] = [0x10200, 0x40010]
+    /// The stack of a thread that is not a worker.
+    private let other: [UInt64] = [0x10100, 0x10300]
+
+    /// Returns the groups of threads with these stacks: the stack and the number of threads of each.
+    private func groups(_ stacks: [[UInt64]]) throws -> [[Int]] {
+        var sample = StallRecord.Sample(
+            age: 0, isValid: true, stack: .failure(CaptureError(description: "a pool")),
+            images: ImageList([app, dispatch])
+        )
+        sample.workers = stacks.enumerated().map { index, addresses in
+            StallRecord.OtherThread(thread: .init(id: Int32(index + 1), name: nil), stack: .success(.stub(addresses)))
+        }
+        var tables = ReportTables(inApp: StallMonitor.InApp())
+        let groups = try #require(
+            WorkerGroups.group(sample, &tables) { WorkerGroups.symbol(of: $0, in: $1, symbolicator) })
+        return groups.map { $0.threads.map { Int($0.id) } }
+    }
+
+    @Test func workersWithEqualStacksAreAGroup() throws {
+        #expect(try groups([saving, loading, loading]) == [[1], [2, 3]])
+    }
+
+    @Test func workersAreKnownWhereDispatchIsLinkedIntoTheExecutable() throws {
+        let idle: [UInt64] = [0x10500, 0x10400]
+        #expect(try groups([idle, idle, other, [0x10100, 0x10400]]) == [[1, 2], [4]])
+    }
+
+    @Test func otherThreadsAreLeftOut() throws {
+        #expect(try groups([other, saving, other]) == [[2]])
+    }
+
+    /// In a stripped executable the names of its functions are missing, and so are libdispatch's if it is linked into it.
+    @Test func withoutAKnownWorkerThreadsWithUnnamedFunctionsMayBeWorkers() throws {
+        #expect(try groups([[0x40020], other, [0x10100, 0x10300, 0x40020]]) == [[2], [3]])
+    }
+}

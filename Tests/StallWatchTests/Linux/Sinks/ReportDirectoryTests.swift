@@ -1,0 +1,277 @@
+import Foundation
+import Glibc
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallWatch
+
+@Suite struct ReportDirectoryTests {
+    private let temporary: TemporaryDirectory
+
+    init() throws {
+        temporary = try TemporaryDirectory()
+    }
+
+    private func mode(of path: String) throws -> UInt32 {
+        try #require(FileStatus(path: path)).permissions
+    }
+
+    private func expectUnwritable(_ path: String, sourceLocation: SourceLocation = #_sourceLocation) -> StallWatchError?
+    {
+        let error = #expect(throws: StallWatchError.self, sourceLocation: sourceLocation) {
+            _ = try ReportDirectory(path: path)
+        }
+        #expect(error?.code == .unwritableReports, sourceLocation: sourceLocation)
+        return error
+    }
+
+    // MARK: Creating
+
+    @Test func missingDirectoriesAreCreatedForTheirOwnerOnly() throws {
+        let path = temporary.path + "/a/b/c"
+        _ = try ReportDirectory(path: path)
+        for directory in ["/a", "/a/b", "/a/b/c"] { #expect(try mode(of: temporary.path + directory) == 0o700) }
+    }
+
+    @Test(arguments: ["", "/", "//", "/."])
+    func anExistingDirectoryIsUsed(suffix: String) throws {
+        try #require(chmod(temporary.path, 0o755) == 0)
+        _ = try ReportDirectory(path: temporary.path + suffix)
+        #expect(try mode(of: temporary.path) == 0o755)
+        #expect(temporary.names.isEmpty, "the check leaves no file")
+    }
+
+    @Test func aSlashAtTheEndOfANewDirectoryIsFine() throws {
+        _ = try ReportDirectory(path: temporary.path + "/new/")
+        #expect(temporary.names == ["new"])
+    }
+
+    @Test func aFileInsteadOfADirectoryIsAnError() throws {
+        let file = try temporary.write("taken", "")
+        #expect(expectUnwritable(file)?.message.contains("\(file) is a file") == true)
+        #expect(expectUnwritable(file + "/below")?.message.contains("\(file) is a file") == true)
+        #expect(expectUnwritable(file + "/")?.message.contains("\(file) is a file") == true)
+    }
+
+    @Test func anEmptyPathIsRefused() {
+        #expect(expectUnwritable("")?.message.contains("empty") == true)
+    }
+
+    /// Not even root can create a file in /proc (proc(5)).
+    @Test func anUnwritableDirectoryIsRefusedWithTheSystemsReason() throws {
+        let error = try #require(expectUnwritable("/proc/self/fdinfo"))
+        #expect(error.message.contains("/proc/self/fdinfo"))
+        #expect(error.errno != nil)
+        #expect(error.description.count > error.message.count)
+        let missing = try #require(expectUnwritable("/proc/self/fdinfo/reports"))
+        #expect(missing.message.contains("/proc/self/fdinfo/reports"))
+    }
+
+    @Test func aPathThatIsTooLongIsRefused() {
+        let name = String(repeating: "x", count: 300)
+        #expect(expectUnwritable(temporary.path + "/" + name)?.errno == ENAMETOOLONG)
+    }
+
+    @Test func aDanglingLinkIsRefused() throws {
+        let link = temporary.path + "/link"
+        try #require(symlink(temporary.path + "/missing", link) == 0)
+        #expect(expectUnwritable(link)?.errno == ENOENT)
+    }
+
+    // MARK: Writing
+
+    @Test func aReportIsAFileForItsOwnerOnly() throws {
+        let directory = try ReportDirectory(path: temporary.path)
+        let report = try StallReport.literal()
+        let file = try directory.write(report)
+        #expect(temporary.names == ["stall-20261121T080000.123456Z-5f3b8a1c2d4e.json"])
+        #expect(file == temporary.path + "/stall-20261121T080000.123456Z-5f3b8a1c2d4e.json")
+        #expect(try mode(of: file) == 0o600)
+        #expect(try StallReport(jsonData: Array(try #require(readSmallFile(file)).utf8)) == report)
+    }
+
+    @Test func aReportReplacesItsEarlierState() throws {
+        let directory = try ReportDirectory(path: temporary.path)
+        var report = try StallReport.literal()
+        report.state = .ongoing
+        let file = try directory.write(report)
+        // A reader that has opened the old file still reads all of it.
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        report.state = .ended
+        report.samples = []
+        #expect(try directory.write(report) == file)
+        #expect(temporary.names.count == 1)
+        #expect(try StallReport(jsonData: Array(try #require(readSmallFile(file)).utf8)).state == .ended)
+        var old = [UInt8](repeating: 0, count: 1 << 16)
+        let count = read(descriptor, &old, old.count)
+        #expect(try StallReport(jsonData: Array(old.prefix(max(count, 0)))).state == .ongoing)
+    }
+
+    @Test func namesSortByTime() throws {
+        var report = try StallReport.literal()
+        let names = (0..<50).map { step in
+            report.startedAt = Timestamp(microsecondsSince1970: 1_795_248_000_000_000 + Int64(step) * 7_777_777_777)
+            return report.fileName
+        }
+        #expect(names == names.sorted())
+    }
+
+    @Test func aFailedReplacementLeavesTheOldFileOnly() throws {
+        let directory = try ReportDirectory(path: temporary.path)
+        let report = try StallReport.literal()
+        let name = report.fileName
+        try #require(mkdir(temporary.path + "/" + name, 0o700) == 0)
+        let error = #expect(throws: StallWatchError.self) { try directory.write(report) }
+        #expect(error?.code == .unwritableReports)
+        #expect(error?.errno == EISDIR)
+        #expect(error?.message.contains(name) == true)
+        #expect(temporary.names == [name])
+    }
+}
+
+@Suite struct ReportDirectoryTidyingTests {
+    private let scratch: TemporaryDirectory
+    private let directory: ReportDirectory
+
+    init() throws {
+        scratch = try TemporaryDirectory()
+        directory = try ReportDirectory(path: scratch.path)
+    }
+
+    private func report(
+        of process: ProcessIdentity? = nil, state: StallRecord.State = .ongoing, milliseconds: UInt64 = 400
+    ) -> StallReport {
+        var description = StallReport.ProcessDescription.current()
+        if let process {
+            description.pid = process.pid
+            description.startTicks = process.startTicks
+            description.bootID = process.bootID
+        }
+        return Reporter.Settings.fixture(process: description).builder()
+            .report(of: .fixture(state: state, milliseconds: milliseconds))
+    }
+
+    private var parent: ProcessIdentity { get throws { try #require(ProcessIdentity(pid: getppid())) } }
+
+    @Test func reportsOfAnEndedProcessBecomeAbandoned() throws {
+        var gone = try parent
+        gone.startTicks -= 1
+        let left = report(of: gone, milliseconds: 730)
+        try directory.write(left)
+        let recovered = directory.recover()
+        #expect(recovered.map(\.id) == [left.id])
+        #expect(recovered.map(\.state) == [.abandoned])
+        #expect(recovered.map(\.durationMilliseconds) == [730])
+        #expect(try scratch.reports() == recovered)
+        #expect(directory.recover().isEmpty, "once")
+    }
+
+    /// Pids are reused: only pid, start time and boot together identify a process.
+    @Test func aLiveProcessMatchesPidStartTimeAndBoot() throws {
+        let living = report(of: try parent)
+        var otherBoot = try parent
+        otherBoot.bootID = "0f0f0f0f-0000-4000-8000-000000000000"
+        let beforeReboot = report(of: otherBoot)
+        let gone = report(of: ProcessIdentity(pid: 0x3fffff, startTicks: 1, bootID: otherBoot.bootID))
+        for report in [living, beforeReboot, gone] { try directory.write(report) }
+        #expect(Set(directory.recover().map(\.id)) == [beforeReboot.id, gone.id])
+        #expect(try scratch.reports().first { $0.id == living.id }?.state == .ongoing)
+    }
+
+    @Test func ownReportsAreAbandonedOnlyWithoutAMonitor() throws {
+        let open = report()
+        let left = report()
+        for report in [open, left] { try directory.write(report) }
+        OpenReports.insert(open.id)
+        defer { OpenReports.remove(open.id) }
+        #expect(directory.recover().map(\.id) == [left.id])
+    }
+
+    @Test func aReportWithoutAProcessIdentityIsKept() throws {
+        var report = report()
+        report.process.startTicks = nil
+        try directory.write(report)
+        #expect(directory.recover().isEmpty)
+    }
+
+    @Test func onlyEndedProcessesTemporaryFilesAreRemoved() throws {
+        var gone = try parent
+        gone.startTicks -= 1
+        let names = [
+            ".stall-x.json.\(gone).tmp", ".stall-x.json.\(try parent).tmp", ".stall-x.json.\(directory.owner).tmp",
+            ".stall-x.json.tmp", "notes.txt", "stall-broken.json",
+        ]
+        for name in names { try AtomicFile.write(Array("\"ongoing\"".utf8), to: scratch.path + "/" + name) }
+        #expect(directory.recover().isEmpty)
+        #expect(Set(scratch.names) == Set(names.dropFirst()))
+    }
+
+    @Test func anEmptyReportIsRemoved() throws {
+        try AtomicFile.write([], to: scratch.path + "/stall-20261121T080000.000000Z-000000000000.json")
+        #expect(directory.recover().isEmpty)
+        #expect(scratch.names.isEmpty)
+    }
+
+    @Test func theOldestReportsAreRemovedFirst() throws {
+        let reports = (0..<10).map { number in
+            var report = report(state: .ended)
+            report.startedAt = Timestamp(microsecondsSince1970: Int64(number) * 1_000_000)
+            return report
+        }
+        for report in reports.shuffled() { try directory.write(report) }
+        #expect(directory.enforce(ReportQuota(reports: 4)) == 6)
+        #expect(try scratch.reports().map(\.id) == reports.suffix(4).map(\.id))
+        let bytes = try scratch.reports().reduce(0) { $0 + $1.jsonData().count }
+        #expect(directory.enforce(ReportQuota(reports: 4, bytes: bytes - 1)) == 1)
+        #expect(try scratch.reports().map(\.id) == reports.suffix(3).map(\.id))
+        #expect(directory.enforce(ReportQuota(reports: 3)) == 0)
+    }
+
+    @Test func reportsOfOngoingStallsAreNeverRemoved() throws {
+        let mine = report()
+        OpenReports.insert(mine.id)
+        defer { OpenReports.remove(mine.id) }
+        let others = report(of: try parent)
+        var gone = try parent
+        gone.startTicks -= 1
+        let left = report(of: gone)
+        let over = report(state: .ended)
+        for report in [mine, others, left, over] { try directory.write(report) }
+        #expect(directory.enforce(ReportQuota(reports: 1)) == 2)
+        #expect(Set(try scratch.reports().map(\.id)) == [mine.id, others.id])
+    }
+
+    @Test func onlyTheOwnerMayReadFiles() throws {
+        let path = scratch.path + "/new/stalls"
+        let directory = try ReportDirectory(path: path)
+        let file = try directory.write(report())
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        #expect(try mode(path) == 0o700)
+        #expect(try mode(file) == 0o600)
+    }
+
+    @Test func aRemovedDirectoryIsCreatedAgain() throws {
+        let path = scratch.path + "/stalls"
+        let directory = try ReportDirectory(path: path)
+        try FileManager.default.removeItem(atPath: path)
+        let file = try directory.write(report())
+        #expect(FileManager.default.fileExists(atPath: file))
+    }
+
+    @Test func startTimeAndThreadsAreReadFromStat() throws {
+        let fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 5 0 4242 23"
+        #expect(ProcessStat("4700 (a) b (c) \(fields)")?.startTicks == 4242)
+        #expect(ProcessStat("4700 (a) b (c) \(fields)")?.threads == 5)
+        #expect(ProcessStat("4700 (a) b (c) \(fields)")?.state == "S")
+        #expect(ProcessStat("nonsense") == nil)
+        #expect(ProcessStat("4700 (a) \(fields)".replacingOccurrences(of: "4242", with: "x")) == nil)
+        let own = try #require(ProcessIdentity.current())
+        #expect(own.isAlive)
+        #expect(ProcessIdentity(own.description) == own)
+    }
+}

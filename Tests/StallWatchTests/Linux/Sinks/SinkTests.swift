@@ -1,0 +1,255 @@
+import Glibc
+import InMemoryLogging
+import Logging
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallSymbols
+@testable import StallWatch
+
+/// A faulty sink harms neither the monitor nor another sink.
+@Suite struct SinkTests {
+    private struct Refused: Error {}
+
+    /// Collects the reports that a closure receives.
+    private final class Box: Sendable {
+        private let values = Mutex<[StallReport]>([])
+        var reports: [StallReport] { values.withLock { $0 } }
+        func add(_ report: StallReport) { values.withLock { $0.append(report) } }
+    }
+
+    /// Settings with a rate limit that suppresses no report.
+    private var settings: Reporter.Settings {
+        var settings = Reporter.Settings.fixture()
+        settings.reportsPerMinute = 10_000
+        return settings
+    }
+
+    @Test func everySinkGetsEachReportOnce() throws {
+        let scratch = try TemporaryDirectory()
+        let first = Box()
+        let second = Box()
+        let statistics = try withReporter([
+            .directory(scratch.path), .closure(first.add), .closure(second.add),
+            .ndjson(path: scratch.path + "/all.ndjson"),
+        ]) { reporter in
+            for function in 0..<20 {
+                let record = StallRecord.fixture(function: function, state: .ongoing)
+                reporter.submit(record)
+                reporter.submit(record.after(milliseconds: 500))
+            }
+        }
+        #expect(statistics.stalls == 20)
+        #expect(statistics.reportsLost == 0)
+        #expect(first.reports.count == 20)
+        #expect(first.reports == second.reports)
+        #expect(try scratch.reports() == first.reports.sorted { $0.startedAt < $1.startedAt })
+        let lines = try #require(AtomicFile.read(scratch.path + "/all.ndjson", limit: 1 << 24)).split(
+            separator: UInt8(ascii: "\n"))
+        #expect(try lines.map { try StallReport(jsonData: Array($0)) } == first.reports)
+    }
+
+    @Test func aThrowingSinkIsCountedAndNotRetried() throws {
+        let calls = Atomic<Int>(0)
+        let handler = InMemoryLogHandler()
+        let box = Box()
+        let statistics = try withReporter([
+            .closure { _ in
+                calls.add(1, ordering: .relaxed)
+                throw Refused()
+            },
+            .closure(box.add), .log(Logger(label: "test") { _ in handler }),
+        ]) { reporter in
+            for function in 0..<3 { reporter.submit(.fixture(function: function)) }
+        }
+        #expect(calls.load(ordering: .relaxed) == 3)
+        #expect(statistics.failedWrites == 3)
+        #expect(statistics.lastWriteError?.code == .failedSink)
+        #expect(box.reports.count == 3)
+    }
+
+    @Test func aStuckSinkDelaysNoOtherSink() throws {
+        let scratch = try TemporaryDirectory()
+        let never = LinuxSupport.Semaphore()
+        defer { never.post() }
+        let box = Box()
+        let begun = monotonicNow()
+        let statistics = try withReporter(
+            [
+                .closure { _ in never.wait() }, .closure(box.add), .directory(scratch.path),
+            ], settings: settings
+        ) { reporter in
+            for function in 0..<30 {
+                reporter.submit(.fixture(function: function))
+                reporter.submit(.fixture(function: function))
+            }
+            #expect(eventually { box.reports.count == 60 })
+        }
+        // One report is in the sink, and the queue is full of others.
+        #expect(statistics.reportsLost == 0)
+        #expect(try scratch.reports().count == 60)
+        #expect(monotonicNow() - begun < 15 * SinkSet.otherTimeLimit)
+    }
+
+    @Test func deliveriesASlowSinkMissesAreCounted() throws {
+        let gate = LinuxSupport.Semaphore()
+        let box = Box()
+        let taken = Atomic<Bool>(false)
+        let statistics = try withReporter([
+            .closure { report in
+                if !taken.exchange(true, ordering: .relaxed) { gate.wait() }
+                box.add(report)
+            }
+        ]) { reporter in
+            reporter.submit(.fixture(function: 0))
+            #expect(eventually { taken.load(ordering: .relaxed) })
+            for batch in 0..<10 {
+                for index in 1...10 { reporter.submit(.fixture(function: 1, loop: "\(batch)-\(index)")) }
+            }
+            // All have one fingerprint, so only occurrences 1, 2, 4, … 64 are delivered. The rest are suppressed, not
+            // lost.
+            #expect(eventually { reporter.counts.current.suppressed[.repeated] == 93 })
+            gate.post()
+        }
+        #expect(statistics.stalls == 101)
+        #expect(statistics.reportsLost == 0)
+        #expect(box.reports.map(\.repeats) == [0, 0, 0, 1, 3, 7, 15, 31])
+    }
+
+    @Test func theQueueOfASlowSinkIsBounded() throws {
+        let gate = LinuxSupport.Semaphore()
+        let taken = Atomic<Bool>(false)
+        let counts = ReportCounts()
+        let got = Atomic<Int>(0)
+        let description = try ReportSink.closure { _ in
+            if !taken.exchange(true, ordering: .relaxed) { gate.wait() }
+            got.add(1, ordering: .relaxed)
+        }.describe(counts) { _ in }
+        let worker = SinkWorker(description, counts: counts) { _ in }
+        try worker.start()
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        worker.submit(.ended(report, nil))
+        #expect(eventually { taken.load(ordering: .relaxed) })
+        for _ in 0..<(SinkWorker.capacity + 10) { worker.submit(.ended(report, nil)) }
+        #expect(counts.current.reportsLost == 10)
+        gate.post()
+        worker.close()
+        worker.join(until: monotonicNow() + 20_000_000_000)
+        #expect(got.load(ordering: .relaxed) == SinkWorker.capacity + 1)
+    }
+
+    @Test func theLogHasOneLinePerStall() throws {
+        let handler = InMemoryLogHandler()
+        _ = try withReporter([.log(Logger(label: "test") { _ in handler })]) { reporter in
+            for _ in 0..<3 { reporter.submit(.fixture(function: 7, milliseconds: 812)) }
+        }
+        let entries = handler.entries
+        #expect(entries.map(\.level) == [.info, .info])
+        #expect(entries.first?.message == "main stalled for 812 ms in work7")
+        var metadata = try #require(entries.first?.metadata)
+        #expect(metadata.removeValue(forKey: "report") != nil)
+        #expect(metadata.removeValue(forKey: "fingerprint") != nil)
+        #expect(
+            metadata == [
+                "kind": "stall", "state": "ended", "loop": "main", "durationMilliseconds": "812.0",
+                "thresholdMilliseconds": "250.0", "repeats": "0", "culprit": "work7",
+            ]
+        )
+    }
+
+    @Test func aRepeatedStallHasAFileOnlyWhileOngoing() throws {
+        let scratch = try TemporaryDirectory()
+        _ = try withReporter([.directory(scratch.path)]) { reporter in
+            for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
+            #expect(eventually { scratch.names.count == 2 })
+            let third = StallRecord.fixture(function: 1, state: .ongoing)
+            reporter.submit(third)
+            #expect(eventually { scratch.names.count == 3 })
+            reporter.submit(third.after(milliseconds: 600))
+            #expect(eventually { scratch.names.count == 2 })
+        }
+        #expect(try scratch.reports().map(\.state) == [.ended, .ended])
+    }
+
+    @Test func aReportIsOnDiskBeforeItsNamesAre() throws {
+        let scratch = try TemporaryDirectory()
+        let gate = LinuxSupport.Semaphore()
+        let settings = Reporter.Settings { .stub(SlowSymbols(gate)) }
+        _ = try withReporter([.directory(scratch.path)], settings: settings) { reporter in
+            defer { gate.post() }
+            let record = StallRecord.fixture(function: 1, state: .ongoing)
+            reporter.submit(record)
+            // While it is written, the file has another name: wait for the report, not for any file.
+            #expect(eventually { (try? scratch.reports().count) == 1 })
+            let unnamed = try #require(try scratch.reports().first)
+            #expect(unnamed.state == .ongoing)
+            #expect(unnamed.fingerprint == nil)
+            #expect(unnamed.frames.map(\.function) == [nil])
+            gate.post()
+            #expect(eventually { (try? scratch.reports().first?.fingerprint) != nil })
+            reporter.submit(record.after(milliseconds: 600, state: .abandoned))
+        }
+        #expect(try scratch.reports().map(\.state) == [.abandoned])
+        #expect(try scratch.reports().first?.frames.map(\.function) == ["work"])
+    }
+
+    private final class SlowSymbols: NamingSymbolicator {
+        private let gate: LinuxSupport.Semaphore
+        private var hasWaited = false
+
+        init(_ gate: LinuxSupport.Semaphore) { self.gate = gate }
+
+        func symbol(at offset: UInt64, in image: ImageIdentity) -> String? {
+            if !hasWaited { gate.wait() }
+            hasWaited = true
+            return "work"
+        }
+    }
+
+    @Test func aFullNDJSONFileIsRotated() throws {
+        let scratch = try TemporaryDirectory()
+        let path = scratch.path + "/deep/er/stalls.ndjson"
+        let file = NDJSONFile(path: path, maximumBytes: 3_000, keep: 2)
+        try file.check()
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        let size = report.jsonLine().count
+        let each = 3_000 / size
+        for _ in 0..<(each * 4 + 1) { try file.take(.ended(report, nil)) }
+        let counts = ["", ".1", ".2", ".3"].map { suffix in
+            AtomicFile.read(path + suffix, limit: 1 << 20).map { $0.count / size }
+        }
+        #expect(counts == [1, each, each, nil])
+    }
+
+    /// A process that died while writing a line damages no other line.
+    @Test func anUnfinishedLineGetsANewline() throws {
+        let scratch = try TemporaryDirectory()
+        let path = scratch.path + "/stalls.ndjson"
+        try AtomicFile.write(Array("{\"schemaVersion\"".utf8), to: path)
+        let file = NDJSONFile(path: path, maximumBytes: 1 << 20, keep: 0)
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        try file.take(.ended(report, nil))
+        let lines = try #require(AtomicFile.read(path, limit: 1 << 20)).split(separator: UInt8(ascii: "\n"))
+        #expect(try lines.dropFirst().map { try StallReport(jsonData: Array($0)) } == [report])
+    }
+}
+
+@Suite struct StallWatchErrorTests {
+    @Test func theDescriptionEndsWithTheSystemsMessage() {
+        let error = StallWatchError(.unwritableReports, "the disk", errno: 28)
+        #expect(error.description == "the disk: No space left on device")
+    }
+
+    @Test func withoutAnErrorNumberTheDescriptionIsTheMessage() {
+        #expect(StallWatchError(.stopped, "the monitor has been stopped").description == "the monitor has been stopped")
+    }
+
+    @Test func differentCodesAreNotEqual() {
+        #expect(StallWatchError.Code.stopped == .stopped)
+        #expect(StallWatchError.Code.stopped != .alreadyStarted)
+        #expect(StallWatchError.Code.alreadyWatched.description == "alreadyWatched")
+    }
+}
