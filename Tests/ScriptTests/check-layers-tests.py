@@ -10,13 +10,13 @@ SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/check-
 
 # A tree without faults: one type per folder, in the order of the layers. Each test adds files to it.
 CLEAN = {
-    "StallWatch/API/Monitor.swift": "public final class Monitor { let reporter = Reporter() }",
-    "StallWatch/Reporting/Reporter.swift": "struct Reporter { var sink: Sink?; var watchdog: Watchdog? }",
-    "StallWatch/Sinks/Sink.swift": "protocol Sink {}",
-    "StallWatch/Detection/Watchdog.swift": "struct Watchdog { let cause = Cause(); let source: LoopSource? = nil }",
-    "StallWatch/Diagnosis/Cause.swift": "struct Cause {}\nfunc splitTime(of source: LoopSource) {}",
-    "StallWatch/Loops/LoopSource.swift": "import Glibc\nimport LinuxSupport\nstruct LoopSource {}",
-    "StallWatch/Integrations/Monitor+Service.swift": "public import ServiceLifecycle\nextension Monitor: Service {}",
+    "StallWatch/Linux/Monitor/Monitor.swift": "public final class Monitor { let reporter = Reporter() }",
+    "StallWatch/Linux/Reporting/Reporter.swift": "struct Reporter { var sink: Sink?; var watchdog: Watchdog? }",
+    "StallWatch/Linux/Sinks/Sink.swift": "protocol Sink {}",
+    "StallWatch/Linux/Detection/Watchdog.swift": "struct Watchdog { let cause = Cause(); let source: LoopSource? = nil }",
+    "StallWatch/Linux/Diagnosis/Cause.swift": "struct Cause {}\nfunc splitTime(of source: LoopSource) {}",
+    "StallWatch/Linux/Loops/LoopSource.swift": "import Glibc\nimport LinuxSupport\nstruct LoopSource {}",
+    "StallWatch/Linux/Integrations/Monitor+Service.swift": "public import ServiceLifecycle\nextension Monitor: Service {}",
     "LinuxSupport/Semaphore.swift": "internal import CLinux\npackage final class Semaphore {}",
     "StackCapture/Engine.swift": "import CUnwind\nstruct Engine {}",
     "CLinux/clinux.c": "",
@@ -24,24 +24,24 @@ CLEAN = {
 }
 
 
-def run(files, *arguments):
-    """Returns the script's exit status and output for the clean tree with `files` added."""
+def run(files, lines=40):
+    """Returns the script's exit status and output for the clean tree with `files` added, each at least as long as that."""
     with tempfile.TemporaryDirectory() as root:
         for name, text in {**CLEAN, **files}.items():
             path = pathlib.Path(root) / "Sources" / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        command = [SCRIPT, "--root", root, *arguments]
+            path.write_text(text + "\n" * max(lines - text.count("\n"), 0))
+        command = [SCRIPT, "--root", root]
         result = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return result.returncode, result.stdout + result.stderr
 
 
 class LayerTests(unittest.TestCase):
-    def accepts(self, text, path="StallWatch/Loops/Probe.swift"):
+    def accepts(self, text, path="StallWatch/Linux/Loops/Probe.swift"):
         status, output = run({path: text})
         self.assertEqual((status, output), (0, ""))
 
-    def refuses(self, text, fault, path="StallWatch/Loops/Probe.swift"):
+    def refuses(self, text, fault, path="StallWatch/Linux/Loops/Probe.swift"):
         status, output = run({path: text})
         self.assertEqual((status, output), (1, f"Sources/{path}: error: {fault}\n"))
 
@@ -60,7 +60,7 @@ class LayerTests(unittest.TestCase):
         self.refuses("struct Probe { init() { splitTime(of: x) } }", "Loops may not refer to Diagnosis: splitTime")
 
     def test_an_extension_of_a_type_of_a_higher_folder_is_refused(self):
-        path = "StallWatch/Detection/Reporter+Late.swift"
+        path = "StallWatch/Linux/Detection/Reporter+Late.swift"
         text = "extension Reporter { var late: Bool { true } }"
         self.refuses(text, "Detection may not refer to Reporting: Reporter", path)
 
@@ -71,16 +71,16 @@ class LayerTests(unittest.TestCase):
         self.refuses("struct Probe { let a = StallWatch.splitTime }", "Loops may not refer to Diagnosis: splitTime")
 
     def test_an_interpolation_is_code(self):
-        self.refuses('struct Probe { let a = "x \\(Cause(b: ")")) y" }', "Loops may not refer to Diagnosis: Cause")
+        self.refuses('struct Probe { let a = "x \\(Cause(b: 1)) y" }', "Loops may not refer to Diagnosis: Cause")
 
     def test_sinks_and_detection_do_not_know_each_other(self):
-        path = "StallWatch/Sinks/File.swift"
+        path = "StallWatch/Linux/Sinks/File.swift"
         self.refuses("struct File { var dog: Watchdog }", "Sinks may not refer to Detection: Watchdog", path)
 
     def test_comments_and_strings_are_not_references(self):
         self.accepts(
-            '// Cause\n/* Watchdog /* Monitor */ Sink */\nstruct Probe { let a = "Cause \\" Sink"\n'
-            'let b = """\n  Monitor "quoted"\n  """\nlet c = #"Cause \\(Sink) " Monitor"# }'
+            '// Cause\n/* Watchdog\n Monitor */\nstruct Probe { let a = "Cause \\" Sink"\n'
+            'let b = """\n  Monitor "quoted"\n  """\nlet c = #"Cause " Monitor"# }'
         )
 
     def test_members_labels_and_names_of_the_file_are_not_references(self):
@@ -88,20 +88,11 @@ class LayerTests(unittest.TestCase):
         self.accepts("struct Probe { enum Cause {}\n var cause: Cause }")
         self.accepts("struct Probe { func splitTime() {}\n func f() { splitTime() } }")
 
-    def test_a_nested_type_of_the_same_type_is_not_a_reference(self):
-        status, output = run(
-            {
-                "StallWatch/Loops/Probe.swift": "struct Probe {}\nextension Probe { struct Cause {} }",
-                "StallWatch/Loops/Probe+Use.swift": "extension Probe { var cause: Cause { Cause() } }",
-            }
-        )
-        self.assertEqual((status, output), (0, ""))
-
     def test_a_private_name_counts_only_in_its_file(self):
         status, output = run(
             {
-                "StallWatch/Diagnosis/Split.swift": "struct Split {}\nprivate struct Part {}\nprivate func add() {}",
-                "StallWatch/Loops/Probe.swift": "struct Probe { var part: Part; init() { add() } }",
+                "StallWatch/Linux/Diagnosis/Split.swift": "struct Split {}\nprivate struct Part {}\nprivate func add() {}",
+                "StallWatch/Linux/Loops/Probe.swift": "struct Probe { var part: Part; init() { add() } }",
             }
         )
         self.assertEqual((status, output), (0, ""))
@@ -109,15 +100,15 @@ class LayerTests(unittest.TestCase):
     def test_a_name_with_a_private_setter_counts(self):
         status, output = run(
             {
-                "StallWatch/Diagnosis/Split.swift": "struct Split {}\nprivate(set) var total = 0",
-                "StallWatch/Loops/Probe.swift": "struct Probe { let a = total }",
+                "StallWatch/Linux/Diagnosis/Split.swift": "struct Split {}\nprivate(set) var total = 0",
+                "StallWatch/Linux/Loops/Probe.swift": "struct Probe { let a = total }",
             }
         )
         self.assertEqual(status, 1)
         self.assertIn("Loops may not refer to Diagnosis: total", output)
 
     def test_a_file_outside_the_folders_is_refused(self):
-        folders = "Integrations, API, Reporting, Detection, Diagnosis, Loops, Sinks"
+        folders = "Integrations, Monitor, Health, Profiling, Reporting, Detection, Diagnosis, Loops, Sinks"
         self.refuses("struct Stray {}", f"the file is outside the folders {folders}", "StallWatch/Stray.swift")
 
     # Modules.
@@ -134,46 +125,19 @@ class LayerTests(unittest.TestCase):
             "StackCapture/Engine2.swift",
         )
 
-    # File names.
-
-    def test_a_file_with_another_name_than_its_types_is_refused(self):
-        self.refuses("struct Sensor {}", "the file neither declares nor extends Probe")
-        self.refuses("extension Sensor {}", "the file does not extend Probe", "StallWatch/Loops/Probe+Clock.swift")
-
-    def test_a_file_named_after_an_extension_a_nested_type_or_nothing_passes(self):
-        self.accepts("extension LoopSource.Kind {}", "StallWatch/Loops/LoopSource+Kind.swift")
-        self.accepts("extension LoopSource { struct Probe {} }")
-        self.accepts("extension [UInt8] { var sum: Int { 0 } }", "StallWatch/Loops/Array+Sum.swift")
-        self.accepts("func doThis() {}\nlet limit = 3", "StallWatch/Loops/Actions.swift")
-
     # Sizes.
 
-    def test_a_folder_with_more_files_than_the_limit_is_refused(self):
-        files = {f"CUnwind/Calls/call{number}.c": "" for number in range(25)}
+    def test_a_long_file_is_refused(self):
+        text = "struct Probe {}\n" + "// A line.\n" * 399
+        self.accepts(text)
+        self.refuses(text + "// One more.\n", "the file has 401 lines, the limit is 400: find the second thought")
+
+    def test_more_small_files_than_the_share_are_refused(self):
+        files = {f"StallReports/Report{number}.swift": f"struct Report{number} {{}}" for number in range(30)}
         self.assertEqual(run(files), (0, ""))
-        status, output = run({**files, "CUnwind/Calls/call25.h": ""})
-        fault = "Sources/CUnwind/Calls: error: the folder has 26 files, the limit is 25: split it by concept\n"
-        self.assertEqual((status, output), (1, fault))
-
-    # Counts.
-
-    def test_references_are_counted_by_folder(self):
-        probe = "struct Probe { var a: Cause, b: Cause, c: Watchdog }"
-        status, output = run({"StallWatch/Loops/Probe.swift": probe}, "--count")
-        self.assertEqual(status, 0)
-        self.assertRegex(output, r"\nLoops +0 +0 +0 +1 +1 +· +0\n")
-        self.assertRegex(output, r"\nReporting +0 +0 +· +1 +0 +0 +1\n")
-        self.assertIn("\n9 references, 2 against the order, 2 of these to a folder on the left.\n", output)
-        self.assertIn("\n0 of 9 types at the top level are in a file of another name.\n", output)
-
-    def test_the_old_layout_allows_only_the_next_folder(self):
-        old = {
-            "StallWatch/Symbolication/Symbols.swift": "struct Symbols { var report: Report }",
-            "StallWatch/Reports/Report.swift": "struct Report { let symbols: Symbols }",
-        }
-        status, output = run(old, "--count", "--layout", "old")
-        self.assertEqual(status, 0)
-        self.assertIn("5 references, 4 against the order, 3 of these to a folder on the left.", output)
+        status, output = run({name: text for name, text in files.items()}, lines=39)
+        self.assertEqual(status, 1)
+        self.assertIn("39 of 39 files have under 40 lines", output)
 
 
 if __name__ == "__main__":
