@@ -204,16 +204,20 @@ static bool has_ended(pid_t tid) {
   return state == 0 || state == 'Z' || state == 'X';
 }
 
-// A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, the
-// refusal is not permanent, so this waits for its end. A tracer that is gone by the time of the check was such a helper,
-// too, unless the kernel refuses again.
+// A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, this
+// waits for its end. If it is another process, the refusal says nothing about the system: EBUSY. A tracer that is gone by
+// the time of the check was such a helper, too, unless the kernel refuses again.
 static cunwind_status run_unless_held(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
   uint64_t deadline = cunwind_now() + CUNWIND_BUSY_TIMEOUT_NANOSECONDS;
   for (int refusals = 0;;) {
     cunwind_status status = run_once(engine, tid, bounds, may_stay);
     if (status != CUNWIND_REFUSED || engine->helper.request->error != EPERM || has_ended(tid)) return status;
     pid_t tracer = cunwind_tracer(tid);
-    if (tracer == 0 ? ++refusals == UNTRACED_REFUSALS : !cunwind_is_stop_helper(tracer)) return status;
+    if (tracer == 0 && ++refusals == UNTRACED_REFUSALS) return status;
+    if (tracer != 0 && !cunwind_is_stop_helper(tracer)) {
+      engine->helper.request->error = EBUSY;
+      return status;
+    }
     // Not without a tracer: on a slow machine the system's refusals take as long.
     if (tracer != 0 && cunwind_now() >= deadline) {
       engine->helper.request->error = EBUSY;
@@ -246,7 +250,7 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
   // Name a tracer only after a refusal, so that the app keeps the tracer that it may have named.
-  if (helper->name_as_tracer || !yama_may_require_name()) return status;
+  if (helper->request->error == EBUSY || helper->name_as_tracer || !yama_may_require_name()) return status;
   helper->name_as_tracer = true;
   status = run_unless_held(engine, tid, bounds, may_stay);
   // Yama was not the reason: do not name the helper from now on, so that the app's own tracer stays named.

@@ -99,7 +99,7 @@ typedef enum cunwind_status {
   CUNWIND_NO_SUCH_THREAD,  ///< The thread has ended, or belongs to another process.
   CUNWIND_NOT_BLOCKED,     ///< Read: the thread is on CPU or runnable.
   CUNWIND_MOVED,           ///< Read: the thread ran during the read; the copy was discarded.
-  CUNWIND_REFUSED,         ///< The kernel refused (`error` says why: EPERM, EACCES, ENOSYS).
+  CUNWIND_REFUSED,         ///< The kernel refused (`error`: EPERM, EACCES, ENOSYS; EBUSY: another process traces it).
   CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
   CUNWIND_NOT_SHOWN,       ///< Read: /proc lacks the files that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
@@ -301,7 +301,7 @@ cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnul
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries a stop on a short-lived thread of its own, to find out whether ptrace works. Returns CUNWIND_OK,
-/// CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced) or CUNWIND_FAILED; `error` may be NULL. Under Yama scope 1
+/// CUNWIND_REFUSED (EPERM: seccomp, Yama; EBUSY: a debugger traces every new thread) or CUNWIND_FAILED; `error` may be NULL. Under Yama scope 1
 /// each stop names the helper with PR_SET_PTRACER and clears the name afterwards. The kernel does not show a tracer
 /// that the app had named, so it is not restored. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
@@ -384,8 +384,8 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
-/// Whatever happens to the helper, the thread continues. Returns CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (the
-/// thread sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY:
+/// Whatever happens to the helper, the thread continues. Returns CUNWIND_OK, CUNWIND_REFUSED (EBUSY: another process
+/// traces this thread; the system permits ptrace), CUNWIND_TIMED_OUT (the thread sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY:
 /// the thread has not stopped since the last request, or since one of another engine, or too many threads have not).
 /// Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
