@@ -4,6 +4,7 @@
 #include "Engine/stack_copy.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -28,6 +29,18 @@ void cunwind_stack_copy_touch(cunwind_stack_copy *copy) {
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy) {
   if (copy->bytes) munmap(copy->bytes, CUNWIND_MAX_STACK_BYTES);
   copy->bytes = NULL;
+}
+
+cunwind_stack_copy *cunwind_copy_create(void) {
+  cunwind_stack_copy *copy = malloc(sizeof *copy);
+  if (copy && cunwind_stack_copy_init(copy)) return copy;
+  free(copy);
+  return NULL;
+}
+
+void cunwind_copy_destroy(cunwind_stack_copy *copy) {
+  if (copy) cunwind_stack_copy_destroy(copy);
+  free(copy);
 }
 
 CUNWIND_BARE uint64_t cunwind_stack_end(const cunwind_stack_bounds *bounds, uint64_t stack_pointer) {

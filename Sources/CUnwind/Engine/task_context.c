@@ -1,9 +1,8 @@
 
 
-#include "Methods/task_context.h"
+#include "Engine/task_context.h"
 
 #include "Memory/guarded_memory.h"
-#include "Methods/async_walk.h"
 #include "System/raw_system_call.h"
 
 // The fields of a task, as words from its beginning, in the runtimes of Swift 6.2 and 6.3 on 64-bit platforms
@@ -174,10 +173,6 @@ CUNWIND_BARE void cunwind_context_take(cunwind_context *context, const cunwind_c
   if (payload != 0)
     context->payload_length = (uint16_t)cunwind_guarded_read(payload, context->payload, sizeof context->payload);
   take_record(context, layout, pointer);
-}
-
-void cunwind_context_of_this_thread(const cunwind_context_layout *layout, cunwind_context *context) {
-  cunwind_context_take(context, layout, cunwind_own_thread_pointer());
 }
 
 // ---- Async callers --------------------------------------------------------------------------------------------------

@@ -11,10 +11,9 @@
 #include <sys/uio.h>
 #include <ucontext.h>
 
-#include "Engine/engine.h"
 #include "Machine/registers.h"
 #include "Memory/guarded_memory.h"
-#include "Methods/restarted_calls.h"
+#include "Methods/stop_helper.h"
 #include "System/raw_system_call.h"
 #include "Unwinding/unwind.h"
 

@@ -26,7 +26,6 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "Methods/restarted_calls.h"
 #include "System/raw_system_call.h"
 
 /// A thread on CPU stops within a few microseconds. For that time the helper polls: if it slept or yielded, the thread

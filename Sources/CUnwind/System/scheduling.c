@@ -15,6 +15,8 @@
 // 3.2 ms late (perf sched).
 
 #define _GNU_SOURCE
+#include "System/scheduling.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@
 #include <sys/prctl.h>
 
 #include "Engine/engine.h"
+#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 // Returns the size of the kernel's own set; EINVAL: it is larger than ours.

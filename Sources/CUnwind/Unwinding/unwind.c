@@ -157,28 +157,6 @@ static void finish(recorder *recorder) {
   stack->is_omitted_count_exact = !recorder->has_gap;
 }
 
-bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size) {
-  if (cunwind_stack_copy_read(unwinder->copy, address, to, size)) return true;
-  const cunwind_module *module = cunwind_module_at(unwinder->modules, address);
-  if (module) {
-    // Unwind information is read-only, but points to personality routines through writable words.
-    bool is_fixed = address >= module->fixed_low && address < module->fixed_high;
-    if (is_fixed ? cunwind_page_cache_read(unwinder->pages, address, to, size)
-                 : cunwind_guarded_read(address, to, size) == size) {
-      return true;
-    }
-    unwinder->failure = CUNWIND_END_BAD_MEMORY;
-    return false;
-  }
-  // The address is in no image, so it should be stack. If it is mapped, it is outside the copy. The thread runs again
-  // by now, so the memory may have changed.
-  uint8_t probe;
-  bool is_mapped = cunwind_guarded_read(address, &probe, sizeof probe) == sizeof probe;
-  unwinder->missing = address;
-  unwinder->failure = is_mapped ? CUNWIND_END_NOT_IN_COPY : CUNWIND_END_BAD_MEMORY;
-  return false;
-}
-
 // Steps out of a call through a bad pointer: PC is in no image, and the return address is where the call stored it.
 static cunwind_step step_back_from_bad_call(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                             cunwind_registers *to) {
