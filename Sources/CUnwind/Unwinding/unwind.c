@@ -203,7 +203,7 @@ static cunwind_step step_outwards(cunwind_unwinder *unwinder, const cunwind_regi
   return cunwind_step_by_frame_pointer(unwinder, from, to);
 }
 
-static cunwind_end reason(const cunwind_unwinder *unwinder, cunwind_step step) {
+static cunwind_end find_end(const cunwind_unwinder *unwinder, cunwind_step step) {
   if (step == CUNWIND_STEP_OUTERMOST) return CUNWIND_END_COMPLETE;
   if (step == CUNWIND_STEP_NO_MEMORY) return unwinder->failure;
   return CUNWIND_END_NO_UNWIND_INFO;
@@ -228,7 +228,7 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
     } else {
       step = step_outwards(unwinder, registers, is_exact, &caller, &source);
     }
-    if (step != CUNWIND_STEP_OK) return reason(unwinder, step);
+    if (step != CUNWIND_STEP_OK) return find_end(unwinder, step);
     // Only a signal may lead to another stack, because a handler may have its own. A function with nothing on the stack
     // has its caller's SP: any leaf on aarch64; on x86-64 glibc's vfork, which pops its return address.
     uint64_t next = caller.value[CUNWIND_SP];
