@@ -84,9 +84,10 @@ package final class CUnwindEngine: CaptureEngine {
     func maySendSignals() -> Bool { cunwind_may_send_signals() }
 
     package func probeStop() -> Bool {
-        // Only a refusal is permanent. On a busy machine the probe may time out; using signals because of that would
-        // interrupt the app's calls needlessly (measured: 9 of 86 calls of poll).
-        cunwind_engine_probe_stop(engine, nil) != CUNWIND_REFUSED
+        // Only a refusal by the system counts. On a busy machine the probe may time out; using signals because of that
+        // would interrupt the app's calls needlessly (measured: 9 of 86 calls of poll).
+        var error: Int32 = 0
+        return cunwind_engine_probe_stop(engine, &error) != CUNWIND_REFUSED || error == EBUSY
     }
 
     package func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {

@@ -6,6 +6,8 @@ package final class ThreadCapture: StackCapturing {
     /// The threads that were noted or captured while they ran.
     private var runningThreads: [Int32: RunningThread] = [:]
     package private(set) var policy: CapturePolicy
+    /// The captures until ptrace is tried once more; `nil` if it is permitted, or was refused then, too.
+    private var capturesUntilProbe: Int?
 
     /// The limit on attempts in one capture of a thread that keeps changing its state.
     ///
@@ -14,6 +16,8 @@ package final class ThreadCapture: StackCapturing {
     /// The limit on threads whose CPU time is remembered; over it, all are forgotten.
     static let maximumNoted = 256
 
+    /// The captures without ptrace before it is tried once more.
+    static let capturesBeforeProbe = 64
     /// The captures of a thread without a perf event after one that gave no sample in time.
     static let capturesWithoutPerf = 40
     /// The attempts in a row without a sample after which the thread is stopped all the same.
@@ -40,6 +44,7 @@ package final class ThreadCapture: StackCapturing {
         self.engine = engine
         self.policy = policy ?? CapturePolicy(mayUsePtrace: engine.probeStop())
         self.policy.maySignal = maySignal
+        if policy == nil, !self.policy.mayUsePtrace { capturesUntilProbe = Self.capturesBeforeProbe }
     }
 
     package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
@@ -93,7 +98,18 @@ package final class ThreadCapture: StackCapturing {
         return known.presence.mayBeInKernel
     }
 
+    /// Permits ptrace again if it works now: tried once, some captures after it was refused.
+    private func probeAgain() {
+        guard let left = capturesUntilProbe else { return }
+        capturesUntilProbe = left > 0 ? left - 1 : nil
+        if left == 0 { policy.mayUsePtrace = engine.probeStop() }
+    }
+
     private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureError) -> CapturedStack {
+        if mayStop { probeAgain() }
+        // Without ptrace if only this thread refuses it.
+        var policy = policy
+        var hasProbed = false
         var incomplete: CapturedStack?
         var failure = CaptureFailure.moved
         // Only a loop's thread may keep the watchdog waiting.
@@ -118,7 +134,17 @@ package final class ThreadCapture: StackCapturing {
                 failure = error
                 switch error {
                 case .notBlocked, .moved, .notSampled: continue
-                case .refused where policy.mayUsePtrace: policy.mayUsePtrace = false
+                case .refused(EBUSY): policy.mayUsePtrace = false
+                case .refused where policy.mayUsePtrace:
+                    // Another engine's helper may have held the thread.
+                    if !hasProbed, engine.probeStop() {
+                        hasProbed = true
+                        continue
+                    }
+                    policy.mayUsePtrace = false
+                    guard !hasProbed else { break }
+                    self.policy.mayUsePtrace = false
+                    capturesUntilProbe = Self.capturesBeforeProbe
                 default: break
                 }
                 guard case .refused = error else { break }
@@ -173,6 +199,7 @@ extension CaptureError {
         switch failure {
         case .noSuchThread: self.init(description: "the thread has ended", isThreadGone: true)
         case .notBlocked, .moved: self.init(description: "the thread kept moving while it was read")
+        case .refused(EBUSY): self.init(description: "another process traces the thread")
         case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
         case .unknownSystemCall: self.init(description: "the system call that the thread waits in is not known here")
         case .notStopped: self.init(description: "the thread would have to be stopped")
@@ -193,7 +220,7 @@ extension CaptureError {
 package struct CapturePolicy: Equatable, Sendable {
     /// Whether the system permits stopping threads of this process with ptrace.
     ///
-    /// A seccomp filter without ptrace(2), Yama's scopes 2 and 3, and an attached debugger forbid it.
+    /// A seccomp filter without ptrace(2) and Yama's scopes 2 and 3 forbid it. A thread's tracer does not: it goes away.
     var mayUsePtrace: Bool
     /// Whether the system permits sampling the kernel with perf events; `nil` until it is tried.
     ///

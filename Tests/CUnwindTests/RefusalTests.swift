@@ -20,6 +20,14 @@ import Testing
         #expect(result.read_is_complete)
     }
 
+    /// As strace or a debugger does for a while.
+    @Test func `a thread with a tracer is busy until the tracer is gone`() {
+        var error: Int32 = 0, second: Int32 = -1
+        #expect(cunwind_test_stop_of_traced(&error, &second) == Int32(CUNWIND_REFUSED.rawValue))
+        #expect(error == EBUSY)
+        #expect(second == Int32(CUNWIND_OK.rawValue))
+    }
+
     @Test(.enabled(if: cunwind_test_may_choose_ids(), "needs CAP_CHECKPOINT_RESTORE"))
     func `a process with a reused thread id is not stopped`() {
         #expect(cunwind_test_stop_reused_id() == Int32(CUNWIND_NO_SUCH_THREAD.rawValue))

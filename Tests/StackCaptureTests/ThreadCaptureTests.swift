@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import StackCapture
@@ -13,7 +14,9 @@ private final class ScriptedEngine: CaptureEngine {
         self.answers = answers
     }
 
-    func probeStop() -> Bool { true }
+    /// The results of the probes; the last one stays.
+    var probes = [true]
+    func probeStop() -> Bool { probes.count > 1 ? probes.removeFirst() : probes[0] }
 
     func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus {
         guard let status = statuses.first else { throw .noSuchThread }
@@ -137,11 +140,50 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
             statuses: [running],
             answers: [.ptrace: [.failure(.refused(errno: 1))], .signal: [.success(stack(.signal, frames: 3))]]
         )
+        engine.probes = [true, false]
         let capture = ThreadCapture(engine: engine)
         #expect(try capture.capture(thread: 1).method == .signal)
         #expect(capture.methods == [.read, .signal])
         #expect(try capture.capture(thread: 1).method == .signal)
         #expect(engine.asked == [.ptrace, .signal, .signal])
+    }
+
+    /// Another engine's helper held the thread.
+    @Test func `a stop that is refused once is tried again`() throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.ptrace: [.failure(.refused(errno: EPERM)), .success(stack(.ptrace, frames: 3))]]
+        )
+        let capture = ThreadCapture(engine: engine)
+        #expect(try capture.capture(thread: 1).method == .ptrace)
+        #expect(capture.methods == [.read, .ptrace])
+    }
+
+    /// A debugger, or a thread with other credentials: the other threads are stopped as before.
+    @Test(arguments: [EBUSY, EPERM])
+    func `a thread that cannot be stopped leaves ptrace to the others`(error: Int32) throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.ptrace: [.failure(.refused(errno: error))], .signal: [.success(stack(.signal, frames: 3))]]
+        )
+        let capture = ThreadCapture(engine: engine)
+        #expect(try capture.capture(thread: 1).method == .signal)
+        #expect(capture.methods == [.read, .ptrace])
+        engine.answers[.ptrace] = [.success(stack(.ptrace, frames: 3))]
+        #expect(try capture.capture(thread: 1).method == .ptrace)
+    }
+
+    @Test func `a refused ptrace is tried once more`() throws {
+        let engine = ScriptedEngine(
+            statuses: [running],
+            answers: [.ptrace: [.success(stack(.ptrace, frames: 4))], .signal: [.success(stack(.signal, frames: 3))]]
+        )
+        engine.probes = [false, true]
+        let capture = ThreadCapture(engine: engine)
+        for _ in 1...ThreadCapture.capturesBeforeProbe {
+            #expect(try capture.capture(thread: 1).method == .signal)
+        }
+        #expect(try capture.capture(thread: 1).method == .ptrace)
     }
 
     @Test func `a thread that stays in the kernel is captured later`() throws {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "Methods/signal_capture.h"
 #include "System/raw_system_call.h"
 
 cunwind_engine *cunwind_engine_create(int signal_number) {
@@ -30,7 +31,8 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
            options->proc_directory ? options->proc_directory : "/proc/self");
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && (engine->copy = cunwind_copy_create()) &&
-      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->sampler) && cunwind_prepare_spare(engine))
+      cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->perf.helper) &&
+      cunwind_prepare_spare(engine))
     return engine;
   int error = errno;
   cunwind_engine_destroy(engine);
@@ -46,9 +48,9 @@ void cunwind_engine_destroy(cunwind_engine *engine) {
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
   // otherwise another allocation could get their addresses.
   cunwind_pending_destroy(engine);
-  engine->sampler.left_until = 0;
-  if (cunwind_helper_has_ended(&engine->sampler, CUNWIND_HELPER_GRACE_NANOSECONDS))
-    cunwind_helper_destroy(&engine->sampler);
+  engine->perf.helper.left_until = 0;
+  if (cunwind_helper_has_ended(&engine->perf.helper, CUNWIND_HELPER_GRACE_NANOSECONDS))
+    cunwind_helper_destroy(&engine->perf.helper);
   engine->helper.left_until = 0;
   if (cunwind_helper_has_ended(&engine->helper, CUNWIND_HELPER_GRACE_NANOSECONDS)) {
     cunwind_copy_destroy(engine->copy);
@@ -66,7 +68,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   // Before each capture, also before a read: the next capture that needs the helper may come much later.
   cunwind_helper_has_ended(&engine->helper, 0);
   cunwind_tidy_pending(engine, 0);
-  cunwind_helper_has_ended(&engine->sampler, 0);
+  cunwind_helper_has_ended(&engine->perf.helper, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
   }

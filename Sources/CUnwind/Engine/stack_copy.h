@@ -39,6 +39,11 @@ typedef struct cunwind_stack_bounds {
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
 
+/// Creates a copy with its buffer; NULL with errno on failure. Async-signal-safe: no.
+cunwind_stack_copy *cunwind_copy_create(void);
+/// Frees a copy; does nothing for NULL. Async-signal-safe: no.
+void cunwind_copy_destroy(cunwind_stack_copy *copy);
+
 /// Touches the buffer's pages once, so that no page fault happens while a thread is stopped or in a signal handler.
 /// Call it before, while the buffer is unused. Costs 256 page faults the first time.
 void cunwind_stack_copy_touch(cunwind_stack_copy *copy);

@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "Engine/engine.h"
+#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 /// The remote pieces in one call. The kernel accepts 1024 (UIO_MAXIOV); 16 keep the caller's stack small.

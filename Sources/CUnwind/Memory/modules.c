@@ -1,16 +1,140 @@
-// The list of images. A record of the linker's entries and the images' build IDs shows whether the list is out of date.
+// dl_iterate_phdr(3) takes the linker's lock, which the stalled thread may hold: in a callback of that same function,
+// or in a dlopen that does not end. So this code reads the list as a debugger does (<link.h>, "rendezvous structure"):
+// from the head `_r_debug.r_map` along the links. Every read is guarded, because another thread may free an entry at
+// any moment.
 
 #define _GNU_SOURCE
 #include "Memory/modules.h"
 
 #include <elf.h>
 #include <limits.h>
+#include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "Memory/guarded_memory.h"
-#include "Memory/link_map.h"
+
+/// The most program headers that are read. Linkers write 8 to 14.
+#define MAX_SEGMENTS 64u
+/// The most images that a walk visits. It ends the walk if another thread damages the list meanwhile.
+#define MAX_LINKED_IMAGES 16384u
+
+/// An image in the linker's list.
+typedef struct linked_image {
+  uint64_t entry;      ///< The address of the linker's entry, a `struct link_map`.
+  uint64_t base;       ///< The load bias (l_addr).
+  uint64_t name;       ///< The address of the path (l_name): read it with `cunwind_guarded_read`.
+  bool is_executable;  ///< The first image. Its path is empty.
+  uint16_t segment_count;
+  ElfW(Phdr) segments[MAX_SEGMENTS];
+} linked_image;
+
+static void *reserve(size_t bytes) {
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
+}
+
+static bool read_exactly(uint64_t address, void *to, size_t length) {
+  return cunwind_guarded_read(address, to, length) == length;
+}
+
+// The kernel gives the address of the executable's headers (getauxval(3)), whose first segment may not begin at its
+// base.
+static bool read_executable_segments(linked_image *image) {
+  uint64_t address = getauxval(AT_PHDR), count = getauxval(AT_PHNUM);
+  if (address == 0 || count > MAX_SEGMENTS) return false;
+  image->segment_count = (uint16_t)count;
+  return read_exactly(address, image->segments, count * sizeof(ElfW(Phdr)));
+}
+
+// A library's first segment contains its ELF header and has the address 0: all linkers do that.
+static bool read_library_segments(linked_image *image) {
+  ElfW(Ehdr) header;
+  if (!read_exactly(image->base, &header, sizeof header)) return false;
+  if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr))) return false;
+  if (header.e_phnum > MAX_SEGMENTS) return false;
+  image->segment_count = header.e_phnum;
+  return read_exactly(image->base + header.e_phoff, image->segments, header.e_phnum * sizeof(ElfW(Phdr)));
+}
+
+// Calls `visit` for each image with readable program headers, in the linker's order, and counts the others in
+// `unreadable`. False: the list changed during the walk, its links no longer matched, and not every image was visited.
+static bool walk_link_map(void (*visit)(const linked_image *image, void *context), void *context, size_t *unreadable) {
+  uint64_t previous = 0, at = (uint64_t)(uintptr_t)_r_debug.r_map;
+  *unreadable = 0;
+  for (unsigned index = 0; at != 0; index++) {
+    struct link_map entry;
+    if (index == MAX_LINKED_IMAGES || !read_exactly(at, &entry, sizeof entry)) return false;
+    // An entry that was freed or unlinked meanwhile does not point back to the previous one.
+    if ((uint64_t)(uintptr_t)entry.l_prev != previous) return false;
+    linked_image image = {
+        .entry = at, .base = entry.l_addr, .name = (uint64_t)(uintptr_t)entry.l_name, .is_executable = index == 0};
+    if (image.is_executable ? read_executable_segments(&image) : read_library_segments(&image)) visit(&image, context);
+    else ++*unreadable;
+    previous = at;
+    at = (uint64_t)(uintptr_t)entry.l_next;
+  }
+  return true;
+}
+
+// ---- The record of bytes ---------------------------------------------------------------------------------------------
+
+/// The pieces in one call: half of the maximum (UIO_MAXIOV). The kernel keeps up to 8 pieces on its stack; any larger
+/// number costs one allocation.
+#define PIECES_PER_CALL 512u
+
+bool cunwind_memory_record_init(cunwind_memory_record *record, size_t capacity) {
+  memset(record, 0, sizeof *record);
+  record->capacity = capacity;
+  record->pieces = reserve(capacity * sizeof *record->pieces);
+  record->expected = reserve(capacity * CUNWIND_MEMORY_RECORD_BYTES);
+  record->present = reserve(capacity * CUNWIND_MEMORY_RECORD_BYTES);
+  return record->pieces && record->expected && record->present;
+}
+
+void cunwind_memory_record_destroy(cunwind_memory_record *record) {
+  if (record->pieces) munmap(record->pieces, record->capacity * sizeof *record->pieces);
+  if (record->expected) munmap(record->expected, record->capacity * CUNWIND_MEMORY_RECORD_BYTES);
+  if (record->present) munmap(record->present, record->capacity * CUNWIND_MEMORY_RECORD_BYTES);
+  memset(record, 0, sizeof *record);
+}
+
+void cunwind_memory_record_clear(cunwind_memory_record *record) {
+  record->count = record->bytes = 0;
+  record->is_complete = true;
+}
+
+void cunwind_memory_record_add(cunwind_memory_record *record, uint64_t address, size_t length) {
+  if (length > CUNWIND_MEMORY_RECORD_BYTES) length = CUNWIND_MEMORY_RECORD_BYTES;
+  if (record->count == record->capacity ||
+      cunwind_guarded_read(address, record->expected + record->bytes, length) != length) {
+    record->is_complete = false;
+    return;
+  }
+  struct iovec *piece = &record->pieces[record->count++];
+  piece->iov_base = (void *)(uintptr_t)address;
+  piece->iov_len = length;
+  record->bytes += length;
+}
+
+bool cunwind_memory_record_hold(const cunwind_memory_record *record) {
+  if (!record->is_complete || record->count == 0) return false;
+  size_t done = 0;
+  for (size_t first = 0; first < record->count; first += PIECES_PER_CALL) {
+    size_t count = record->count - first < PIECES_PER_CALL ? record->count - first : PIECES_PER_CALL;
+    size_t bytes = 0;
+    for (size_t index = first; index < first + count; index++) bytes += record->pieces[index].iov_len;
+    if (!cunwind_guarded_gather(record->pieces + first, count, record->present + done, bytes)) return false;
+    done += bytes;
+  }
+  return memcmp(record->expected, record->present, record->bytes) == 0;
+}
+
+// ---- The list -------------------------------------------------------------------------------------------------------
+// The list of images. A record of the linker's entries and the images' build IDs shows whether the list is out of date.
 
 // .eh_frame_hdr (LSB core, "Exception Frames"): version 1, a 4-byte pointer to .eh_frame, a 4-byte count, and a table
 // of 4-byte offsets relative to the section. Every linker writes exactly this.
@@ -19,11 +143,6 @@ enum { EH_VERSION = 1, EH_COUNT_UDATA4 = 0x03, EH_TABLE_DATAREL_SDATA4 = 0x3b, E
 // The most walks that are tried if another thread changes the list. A walk takes about 0.2 ms, a change some
 // microseconds.
 enum { MAX_WALKS = 3 };
-
-static void *reserve(size_t bytes) {
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? NULL : memory;
-}
 
 bool cunwind_modules_init(cunwind_modules *modules) {
   memset(modules, 0, sizeof *modules);
@@ -91,7 +210,7 @@ static void widen(uint64_t *low, uint64_t *high, uint64_t start, uint64_t end) {
 }
 
 // False: the image has no loaded segments.
-static bool read_module(cunwind_module *module, const cunwind_linked_image *image, uint64_t *build_id_note) {
+static bool read_module(cunwind_module *module, const linked_image *image, uint64_t *build_id_note) {
   memset(module, 0, sizeof *module);
   module->image.base = image->base;
   for (unsigned index = 0; index < image->segment_count; index++) {
@@ -115,7 +234,7 @@ static bool read_module(cunwind_module *module, const cunwind_linked_image *imag
   return true;
 }
 
-static const char *keep_path(cunwind_modules *modules, const cunwind_linked_image *image) {
+static const char *keep_path(cunwind_modules *modules, const linked_image *image) {
   char *kept = modules->paths + modules->path_bytes;
   size_t room = CUNWIND_MAX_PATH_BYTES - modules->path_bytes;
   if (room > PATH_MAX) room = PATH_MAX;
@@ -133,7 +252,7 @@ static const char *keep_path(cunwind_modules *modules, const cunwind_linked_imag
   return kept;
 }
 
-static void add_image(const cunwind_linked_image *image, void *context) {
+static void add_image(const linked_image *image, void *context) {
   cunwind_modules *modules = context;
   // Before the image is read, so that the next refresh detects a change in between.
   cunwind_memory_record_add(&modules->record, image->entry, sizeof(struct link_map));
@@ -169,7 +288,7 @@ bool cunwind_modules_refresh(cunwind_modules *modules) {
     cunwind_memory_record_clear(&modules->record);
     modules->count = modules->omitted_count = modules->path_bytes = 0;
     size_t unreadable;
-    is_whole = cunwind_link_map_walk(add_image, modules, &unreadable);
+    is_whole = walk_link_map(add_image, modules, &unreadable);
     modules->omitted_count += unreadable;
   }
   // Keep the partial list; the next refresh rebuilds it.

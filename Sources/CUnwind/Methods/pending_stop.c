@@ -1,6 +1,8 @@
 // Pending stops, whose threads have not left the kernel yet, each with the memory of its helper.
 
 #define _GNU_SOURCE
+#include "Methods/pending_stop.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,18 +15,6 @@ static cunwind_pending_stop *find(cunwind_engine *engine, pid_t tid) {
     if (engine->pending[index].tid == tid) return &engine->pending[index];
   }
   return NULL;
-}
-
-cunwind_stack_copy *cunwind_copy_create(void) {
-  cunwind_stack_copy *copy = malloc(sizeof *copy);
-  if (copy && cunwind_stack_copy_init(copy)) return copy;
-  free(copy);
-  return NULL;
-}
-
-void cunwind_copy_destroy(cunwind_stack_copy *copy) {
-  if (copy) cunwind_stack_copy_destroy(copy);
-  free(copy);
 }
 
 // Keeps the memory as the spare if there is none. Allocating it later may block: mmap(2) waits while a thread is in

@@ -19,6 +19,7 @@
 #endif
 
 #include "Engine/engine.h"
+#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 /// The CPU time before the first interrupt (10 us, the minimum: kernel/events/core.c, perf_swevent_start_hrtimer).
@@ -170,7 +171,7 @@ static bool wait_for_sampler(cunwind_stop_request *request) {
 
 // Lets the helper open the event and wait for its sample. False: the helper did not end in time, and was killed.
 static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_event_attr *event, size_t ring_bytes) {
-  cunwind_helper_memory *helper = &engine->sampler;
+  cunwind_helper_memory *helper = &engine->perf.helper;
   cunwind_stop_request *request = helper->request;
   if (!cunwind_helper_has_ended(helper, 0)) return false;
   release_sample(&request->sample);
@@ -211,23 +212,23 @@ static cunwind_status status_of(long error) {
 
 static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                    cunwind_registers *registers, cunwind_capture_info *info) {
-  if (!engine->perf_is_checked) {
-    engine->perf_is_checked = true;
-    engine->perf_is_forbidden = cunwind_call_is_deadly(SYS_perf_event_open, 0);
+  if (!engine->perf.is_checked) {
+    engine->perf.is_checked = true;
+    engine->perf.is_forbidden = cunwind_call_is_deadly(SYS_perf_event_open, 0);
   }
   info->error = EPERM;
-  if (engine->perf_is_forbidden) return CUNWIND_REFUSED;
+  if (engine->perf.is_forbidden) return CUNWIND_REFUSED;
   info->error = 0;
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
   cunwind_stack_copy_touch(engine->copy);
-  describe_event(&engine->sampled_event);
+  describe_event(&engine->perf.event);
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  if (!run_sampler(engine, thread->tid, &engine->sampled_event, page + RING_BYTES)) {
-    uint32_t progress = __atomic_load_n(&engine->sampler.request->sample.progress, __ATOMIC_ACQUIRE);
-    if (engine->sampler.unreaped == 0) release_sample(&engine->sampler.request->sample);
+  if (!run_sampler(engine, thread->tid, &engine->perf.event, page + RING_BYTES)) {
+    uint32_t progress = __atomic_load_n(&engine->perf.helper.request->sample.progress, __ATOMIC_ACQUIRE);
+    if (engine->perf.helper.unreaped == 0) release_sample(&engine->perf.helper.request->sample);
     return progress == CUNWIND_SAMPLER_MAPS ? CUNWIND_TIMED_OUT : CUNWIND_NOT_SAMPLED;
   }
-  cunwind_sample_request *answer = &engine->sampler.request->sample;
+  cunwind_sample_request *answer = &engine->perf.helper.request->sample;
   if (is_error(answer->event)) {
     info->error = (int)-answer->event;
     return status_of(answer->event);

@@ -8,13 +8,12 @@
 // (restart_x86_64.c, restart_aarch64.c). The wait so far is lost, but it was only microseconds long.
 
 #define _GNU_SOURCE
-#include "Methods/restarted_calls.h"
-
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
 
 #include "CUnwind.h"
+#include "Methods/stop_helper.h"
 #include "System/raw_system_call.h"
 
 typedef struct call {

@@ -1,4 +1,7 @@
-// Capture by signal, the caller's side: checks that the signal can arrive, sends it, waits with a bound.
+// The signal handler, and the app's action that it replaces.
+//
+// The engine's signals are queued with a value that identifies slot and capture. Any other signal belongs to the app,
+// and goes to the previous action.
 
 #define _GNU_SOURCE
 #include "Methods/signal_capture.h"
@@ -9,7 +12,144 @@
 #include <unistd.h>
 
 #include "Engine/engine.h"
+#include "System/child_process.h"
 #include "System/raw_system_call.h"
+
+#define COOKIE_MARK 0x5357ull  // Bits 48...63; bits 32...47 are the slot, bits 0...31 its armed state.
+
+static cunwind_signal_slot slots[CUNWIND_MAX_SIGNAL_SLOTS];
+
+// Written before the handler is installed, and unchanged while it is installed, so that the handler can read them.
+static struct sigaction previous_actions[65];
+static uint32_t was_installed[65];
+
+cunwind_signal_slot *cunwind_signal_slot_take(int signal_number) {
+  for (int index = 0; index < CUNWIND_MAX_SIGNAL_SLOTS; index++) {
+    cunwind_signal_slot *slot = &slots[index];
+    // A slot is not free while a late handler is still copying into it.
+    uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) & CUNWIND_SLOT_STATE_MASK;
+    uint32_t is_taken = 0;
+    if (state == CUNWIND_SLOT_COPYING ||
+        !__atomic_compare_exchange_n(&slot->is_taken, &is_taken, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      continue;
+    if (slot->copy.bytes || cunwind_stack_copy_init(&slot->copy)) {
+      cunwind_stack_copy_touch(&slot->copy);
+      slot->signal_number = signal_number;
+      return slot;
+    }
+    int error = errno;
+    __atomic_store_n(&slot->is_taken, 0, __ATOMIC_RELEASE);
+    errno = error;
+    return NULL;
+  }
+  errno = ENOSPC;
+  return NULL;
+}
+
+void cunwind_signal_slot_give_back(cunwind_signal_slot *slot) {
+  __atomic_store_n(&slot->is_taken, 0, __ATOMIC_RELEASE);
+}
+
+uint64_t cunwind_signal_cookie(const cunwind_signal_slot *slot, uint32_t state) {
+  return COOKIE_MARK << 48 | (uint64_t)(slot - slots) << 32 | state;
+}
+
+CUNWIND_BARE static void copy_into(cunwind_signal_slot *slot, uint32_t armed, const ucontext_t *context) {
+  uint64_t begin = cunwind_now();
+  uint32_t copying = (armed & ~CUNWIND_SLOT_STATE_MASK) | CUNWIND_SLOT_COPYING;
+  if (!__atomic_compare_exchange_n(&slot->state, &armed, copying, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  cunwind_registers_from_context(&slot->registers, context);
+  cunwind_stack_copy_take(&slot->copy, slot->registers.value[CUNWIND_SP], &slot->bounds);
+  if (slot->context_layout) cunwind_context_take(&slot->context, slot->context_layout, cunwind_own_thread_pointer());
+  slot->handler_nanoseconds = cunwind_now() - begin;
+  __atomic_store_n(&slot->state, copying | CUNWIND_SLOT_DONE, __ATOMIC_RELEASE);
+  cunwind_raw(SYS_futex, (long)&slot->state, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
+}
+
+// The signals whose default action is to be ignored (signal(7)).
+static bool is_ignored_by_default(int number) {
+  return number == SIGCHLD || number == SIGCONT || number == SIGURG || number == SIGWINCH;
+}
+
+static void hand_on(int number, siginfo_t *info, void *context) {
+  const struct sigaction *previous = &previous_actions[number];
+  if (previous->sa_flags & SA_SIGINFO) {
+    previous->sa_sigaction(number, info, context);
+  } else if (previous->sa_handler == SIG_DFL) {
+    if (is_ignored_by_default(number)) return;
+    // The default action cannot be called. So restore it and send the signal again: this thread blocks the signal until
+    // the handler returns, and then the kernel carries out the default action.
+    struct sigaction by_default;
+    memset(&by_default, 0, sizeof by_default);
+    by_default.sa_handler = SIG_DFL;
+    sigaction(number, &by_default, NULL);
+    cunwind_raw(SYS_tgkill, cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0), cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0),
+                number, 0, 0, 0);
+  } else if (previous->sa_handler != SIG_IGN) {
+    previous->sa_handler(number);
+  }
+}
+
+// Makes only raw system calls until the signal is known to be the app's, so that errno stays unchanged.
+CUNWIND_BARE static void handle(int number, siginfo_t *info, void *context) {
+  uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
+  bool is_ours = info->si_code == SI_QUEUE && cookie >> 48 == COOKIE_MARK &&
+                 ((cookie >> 32) & 0xffff) < CUNWIND_MAX_SIGNAL_SLOTS &&
+                 info->si_pid == (pid_t)cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0);
+  if (!is_ours) {
+    hand_on(number, info, context);
+    return;
+  }
+  cunwind_signal_slot *slot = &slots[(cookie >> 32) & 0xffff];
+  copy_into(slot, (uint32_t)cookie, context);
+  __atomic_fetch_add(&slot->arrived, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_handler_ours(int signal_number, struct sigaction *current) {
+  return sigaction(signal_number, NULL, current) == 0 && (current->sa_flags & SA_SIGINFO) &&
+         current->sa_sigaction == handle;
+}
+
+// If the app has replaced the engine's handler since, the engine does not replace that one in turn: it may chain to the
+// engine's, and the two would call each other forever.
+bool cunwind_signal_handler_install(int signal_number) {
+  struct sigaction current;
+  memset(&current, 0, sizeof current);
+  if (is_handler_ours(signal_number, &current)) return true;
+  uint32_t before = 0;
+  if (!__atomic_compare_exchange_n(&was_installed[signal_number], &before, 1, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED)) {
+    errno = EBUSY;
+    return false;
+  }
+  previous_actions[signal_number] = current;
+  struct sigaction ours;
+  memset(&ours, 0, sizeof ours);
+  ours.sa_sigaction = handle;
+  ours.sa_mask = current.sa_mask;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  if (sigaction(signal_number, &ours, NULL) == 0) return true;
+  __atomic_store_n(&was_installed[signal_number], 0, __ATOMIC_RELEASE);
+  return false;
+}
+
+void cunwind_signal_handler_remove(int signal_number) {
+  struct sigaction current;
+  for (int index = 0; index < CUNWIND_MAX_SIGNAL_SLOTS; index++) {
+    const cunwind_signal_slot *slot = &slots[index];
+    if (slot->signal_number != signal_number) continue;
+    if (__atomic_load_n(&slot->is_taken, __ATOMIC_ACQUIRE)) return;
+    // A signal that has not arrived yet would trigger the old action, which for SIGPROF ends the process.
+    if (__atomic_load_n(&slot->sent, __ATOMIC_ACQUIRE) != __atomic_load_n(&slot->arrived, __ATOMIC_ACQUIRE)) return;
+  }
+  if (!is_handler_ours(signal_number, &current)) return;
+  if (sigaction(signal_number, &previous_actions[signal_number], NULL) == 0) {
+    __atomic_store_n(&was_installed[signal_number], 0, __ATOMIC_RELEASE);
+  }
+}
+
+// ---- The caller's side ----------------------------------------------------------------------------------------------
+// Capture by signal, the caller's side: checks that the signal can arrive, sends it, waits with a bound.
 
 /// The longest time that a handler may need to return after it is done: it competes for the CPU like any thread.
 #define HANDLER_RETURN_NANOSECONDS 5000000ull

@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 #include "Engine/stack_copy.h"
+#include "Engine/task_context.h"
 #include "Machine/registers.h"
-#include "Methods/task_context.h"
 
 /// The number of engines that can capture by signal at the same time.
 #define CUNWIND_MAX_SIGNAL_SLOTS 16
@@ -54,6 +54,9 @@ bool cunwind_signal_handler_install(int signal_number);
 /// Restores the previous action, if no slot uses our handler, it is still installed, and none of our signals is
 /// pending.
 void cunwind_signal_handler_remove(int signal_number);
+
+/// Removes the handler and frees the slot, unless a signal may still arrive. Async-signal-safe: no.
+void cunwind_signal_slot_destroy(cunwind_engine *engine);
 
 #pragma GCC visibility pop
 

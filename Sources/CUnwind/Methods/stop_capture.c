@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,97 +15,14 @@
 #include <sys/wait.h>
 
 #include "Engine/engine.h"
+#include "Methods/pending_stop.h"
+#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
-#define HELPER_STACK_BYTES 32768u
-#define KERNEL_SIGSET_BYTES 8
 /// The time between two attempts to stop a thread that another engine's helper traces, in nanoseconds.
 #define BUSY_PAUSE_NANOSECONDS 50000ull
 /// The refusals in a row for a thread without a tracer that are taken as the system's.
 #define UNTRACED_REFUSALS 3
-
-// Exit signal 0: the app gets no SIGCHLD, and its wait(2) or waitpid(-1) does not return the helper, because they wait
-// for children with SIGCHLD only (wait(2): such a "clone" child needs __WALL or __WCLONE). CLONE_UNTRACED: a debugger
-// that follows forks does not trace it. No CLONE_THREAD: ptrace(2) refuses the caller's own thread group. No
-// CLONE_SIGHAND, no CLONE_SETTLS; rseq and the robust-futex list are not inherited (copy_process, rseq_fork).
-#define HELPER_FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
-
-bool cunwind_helper_init(cunwind_helper_memory *helper) {
-  memset(helper, 0, sizeof *helper);
-  uint8_t *memory = mmap(NULL, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  helper->stack = memory;
-  void *request =
-      mmap(NULL, sizeof *helper->request, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (request == MAP_FAILED) return false;
-  helper->request = request;
-  return mprotect(memory, CUNWIND_PAGE_BYTES, PROT_NONE) == 0;
-}
-
-void cunwind_helper_destroy(cunwind_helper_memory *helper) {
-  if (helper->stack) munmap(helper->stack, CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES);
-  if (helper->request) munmap(helper->request, sizeof *helper->request);
-}
-
-void cunwind_pause(uint64_t nanoseconds) {
-  struct timespec pause = {(time_t)(nanoseconds / 1000000000ull), (long)(nanoseconds % 1000000000ull)};
-  cunwind_raw(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
-}
-
-// True: the kernel has cleared `alive`, so the helper no longer runs our code.
-bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound) {
-  uint64_t deadline = cunwind_now() + bound;
-  uint32_t tid;
-  while ((tid = __atomic_load_n(alive, __ATOMIC_ACQUIRE)) != 0) {
-    uint64_t now = cunwind_now();
-    if (now >= deadline) return false;
-    struct timespec left = {(time_t)((deadline - now) / 1000000000ull), (long)((deadline - now) % 1000000000ull)};
-    // Not FUTEX_PRIVATE_FLAG: the kernel wakes CLONE_CHILD_CLEARTID's futex as a shared one.
-    cunwind_raw(SYS_futex, (long)alive, FUTEX_WAIT, tid, (long)&left, 0, 0);
-  }
-  return true;
-}
-
-// The kernel clears `alive` before the process has completely ended, so it may take a moment until it can be reaped.
-bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
-  uint64_t deadline = cunwind_now() + bound;
-  *status = 0;
-  for (unsigned tries = 0;; tries++) {
-    long got = cunwind_raw(SYS_wait4, pid, (long)status, __WALL | WNOHANG, 0, 0, 0);
-    // ECHILD: the app waited for every kind of child (__WALL) and reaped the helper first.
-    if (got == pid || got == -ECHILD) return true;
-    if (cunwind_now() >= deadline) return false;
-    if (tries < 20) cunwind_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
-    else cunwind_pause(50000);
-  }
-}
-
-bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
-  int ending;
-  // While the helper is alive, no other process has its id.
-  if (helper->unreaped && cunwind_now() >= helper->left_until &&
-      __atomic_load_n(&helper->request->alive, __ATOMIC_ACQUIRE) != 0) {
-    cunwind_raw(SYS_kill, helper->unreaped, SIGKILL, 0, 0, 0, 0);
-  }
-  if (helper->unreaped && !cunwind_reap(helper->unreaped, bound, &ending)) return false;
-  helper->unreaped = 0;
-  return true;
-}
-
-// Blocks all signals around clone(2), so that the helper always has them blocked: it must not run a handler of the app.
-// Uses the raw call, because the C library's leaves its own two signals unblocked. Negative: an errno.
-long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
-  uint64_t all = ~0ull, before = 0;
-  uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
-  cunwind_processors processors = {.bytes = 0};
-  if (helper->may_be_placed) cunwind_processor_stay(&processors);
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
-  long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
-  cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
-  cunwind_processor_roam(&processors);
-  return pid;
-}
 
 // Whether Yama may refuse because the helper was not named with PR_SET_PTRACER. If Yama's file cannot be read, because
 // /proc hides it, only an attempt with the name shows that.
@@ -204,16 +123,20 @@ static bool has_ended(pid_t tid) {
   return state == 0 || state == 'Z' || state == 'X';
 }
 
-// A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, the
-// refusal is not permanent, so this waits for its end. A tracer that is gone by the time of the check was such a helper,
-// too, unless the kernel refuses again.
+// A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, this
+// waits for its end. If it is another process, the refusal says nothing about the system: EBUSY. A tracer that is gone by
+// the time of the check was such a helper, too, unless the kernel refuses again.
 static cunwind_status run_unless_held(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay) {
   uint64_t deadline = cunwind_now() + CUNWIND_BUSY_TIMEOUT_NANOSECONDS;
   for (int refusals = 0;;) {
     cunwind_status status = run_once(engine, tid, bounds, may_stay);
     if (status != CUNWIND_REFUSED || engine->helper.request->error != EPERM || has_ended(tid)) return status;
     pid_t tracer = cunwind_tracer(tid);
-    if (tracer == 0 ? ++refusals == UNTRACED_REFUSALS : !cunwind_is_stop_helper(tracer)) return status;
+    if (tracer == 0 && ++refusals == UNTRACED_REFUSALS) return status;
+    if (tracer != 0 && !cunwind_is_stop_helper(tracer)) {
+      engine->helper.request->error = EBUSY;
+      return status;
+    }
     // Not without a tracer: on a slow machine the system's refusals take as long.
     if (tracer != 0 && cunwind_now() >= deadline) {
       engine->helper.request->error = EBUSY;
@@ -246,7 +169,7 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
   if (status != CUNWIND_REFUSED) return status;
   if (has_ended(tid)) return CUNWIND_NO_SUCH_THREAD;
   // Name a tracer only after a refusal, so that the app keeps the tracer that it may have named.
-  if (helper->name_as_tracer || !yama_may_require_name()) return status;
+  if (helper->request->error == EBUSY || helper->name_as_tracer || !yama_may_require_name()) return status;
   helper->name_as_tracer = true;
   status = run_unless_held(engine, tid, bounds, may_stay);
   // Yama was not the reason: do not name the helper from now on, so that the app's own tracer stays named.
@@ -292,4 +215,51 @@ cunwind_status cunwind_capture_stop(cunwind_engine *engine, cunwind_thread *thre
 cunwind_status cunwind_capture_stop_pending(cunwind_engine *engine, cunwind_thread *thread, cunwind_stack *stack,
                                             cunwind_capture_info *info) {
   return cunwind_capture_by(copy_when_stopped, engine, thread, stack, info);
+}
+
+// ---- The probe ------------------------------------------------------------------------------------------------------
+// Tries a stop on a thread created for it.
+
+typedef struct probed_thread {
+  uint32_t tid;   // Futex: 0 until the thread runs.
+  uint32_t done;  // Futex: 1 lets it end.
+} probed_thread;
+
+static void wait_while(uint32_t *word, uint32_t value) {
+  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
+    cunwind_raw(SYS_futex, (long)word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, value, 0, 0, 0);
+  }
+}
+
+static void set_and_wake(uint32_t *word, uint32_t value) {
+  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  cunwind_raw(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
+}
+
+static void *wait_to_be_probed(void *context) {
+  probed_thread *thread = context;
+  set_and_wake(&thread->tid, (uint32_t)cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0));
+  wait_while(&thread->done, 0);
+  return NULL;
+}
+
+cunwind_status cunwind_engine_probe_stop(cunwind_engine *engine, int *error) {
+  probed_thread thread = {0, 0};
+  pthread_t handle;
+  sigset_t all, before;
+  // The thread must not handle signals of the app.
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failed = pthread_create(&handle, NULL, wait_to_be_probed, &thread);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failed) {
+    if (error) *error = failed;
+    return CUNWIND_FAILED;
+  }
+  wait_while(&thread.tid, 0);
+  cunwind_status status = cunwind_run_helper(engine, (pid_t)thread.tid, (cunwind_stack_bounds){.high = 0}, false);
+  set_and_wake(&thread.done, 1);
+  pthread_join(handle, NULL);
+  if (error) *error = status == CUNWIND_OK ? 0 : engine->helper.request->error;
+  return status == CUNWIND_OK || status == CUNWIND_REFUSED ? status : CUNWIND_FAILED;
 }

@@ -26,7 +26,6 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "Methods/restarted_calls.h"
 #include "System/raw_system_call.h"
 
 /// A thread on CPU stops within a few microseconds. For that time the helper polls: if it slept or yielded, the thread
@@ -37,28 +36,28 @@
 /// The size of a kernel signal set, in bytes; the C library's has another size.
 #define KERNEL_SIGSET_BYTES 8
 
-CUNWIND_BARE static long ask(long request, long tid, long address, long data) {
+CUNWIND_BARE static long call_ptrace(long request, long tid, long address, long data) {
   return cunwind_raw(SYS_ptrace, request, tid, address, data, 0, 0);
 }
 
-CUNWIND_BARE static int answer(cunwind_stop_request *request, cunwind_status status, long error) {
+CUNWIND_BARE static int finish_with(cunwind_stop_request *request, cunwind_status status, long error) {
   request->status = status;
   request->error = (int)error;
   return 0;
 }
 
-CUNWIND_BARE static struct timespec span(uint64_t nanoseconds) {
-  struct timespec span;
-  span.tv_sec = (time_t)(nanoseconds / 1000000000ull);
-  span.tv_nsec = (long)(nanoseconds % 1000000000ull);
-  return span;
+CUNWIND_BARE static struct timespec to_timespec(uint64_t nanoseconds) {
+  struct timespec time;
+  time.tv_sec = (time_t)(nanoseconds / 1000000000ull);
+  time.tv_nsec = (long)(nanoseconds % 1000000000ull);
+  return time;
 }
 
 // SIGCHLD announces a stop of our tracee. It is blocked, so it stays pending until it is taken. This wait ends as soon
 // as the thread stops, and has a bound; wait4(2) has none.
 CUNWIND_BARE static void sleep_until_child(uint64_t nanoseconds) {
   uint64_t set = 1ull << (SIGCHLD - 1);
-  struct timespec bound = span(nanoseconds);
+  struct timespec bound = to_timespec(nanoseconds);
   cunwind_raw(SYS_rt_sigtimedwait, (long)&set, 0, (long)&bound, KERNEL_SIGSET_BYTES, 0, 0);
 }
 
@@ -80,7 +79,7 @@ CUNWIND_BARE static long wait_for_stop(const cunwind_stop_request *request, int 
 }
 
 // False: the parent no longer waits, and has taken its buffers back.
-CUNWIND_BARE static bool take(cunwind_stop_request *request) {
+CUNWIND_BARE static bool claim(cunwind_stop_request *request) {
   uint32_t phase = CUNWIND_HELPER_WAITS;
   for (;;) {
     if (phase != CUNWIND_HELPER_WAITS && phase != CUNWIND_HELPER_STAYS) return false;
@@ -117,11 +116,11 @@ CUNWIND_BARE static void read_target(cunwind_stop_request *request) {
 }
 
 CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int state, uint64_t unseen) {
-  bool is_wanted = take(request);
+  bool is_wanted = claim(request);
   struct iovec registers;
   registers.iov_base = &request->registers;
   registers.iov_len = sizeof request->registers;
-  long failed = ask(PTRACE_GETREGSET, request->tid, NT_PRSTATUS, (long)&registers);
+  long failed = call_ptrace(PTRACE_GETREGSET, request->tid, NT_PRSTATUS, (long)&registers);
   // An event stop has its event in the third byte. Without an event, a signal is about to be delivered to the thread.
   bool is_on_its_way = (state >> 16) == 0;
   int signal_to_deliver = is_on_its_way ? WSTOPSIG(state) : 0;
@@ -139,12 +138,12 @@ CUNWIND_BARE static int copy_and_release(cunwind_stop_request *request, int stat
       cunwind_context_take(&request->context, request->context_layout, request->thread_pointer);
   }
   if (is_wanted) request->copied_at = cunwind_now();
-  ask(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
+  call_ptrace(PTRACE_DETACH, request->tid, 0, signal_to_deliver);
   if (!is_wanted) return 0;
   request->held_nanoseconds = cunwind_now() - unseen;
   if (failed == 0) read_target(request);
-  if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
-  return failed == 0 ? answer(request, CUNWIND_OK, 0) : answer(request, CUNWIND_FAILED, -failed);
+  if (failed == -ESRCH) return finish_with(request, CUNWIND_NO_SUCH_THREAD, 0);  // Killed while it was stopped.
+  return failed == 0 ? finish_with(request, CUNWIND_OK, 0) : finish_with(request, CUNWIND_FAILED, -failed);
 }
 
 // False: the parent did not name the helper in time. A stopped or dead parent would never wake the helper.
@@ -153,7 +152,7 @@ CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
   while (__atomic_load_n(&request->may_begin, __ATOMIC_ACQUIRE) == 0) {
     uint64_t waited = cunwind_now() - begin;
     if (waited >= request->timeout_nanoseconds) return false;
-    struct timespec left = span(request->timeout_nanoseconds - waited);
+    struct timespec left = to_timespec(request->timeout_nanoseconds - waited);
     cunwind_raw(SYS_futex, (long)&request->may_begin, FUTEX_WAIT, 0, (long)&left, 0, 0);
   }
   return true;
@@ -161,7 +160,7 @@ CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
 
 CUNWIND_BARE int cunwind_stop_helper(void *context) {
   cunwind_stop_request *request = context;
-  if (!wait_until_named(request)) return answer(request, CUNWIND_TIMED_OUT, 0);
+  if (!wait_until_named(request)) return finish_with(request, CUNWIND_TIMED_OUT, 0);
   // clone(2) copied the signal actions. With the app's SA_NOCLDSTOP or SIG_IGN no SIGCHLD would come. This is the
   // kernel's struct sigaction, all zero: SIG_DFL.
   uint64_t by_default[4];
@@ -169,17 +168,17 @@ CUNWIND_BARE int cunwind_stop_helper(void *context) {
   cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, KERNEL_SIGSET_BYTES, 0, 0);
 
   __atomic_store_n(&request->phase, CUNWIND_HELPER_WAITS, __ATOMIC_RELEASE);
-  long failed = ask(PTRACE_SEIZE, request->tid, 0, 0);
-  if (failed == -ESRCH) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
-  if (failed < 0) return answer(request, CUNWIND_REFUSED, -failed);
-  failed = ask(PTRACE_INTERRUPT, request->tid, 0, 0);
-  if (failed < 0) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
+  long failed = call_ptrace(PTRACE_SEIZE, request->tid, 0, 0);
+  if (failed == -ESRCH) return finish_with(request, CUNWIND_NO_SUCH_THREAD, 0);
+  if (failed < 0) return finish_with(request, CUNWIND_REFUSED, -failed);
+  failed = call_ptrace(PTRACE_INTERRUPT, request->tid, 0, 0);
+  if (failed < 0) return finish_with(request, CUNWIND_NO_SUCH_THREAD, 0);
 
   int state = 0;
   uint64_t unseen = 0;
   long got = wait_for_stop(request, &state, &unseen);
-  if (got == 0) return answer(request, CUNWIND_TIMED_OUT, 0);
-  if (got == -ECHILD || (got > 0 && !WIFSTOPPED(state))) return answer(request, CUNWIND_NO_SUCH_THREAD, 0);
-  if (got < 0) return answer(request, CUNWIND_FAILED, -got);
+  if (got == 0) return finish_with(request, CUNWIND_TIMED_OUT, 0);
+  if (got == -ECHILD || (got > 0 && !WIFSTOPPED(state))) return finish_with(request, CUNWIND_NO_SUCH_THREAD, 0);
+  if (got < 0) return finish_with(request, CUNWIND_FAILED, -got);
   return copy_and_release(request, state, unseen);
 }

@@ -8,9 +8,8 @@
 
 #include "CUnwind.h"
 #include "Engine/stack_copy.h"
+#include "Engine/task_context.h"
 #include "Machine/registers.h"
-#include "Methods/async_walk.h"
-#include "Methods/task_context.h"
 
 /// The phases of a helper.
 enum {
@@ -64,6 +63,17 @@ typedef struct cunwind_stop_request {
   uint32_t alive;      ///< Futex, shared: the helper's tid. The kernel sets it to 0 when the helper has ended.
 } cunwind_stop_request;
 
+typedef struct cunwind_helper_memory {
+  cunwind_stop_request *request;
+  uint8_t *stack;       ///< With a guard page at its low end.
+  pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
+  uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
+  bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
+  bool is_checked;      ///< The next two fields are valid.
+  bool is_forbidden;    ///< A seccomp filter would kill the helper.
+  bool may_be_placed;   ///< No seccomp filter kills a thread that chooses its processor.
+} cunwind_helper_memory;
+
 #pragma GCC visibility push(hidden)
 
 /// The helper's only function; `request` is a `cunwind_stop_request`. It runs in a process that shares our memory and
@@ -73,6 +83,37 @@ int cunwind_stop_helper(void *request);
 /// The function of the helper for `sample`: opens the event, maps its ring and waits for one sample. It does not touch
 /// the thread.
 int cunwind_sample_helper(void *request);
+
+bool cunwind_helper_init(cunwind_helper_memory *helper);
+void cunwind_helper_destroy(cunwind_helper_memory *helper);
+
+/// How long a helper may run after the bound on a stop before it is killed, and how long a killed helper may take to
+/// end, in nanoseconds (50 ms).
+#define CUNWIND_HELPER_GRACE_NANOSECONDS 50000000ull
+
+/// Reaps a helper that did not end in time; waits for its end for at most `bound` nanoseconds. Returns whether no
+/// helper is left, so that its memory can be reused. Async-signal-safe: yes.
+bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
+
+/// Creates a helper process that runs `function` with the request, first on the caller's processor. Returns its id, or
+/// a negative errno. Async-signal-safe: yes.
+long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *));
+
+/// Waits until `alive` is 0, at most `bound` nanoseconds. True: the helper no longer runs our code. Async-signal-safe:
+/// yes.
+bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound);
+
+/// Makes the thread begin its system call again, if the stop alone would make the call return EINTR. For the stop
+/// helper, while PTRACE_INTERRUPT has stopped `tid` with `registers`. Makes only raw system calls, allocates nothing,
+/// and cannot block. Async-signal-safe: yes.
+void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers);
+
+/// Returns whether a stop can make the system call `number` return EINTR. Async-signal-safe: yes.
+bool cunwind_may_be_interrupted(long number);
+
+/// Returns whether the stopped thread has a pending signal of the app: EINTR then belongs to that signal, and stays.
+/// Async-signal-safe: yes.
+bool cunwind_has_pending_signal(pid_t tid);
 
 #pragma GCC visibility pop
 

@@ -1,7 +1,6 @@
 // One step by call frame information: the caller's registers from a frame's, by the rules of its function.
 
 #include "Unwinding/cfi_rules.h"
-#include "Unwinding/dwarf_expression.h"
 #include "Unwinding/eh_frame.h"
 #include "Unwinding/unwind.h"
 
@@ -55,14 +54,6 @@ static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *f
     default:
       return CUNWIND_STEP_UNKNOWN_REGISTER;
   }
-}
-
-bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *start, uint64_t *end) {
-  cunwind_function function;
-  if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function)) return false;
-  *start = function.start;
-  *end = function.end;
-  return true;
 }
 
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,

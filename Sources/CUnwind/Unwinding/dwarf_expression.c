@@ -1,9 +1,10 @@
 // DWARF expressions (version 5, section 2.5), as used in call frame information: in linkage stubs, functions that
 // realign the stack, and signal frames.
 
-#include "Unwinding/dwarf_expression.h"
-
 #include <string.h>
+
+#include "Unwinding/eh_frame.h"
+#include "Unwinding/unwind.h"
 
 /// The most values on the expression's stack. Compilers use 4.
 #define MAX_DEPTH 16u

@@ -1,8 +1,103 @@
-// Walks from the innermost frame to the thread's first function: chooses each step, keeps frames, and ends in time.
+// Steps along the frame-pointer chain: [FP] is the caller's FP, [FP + 8] the return address, on both architectures.
 
 #include "Unwinding/unwind.h"
 
 #include <string.h>
+
+cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
+                                           cunwind_registers *to) {
+  if (!cunwind_is_known(from, CUNWIND_FP)) return CUNWIND_STEP_UNKNOWN_REGISTER;
+  uint64_t record = from->value[CUNWIND_FP], words[2];
+  if (record % 8 != 0 || record < from->value[CUNWIND_SP]) return CUNWIND_STEP_NO_INFO;
+  if (!cunwind_stack_copy_read(unwinder->copy, record, words, sizeof words)) return CUNWIND_STEP_NO_INFO;
+  uint64_t pc = cunwind_strip(words[1]);
+  // The chain must lead outwards. The outermost function may have stored 0.
+  if (words[0] != 0 && words[0] <= record) return CUNWIND_STEP_NO_INFO;
+  if (!cunwind_follows_call(unwinder, pc, NULL)) return CUNWIND_STEP_NO_INFO;
+  to->known = 0;
+  cunwind_set_register(to, CUNWIND_PC, pc);
+  cunwind_set_register(to, CUNWIND_SP, record + 16);
+  cunwind_set_register(to, CUNWIND_FP, words[0]);
+  return CUNWIND_STEP_OK;
+}
+
+// ---- Call sites -----------------------------------------------------------------------------------------------------
+// Steps where no unwind information covers the PC.
+//
+// Large parts of the Swift toolchain's own libraries have no unwind information. But a function's return address is
+// always the first word above its locals, and follows a call instruction. So this step takes the next such word
+// outwards, unless it is left over from an earlier call. The frame pointer is either saved right below that word, or
+// unchanged.
+
+// Sets the caller's registers, if only the function's return address is known. The function may have saved and changed
+// every callee-saved register, but no compiler uses the frame pointer for other values in a function that does not save
+// it.
+static void return_from(const cunwind_registers *from, cunwind_registers *to, uint64_t pc, uint64_t stack_pointer) {
+  to->known = 0;
+  cunwind_set_register(to, CUNWIND_PC, pc);
+  cunwind_set_register(to, CUNWIND_SP, stack_pointer);
+  if (cunwind_is_known(from, CUNWIND_FP)) cunwind_set_register(to, CUNWIND_FP, from->value[CUNWIND_FP]);
+}
+
+#if defined(__x86_64__)
+
+// Returns the address of the return address in the record of the frame pointer; 0 if there is no record.
+static uint64_t slot_of_record(cunwind_unwinder *unwinder, const cunwind_registers *from) {
+  uint64_t record = from->value[CUNWIND_FP], word;
+  if (!cunwind_is_known(from, CUNWIND_FP) || record % 8 != 0 || record < from->value[CUNWIND_SP]) return 0;
+  if (!cunwind_stack_copy_read(unwinder->copy, record + 8, &word, sizeof word)) return 0;
+  return cunwind_follows_call(unwinder, word, NULL) ? record + 8 : 0;
+}
+
+// Uninitialized locals contain words of earlier calls, including return addresses. A return address of a call into
+// another image does not belong to this function, unless a tail call led here.
+static bool is_left_over(const cunwind_unwinder *unwinder, uint64_t pc, uint64_t target) {
+  return target != 0 &&
+         cunwind_module_of_code(unwinder->modules, target) != cunwind_module_of_code(unwinder->modules, pc);
+}
+
+cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                       cunwind_registers *to) {
+  uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), record = slot_of_record(unwinder, from), target;
+  uint64_t stack_pointer = (from->value[CUNWIND_SP] + 7) & ~7ull;
+  for (unsigned index = 0; index < CUNWIND_SCAN_WORDS; index++) {
+    uint64_t slot = stack_pointer + index * 8ull, word, saved;
+    if (!cunwind_stack_copy_read(unwinder->copy, slot, &word, sizeof word)) break;
+    if (!cunwind_follows_call(unwinder, word, &target)) continue;
+    if (slot < record && is_left_over(unwinder, pc, cunwind_resolve_stub(unwinder, target))) continue;
+    return_from(from, to, word, slot + 8);
+    if (cunwind_is_known(from, CUNWIND_FP) && from->value[CUNWIND_FP] + 8 == slot &&
+        cunwind_stack_copy_read(unwinder->copy, slot - 8, &saved, sizeof saved)) {
+      cunwind_set_register(to, CUNWIND_FP, saved);
+    }
+    return CUNWIND_STEP_OK;
+  }
+  return CUNWIND_STEP_NO_INFO;
+}
+
+#else
+
+// On aarch64 the return address is in LR until a function saves it in the frame record of FP (AAPCS64 6.4.6). It is not
+// above the locals, so there is nothing to scan for.
+cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                       cunwind_registers *to) {
+  if (!is_exact || !cunwind_is_known(from, CUNWIND_LR)) return CUNWIND_STEP_NO_INFO;
+  uint64_t link = cunwind_strip(from->value[CUNWIND_LR]), saved;
+  if (!cunwind_follows_call(unwinder, link, NULL)) return CUNWIND_STEP_NO_INFO;
+  // If the record contains LR, this function has saved it: the record is its own.
+  if (cunwind_is_known(from, CUNWIND_FP) &&
+      cunwind_stack_copy_read(unwinder->copy, from->value[CUNWIND_FP] + 8, &saved, sizeof saved) &&
+      cunwind_strip(saved) == link) {
+    return CUNWIND_STEP_NO_INFO;
+  }
+  return_from(from, to, link, from->value[CUNWIND_SP]);
+  return CUNWIND_STEP_OK;
+}
+
+#endif
+
+// ---- The walk -------------------------------------------------------------------------------------------------------
+// Walks from the innermost frame to the thread's first function: chooses each step, keeps frames, and ends in time.
 
 /// The number of frames kept from each end of a stack that has too many.
 #define HALF (CUNWIND_MAX_FRAMES / 2)
@@ -62,28 +157,6 @@ static void finish(recorder *recorder) {
   stack->is_omitted_count_exact = !recorder->has_gap;
 }
 
-bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size) {
-  if (cunwind_stack_copy_read(unwinder->copy, address, to, size)) return true;
-  const cunwind_module *module = cunwind_module_at(unwinder->modules, address);
-  if (module) {
-    // Unwind information is read-only, but points to personality routines through writable words.
-    bool is_fixed = address >= module->fixed_low && address < module->fixed_high;
-    if (is_fixed ? cunwind_page_cache_read(unwinder->pages, address, to, size)
-                 : cunwind_guarded_read(address, to, size) == size) {
-      return true;
-    }
-    unwinder->failure = CUNWIND_END_BAD_MEMORY;
-    return false;
-  }
-  // The address is in no image, so it should be stack. If it is mapped, it is outside the copy. The thread runs again
-  // by now, so the memory may have changed.
-  uint8_t probe;
-  bool is_mapped = cunwind_guarded_read(address, &probe, sizeof probe) == sizeof probe;
-  unwinder->missing = address;
-  unwinder->failure = is_mapped ? CUNWIND_END_NOT_IN_COPY : CUNWIND_END_BAD_MEMORY;
-  return false;
-}
-
 // Steps out of a call through a bad pointer: PC is in no image, and the return address is where the call stored it.
 static cunwind_step step_back_from_bad_call(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                             cunwind_registers *to) {
@@ -130,7 +203,7 @@ static cunwind_step step_outwards(cunwind_unwinder *unwinder, const cunwind_regi
   return cunwind_step_by_frame_pointer(unwinder, from, to);
 }
 
-static cunwind_end reason(const cunwind_unwinder *unwinder, cunwind_step step) {
+static cunwind_end find_end(const cunwind_unwinder *unwinder, cunwind_step step) {
   if (step == CUNWIND_STEP_OUTERMOST) return CUNWIND_END_COMPLETE;
   if (step == CUNWIND_STEP_NO_MEMORY) return unwinder->failure;
   return CUNWIND_END_NO_UNWIND_INFO;
@@ -155,7 +228,7 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
     } else {
       step = step_outwards(unwinder, registers, is_exact, &caller, &source);
     }
-    if (step != CUNWIND_STEP_OK) return reason(unwinder, step);
+    if (step != CUNWIND_STEP_OK) return find_end(unwinder, step);
     // Only a signal may lead to another stack, because a handler may have its own. A function with nothing on the stack
     // has its caller's SP: any leaf on aarch64; on x86-64 glibc's vfork, which pops its return address.
     uint64_t next = caller.value[CUNWIND_SP];

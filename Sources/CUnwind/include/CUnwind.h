@@ -38,68 +38,13 @@
 extern "C" {
 #endif
 
-/// The most frames of one stack. If a stack is deeper, its innermost and outermost frames are kept, half of each.
-#define CUNWIND_MAX_FRAMES 512
-/// The most bytes of a stack that are copied (1 MiB). A larger stack is cut, and the gap is marked.
-#define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
-/// The longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
-#define CUNWIND_MAX_BUILD_ID_BYTES 32
-/// How long a read is retried, in nanoseconds (100 us). A thread takes less time from one wait for a fast disk to the
-/// next: a repeated fsync(2) takes 35 us, of which it waits 15 us (measured). One try takes 5 us.
-#define CUNWIND_READ_TIMEOUT_NANOSECONDS 100000ull
-/// The longest wait for a thread to stop, in nanoseconds (120 ms). After that, the capture fails or stays pending. Only
-/// a thread that gets no CPU or stays in the kernel takes so long, and the wait costs it nothing. A cgroup's quota can
-/// keep a thread off the CPU for one period: 100 ms by default (Documentation/scheduler/sched-bwc.rst).
-#define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
-/// How much longer the helper waits alone for a thread that was asked to stop, in nanoseconds (2 s), so that the
-/// request makes no call of the thread return EINTR. Until then the same thread cannot be stopped again.
-#define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
-/// How long a stop waits for another engine's stop of the same thread, in nanoseconds (2 ms). A stop takes 0.1 ms, unless
-/// the thread stays in the kernel.
-#define CUNWIND_BUSY_TIMEOUT_NANOSECONDS 2000000ull
-/// How long a capture stays pending, in nanoseconds (10 minutes): as long as a stall's samples last.
-#define CUNWIND_PENDING_TIMEOUT_NANOSECONDS 600000000000ull
-/// The most threads that have been asked to stop and have not stopped yet. Beyond that, a stop fails with EBUSY.
-#define CUNWIND_MAX_PENDING_STOPS 4
-/// The longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within
-/// 0.1 ms (measured). During munmap(2) and fork(2), the event's memory cannot be mapped before the call returns.
-#define CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS 5000000ull
-/// The longest wait for a perf event to open, in nanoseconds (30 ms). The machine's first event takes 5 to 15 ms
-/// (measured).
-#define CUNWIND_OPEN_TIMEOUT_NANOSECONDS 30000000ull
-/// The longest wait for the signal handler to run, in nanoseconds (120 ms): a cgroup's period, as for a stop.
-#define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
-
-/// The size of a context that the app publishes, in bytes: a fixed block, checked by its reader.
-#define CUNWIND_CONTEXT_PAYLOAD_BYTES 1024
-/// The most bytes of a task's name that are read. A longer name is cut.
-#define CUNWIND_TASK_NAME_BYTES 128
-/// The most bytes of OpenTelemetry's thread context record that are read: its recommended limit.
-#define CUNWIND_THREAD_RECORD_BYTES 640
-/// The most task-local values, of the task and its parents, among which a context is looked for.
-#define CUNWIND_MAX_TASK_LOCALS 64
-/// The most status records of a task, such as cancellation handlers, among which its name is looked for.
-#define CUNWIND_MAX_TASK_RECORDS 64
-/// The first word of a `cunwind_context_scope`.
-#define CUNWIND_SCOPE_MAGIC 0x65706f6353574c53ull
-/// The distance from the thread pointer to the address of the thread's vector of TLS blocks, in bytes (glibc:
-/// tcbhead_t).
-#if defined(__x86_64__)
-#define CUNWIND_DTV_OFFSET 8
-#else
-#define CUNWIND_DTV_OFFSET 0
-#endif
-
-/// The most async callers that are read for one stack.
-#define CUNWIND_MAX_ASYNC_CALLERS 128
-
 /// The result of a call.
 typedef enum cunwind_status {
   CUNWIND_OK = 0,
   CUNWIND_NO_SUCH_THREAD,  ///< The thread has ended, or belongs to another process.
   CUNWIND_NOT_BLOCKED,     ///< Read: the thread is on CPU or runnable.
   CUNWIND_MOVED,           ///< Read: the thread ran during the read; the copy was discarded.
-  CUNWIND_REFUSED,         ///< The kernel refused (`error` says why: EPERM, EACCES, ENOSYS).
+  CUNWIND_REFUSED,         ///< The kernel refused (`error`: EPERM, EACCES, ENOSYS; EBUSY: another process traces it).
   CUNWIND_TIMED_OUT,       ///< The thread did not stop, or its handler did not run, within the bound.
   CUNWIND_NOT_SHOWN,       ///< Read: /proc lacks the files that a read needs.
   CUNWIND_SIGNAL_BLOCKED,  ///< Signal: the thread blocks the signal; none was sent.
@@ -150,6 +95,9 @@ typedef struct cunwind_frame {
   uint8_t reserved;
 } cunwind_frame;
 
+/// The most frames of one stack. If a stack is deeper, its innermost and outermost frames are kept, half of each.
+#define CUNWIND_MAX_FRAMES 512
+
 /// An unwound stack.
 typedef struct cunwind_stack {
   uint32_t frame_count;            ///< The number of frames in `frames`.
@@ -187,6 +135,9 @@ typedef struct cunwind_async_caller {
   uint8_t is_task_start;  ///< 1: the chain ends here, at the function that ends the task.
 } cunwind_async_caller;
 
+/// The most async callers that are read for one stack.
+#define CUNWIND_MAX_ASYNC_CALLERS 128
+
 typedef struct cunwind_async_callers {
   uint32_t count;
   cunwind_async_caller callers[CUNWIND_MAX_ASYNC_CALLERS];  ///< For each frame, the nearest caller first.
@@ -216,6 +167,9 @@ typedef struct cunwind_capture_info {
   char target[CUNWIND_TARGET_BYTES];
 } cunwind_capture_info;
 
+/// The longest build ID that is kept, in bytes. SHA-1, the linkers' default, has 20.
+#define CUNWIND_MAX_BUILD_ID_BYTES 32
+
 /// An image (a mapped ELF file).
 typedef struct cunwind_image {
   const char *_Nullable path;  ///< Never NULL once filled; empty for the executable if its path is unknown.
@@ -234,6 +188,9 @@ typedef struct cunwind_options {
   /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests use their own.
   const char *_Nullable proc_directory;
 } cunwind_options;
+
+/// The first word of a `cunwind_context_scope`.
+#define CUNWIND_SCOPE_MAGIC 0x65706f6353574c53ull
 
 /// A synchronous scope of a context, on the stack or the heap of its thread.
 typedef struct cunwind_context_scope {
@@ -269,6 +226,13 @@ typedef enum cunwind_context_status {
   CUNWIND_CONTEXT_NO_THREAD_POINTER  ///< The kernel does not tell the thread pointer.
 } cunwind_context_status;
 
+/// The size of a context that the app publishes, in bytes: a fixed block, checked by its reader.
+#define CUNWIND_CONTEXT_PAYLOAD_BYTES 1024
+/// The most bytes of a task's name that are read. A longer name is cut.
+#define CUNWIND_TASK_NAME_BYTES 128
+/// The most bytes of OpenTelemetry's thread context record that are read: its recommended limit.
+#define CUNWIND_THREAD_RECORD_BYTES 640
+
 /// What a thread was working on.
 typedef struct cunwind_context {
   uint8_t status;  ///< A `cunwind_context_status`.
@@ -301,7 +265,7 @@ cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnul
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries a stop on a short-lived thread of its own, to find out whether ptrace works. Returns CUNWIND_OK,
-/// CUNWIND_REFUSED (EPERM: seccomp, Yama, already traced) or CUNWIND_FAILED; `error` may be NULL. Under Yama scope 1
+/// CUNWIND_REFUSED (EPERM: seccomp, Yama; EBUSY: a debugger traces every new thread) or CUNWIND_FAILED; `error` may be NULL. Under Yama scope 1
 /// each stop names the helper with PR_SET_PTRACER and clears the name afterwards. The kernel does not show a tracer
 /// that the app had named, so it is not restored. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
@@ -376,6 +340,12 @@ bool cunwind_is_stop_helper(pid_t pid);
 // Each copies registers and stack into the engine, and unwinds the copy after the thread has been released. `stack` has
 // 0 frames if the status is not CUNWIND_OK. `info` is always filled.
 
+/// The most bytes of a stack that are copied (1 MiB). A larger stack is cut, and the gap is marked.
+#define CUNWIND_MAX_STACK_BYTES (1024 * 1024)
+/// How long a read is retried, in nanoseconds (100 us). A thread takes less time from one wait for a fast disk to the
+/// next: a repeated fsync(2) takes 35 us, of which it waits 15 us (measured). One try takes 5 us.
+#define CUNWIND_READ_TIMEOUT_NANOSECONDS 100000ull
+
 /// Read: captures a blocked thread from SP and PC in /proc, without touching it. If the thread moves, it is read again,
 /// until CUNWIND_READ_TIMEOUT_NANOSECONDS have passed. If a frame needs a register that neither /proc shows nor the
 /// code implies, the stack is incomplete (CUNWIND_END_NO_UNWIND_INFO). Returns CUNWIND_OK, CUNWIND_NOT_BLOCKED,
@@ -383,13 +353,29 @@ bool cunwind_is_stop_helper(pid_t pid);
 cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
+/// The longest wait for a thread to stop, in nanoseconds (120 ms). After that, the capture fails or stays pending. Only
+/// a thread that gets no CPU or stays in the kernel takes so long, and the wait costs it nothing. A cgroup's quota can
+/// keep a thread off the CPU for one period: 100 ms by default (Documentation/scheduler/sched-bwc.rst).
+#define CUNWIND_STOP_TIMEOUT_NANOSECONDS 120000000ull
+/// How much longer the helper waits alone for a thread that was asked to stop, in nanoseconds (2 s), so that the
+/// request makes no call of the thread return EINTR. Until then the same thread cannot be stopped again.
+#define CUNWIND_RELEASE_TIMEOUT_NANOSECONDS 2000000000ull
+/// How long a stop waits for another engine's stop of the same thread, in nanoseconds (2 ms). A stop takes 0.1 ms, unless
+/// the thread stays in the kernel.
+#define CUNWIND_BUSY_TIMEOUT_NANOSECONDS 2000000ull
+
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
-/// Whatever happens to the helper, the thread continues. Returns CUNWIND_OK, CUNWIND_REFUSED, CUNWIND_TIMED_OUT (the
-/// thread sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY:
+/// Whatever happens to the helper, the thread continues. Returns CUNWIND_OK, CUNWIND_REFUSED (EBUSY: another process
+/// traces this thread; the system permits ptrace), CUNWIND_TIMED_OUT (the thread sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY:
 /// the thread has not stopped since the last request, or since one of another engine, or too many threads have not).
 /// Async-signal-safe: no.
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+/// How long a capture stays pending, in nanoseconds (10 minutes): as long as a stall's samples last.
+#define CUNWIND_PENDING_TIMEOUT_NANOSECONDS 600000000000ull
+/// The most threads that have been asked to stop and have not stopped yet. Beyond that, a stop fails with EBUSY.
+#define CUNWIND_MAX_PENDING_STOPS 4
 
 /// Stop: the same, but if the thread does not stop in time, the request stays: CUNWIND_PENDING. Such a thread is in a
 /// system call that computes or copies for long. It stops when the call returns, with the same user stack; the helper
@@ -408,6 +394,13 @@ cunwind_status cunwind_collect_stop(cunwind_engine *_Nonnull engine, cunwind_thr
 /// if that takes longer than CUNWIND_RELEASE_TIMEOUT_NANOSECONDS. Async-signal-safe: no.
 void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
 
+/// The longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within
+/// 0.1 ms (measured). During munmap(2) and fork(2), the event's memory cannot be mapped before the call returns.
+#define CUNWIND_SAMPLE_TIMEOUT_NANOSECONDS 5000000ull
+/// The longest wait for a perf event to open, in nanoseconds (30 ms). The machine's first event takes 5 to 15 ms
+/// (measured).
+#define CUNWIND_OPEN_TIMEOUT_NANOSECONDS 30000000ull
+
 /// Perf: the interrupt of a clock event of perf_event_open(2) copies the user registers and up to 63 KiB of the user
 /// stack of a running thread, also in a system call, which it does not disturb. Only a sample in a system call is used.
 /// The machine's first event costs the caller 5 to 15 ms (measured). Returns CUNWIND_OK, CUNWIND_NOT_IN_CALL,
@@ -416,6 +409,9 @@ void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
 /// Async-signal-safe: no.
 cunwind_status cunwind_capture_perf(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
+
+/// The longest wait for the signal handler to run, in nanoseconds (120 ms): a cgroup's period, as for a stop.
+#define CUNWIND_SIGNAL_TIMEOUT_NANOSECONDS 120000000ull
 
 /// Signal: sends the engine's signal to the thread, whose handler copies registers and stack and does nothing else.
 /// Signals of the app go to the previous action, with its mask; a default action is carried out. Returns CUNWIND_OK,
@@ -444,6 +440,11 @@ cunwind_status cunwind_read_async_callers(cunwind_engine *_Nonnull engine, cunwi
 /// stack. It is valid until the next capture. Async-signal-safe: yes.
 const cunwind_context *_Nonnull cunwind_engine_context(const cunwind_engine *_Nonnull engine);
 
+/// The most task-local values, of the task and its parents, among which a context is looked for.
+#define CUNWIND_MAX_TASK_LOCALS 64
+/// The most status records of a task, such as cancellation handlers, among which its name is looked for.
+#define CUNWIND_MAX_TASK_RECORDS 64
+
 /// Lets all engines of the process read contexts from the next capture on. `layout` is never freed; NULL ends it.
 /// Async-signal-safe: yes.
 void cunwind_publish_context_layout(const cunwind_context_layout *_Nullable layout);
@@ -463,6 +464,14 @@ int64_t cunwind_thread_offset(const void *_Nonnull address);
 /// distances from the thread pointer, at most `capacity`, and returns their number. Takes the dynamic linker's lock.
 /// Async-signal-safe: no.
 size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *_Nonnull offsets, size_t capacity);
+
+/// The distance from the thread pointer to the address of the thread's vector of TLS blocks, in bytes (glibc:
+/// tcbhead_t).
+#if defined(__x86_64__)
+#define CUNWIND_DTV_OFFSET 8
+#else
+#define CUNWIND_DTV_OFFSET 0
+#endif
 
 /// Finds the TLS block of the calling thread that has the variable at `address`: the block's module id, and the
 /// variable's place in it. False: there is none, or the thread's vector of blocks is not as expected. Takes the dynamic linker's lock. Async-signal-safe: no.

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +65,45 @@ bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *result) {
   munmap(shared, sizeof *result);
   if (child > 0 && status != 0) errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   return child > 0 && status == 0;
+}
+
+// Follows `tid` in a child process, as a debugger does, until that is killed. 0: it could not. `*ready` becomes true.
+static pid_t follow(pid_t tid, volatile bool *ready) {
+  pid_t child = fork();
+  if (child == 0) {
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) _exit(1);
+    *ready = true;
+    for (;;) pause();
+  }
+  // 10 s at most.
+  for (int tries = 0; child > 0 && tries < 10000 && !*ready; tries++) usleep(1000);
+  return child > 0 && *ready ? child : 0;
+}
+
+int cunwind_test_stop_of_traced(int *error, int *second) {
+  static cunwind_stack stack;
+  cunwind_capture_info info;
+  cunwind_test_allow_tracing();
+  volatile bool *ready = mmap(NULL, sizeof *ready, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
+  if (ready == MAP_FAILED || !engine || !thread_state) return -1;
+  cunwind_engine_refresh_images(engine);
+  pid_t tid = cunwind_test_thread_tid(thread_state), tracer = follow(tid, ready);
+  cunwind_thread *thread = cunwind_thread_open(engine, tid);
+  int status = -1, ignored;
+  if (tracer && thread) {
+    status = cunwind_capture_stop(engine, thread, &stack, &info);
+    *error = info.error;
+    kill(tracer, SIGKILL);
+    cunwind_test_await_child(tracer, &ignored);
+    *second = cunwind_capture_stop(engine, thread, &stack, &info);
+  }
+  cunwind_thread_close(thread);
+  cunwind_test_thread_stop(thread_state);
+  cunwind_engine_destroy(engine);
+  munmap((void *)ready, sizeof *ready);
+  return status;
 }
 
 // Runs `body` in a child under a filter that makes `call` fail with `error` or kill (0). Returns the child's wait

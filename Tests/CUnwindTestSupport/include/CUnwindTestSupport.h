@@ -210,6 +210,10 @@ typedef struct cunwind_test_refusal_result {
   bool signal_is_complete, read_is_complete;
 } cunwind_test_refusal_result;
 
+/// Stops a thread that another process traces, and again when that process has ended (`*second`). Returns the first
+/// status and its `*error`; -1 if the test could not be set up.
+int cunwind_test_stop_of_traced(int *_Nonnull error, int *_Nonnull second);
+
 /// Captures in a child process with a seccomp filter for ptrace(2), which returns EPERM or, with `kills`, kills the
 /// caller. Returns false with errno if the child could not be made.
 bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);

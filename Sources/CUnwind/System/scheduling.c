@@ -15,10 +15,16 @@
 // 3.2 ms late (perf sched).
 
 #define _GNU_SOURCE
+#include "System/scheduling.h"
+
+#include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "Engine/engine.h"
+#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 // Returns the size of the kernel's own set; EINVAL: it is larger than ours.
@@ -62,4 +68,58 @@ bool cunwind_engine_leave_processor(cunwind_engine *engine, int processor) {
   before.bytes = bytes;
   cunwind_processor_roam(&before);
   return true;
+}
+
+// ---- Short slices ---------------------------------------------------------------------------------------------------
+// Makes the watchdog run as soon as it wakes, and the helper as soon as it is created.
+//
+// On a busy processor, a thread that wakes waits until the running thread's slice is over: up to 4 ms each time with
+// 250 ticks per second (measured: 0.01 to 8 ms, behind the stalled thread itself, or behind the reporter). From Linux
+// 6.12 on, a thread can request shorter slices (sched_runtime of SCHED_OTHER and SCHED_BATCH; kernel/sched/syscalls.c,
+// __setparam_fair), and a thread that wakes with a shorter slice runs at once (kernel/sched/features.h, PREEMPT_SHORT).
+// Its share of the processor stays the same, so it needs no privilege. A child of clone(2) inherits the slice.
+
+/// The requested slice. It is shorter than the default (0.7 ms on one processor to 2.8 ms on eight and more:
+/// kernel/sched/fair.c, sysctl_sched_base_slice), and longer than a capture, which takes 0.3 ms. If a tick finds the
+/// slice over, the preempted thread runs until the next tick. With 0.1 ms, the kernel's minimum, 6 of 220 captures
+/// waited 2 to 4 ms for the reporter in their middle; with this value, 5 of 660 did (traced).
+#define SLICE_NANOSECONDS 500000u
+
+/// The first version of `struct sched_attr` (sched_setattr(2)). glibc declares it from 2.41 on.
+typedef struct scheduling {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+} scheduling;
+
+// Reads the fields `nice` and `policy` of the calling thread's stat file (proc_pid_stat(5), 19 and 41). Reads a file,
+// because a filter may kill the caller of the system calls that return them.
+static bool read_own_scheduling(scheduling *own) {
+  char text[512];
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (file < 0) return false;
+  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text - 1, 0, 0, 0);
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  if (got <= 0) return false;
+  text[got] = 0;
+  // The second field ends with the last ')': the name in it may contain one, too.
+  char *field = strrchr(text, ')');
+  for (int number = 2; field && number < 19; number++) field = strchr(field + 1, ' ');
+  if (!field) return false;
+  own->nice = (int32_t)strtol(field, NULL, 10);
+  for (int number = 19; field && number < 41; number++) field = strchr(field + 1, ' ');
+  if (!field) return false;
+  own->policy = (uint32_t)strtoul(field, NULL, 10);
+  return true;
+}
+
+bool cunwind_request_short_slice(void) {
+  // By default a timed wait may end 50 us late (prctl(2), PR_SET_TIMERSLACK).
+  prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0);
+  scheduling own = {.size = sizeof own, .runtime = SLICE_NANOSECONDS};
+  if (!read_own_scheduling(&own) || (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH)) return false;
+  if (cunwind_call_is_deadly(SYS_sched_setattr, 0)) return false;
+  return cunwind_raw(SYS_sched_setattr, 0, (long)&own, 0, 0, 0, 0) == 0;
 }

@@ -1,4 +1,4 @@
-// Finds out whether a seccomp filter kills the caller of a system call.
+// The end of a child process, and a child that finds out whether a seccomp filter kills the caller of a system call.
 //
 // Most filters return EPERM, which is easy to handle. But service managers kill the caller by default
 // (SECCOMP_RET_KILL_PROCESS and the like; systemd.exec(5), SystemCallFilter=), like a signal with a core dump. Up to
@@ -6,17 +6,39 @@
 // app's. So under a filter a child with memory of its own makes the call first.
 
 #define _GNU_SOURCE
+#include "System/child_process.h"
+
+#include <errno.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "Engine/engine.h"
+#include "CUnwind.h"
 #include "System/raw_system_call.h"
 
 /// The time that the child has to be scheduled, make one system call and end (1 s).
 #define CHILD_NANOSECONDS 1000000000ull
 #define KERNEL_SIGSET_BYTES 8
+
+void cunwind_pause(uint64_t nanoseconds) {
+  struct timespec pause = {(time_t)(nanoseconds / 1000000000ull), (long)(nanoseconds % 1000000000ull)};
+  cunwind_raw(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+}
+
+// The kernel clears `alive` before the process has completely ended, so it may take a moment until it can be reaped.
+bool cunwind_reap(pid_t pid, uint64_t bound, int *status) {
+  uint64_t deadline = cunwind_now() + bound;
+  *status = 0;
+  for (unsigned tries = 0;; tries++) {
+    long got = cunwind_raw(SYS_wait4, pid, (long)status, __WALL | WNOHANG, 0, 0, 0);
+    // ECHILD: the app waited for every kind of child (__WALL) and reaped the helper first.
+    if (got == pid || got == -ECHILD) return true;
+    if (cunwind_now() >= deadline) return false;
+    if (tries < 20) cunwind_raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    else cunwind_pause(50000);
+  }
+}
 
 // Makes the child not dumpable, so that it leaves no core dump. The child has a copy of everything, including the
 // caller's stack, so a plain call is safe here.

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "Engine/engine.h"
+#include "Engine/thread_files.h"
+#include "Methods/pending_stop.h"
 #include "System/raw_system_call.h"
 
 static bool fill(cunwind_engine *engine, cunwind_async_frame *frame) {

@@ -8,9 +8,9 @@
 #include <link.h>
 #include <stddef.h>
 
-#include "Engine/engine.h"
+#include "Engine/task_context.h"
 #include "Memory/guarded_memory.h"
-#include "Methods/task_context.h"
+#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 CUNWIND_BARE uint64_t cunwind_own_thread_pointer(void) {
@@ -22,6 +22,10 @@ CUNWIND_BARE uint64_t cunwind_own_thread_pointer(void) {
   __asm__ volatile("mrs %0, tpidr_el0" : "=r"(pointer));
 #endif
   return pointer;
+}
+
+void cunwind_context_of_this_thread(const cunwind_context_layout *layout, cunwind_context *context) {
+  cunwind_context_take(context, layout, cunwind_own_thread_pointer());
 }
 
 static uint64_t robust_list(pid_t tid) {

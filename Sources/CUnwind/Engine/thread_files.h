@@ -1,0 +1,61 @@
+// An open thread: the files that show its status, and what its captures have learned.
+
+#ifndef CUNWIND_THREAD_FILES_H
+#define CUNWIND_THREAD_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "CUnwind.h"
+#include "Engine/stack_copy.h"
+
+/// The most bytes of /proc/<tid>/status that are read. A "Groups:" line of more than a thousand groups is longer.
+#define CUNWIND_STATUS_BYTES 16384
+
+struct cunwind_thread {
+  pid_t tid;
+  int signal_number;  ///< The engine's.
+  // -1: the file does not exist, or the process may not open it.
+  int system_call_file;
+  int status_file;
+  int slices_file;  ///< schedstat.
+  int wait_file;    ///< wchan; open only if there is no `system_call_file`.
+  cunwind_stack_bounds bounds;
+  uint64_t thread_pointer;  ///< 0: not known yet.
+  char text[CUNWIND_STATUS_BYTES];
+};
+
+/// The status of a blocked thread before its stack is read.
+typedef struct cunwind_blocked_thread {
+  uint64_t slices;                      ///< 0: not counted; `thread_status` has the counts of switches instead.
+  cunwind_thread_status thread_status;  ///< Its system call, SP and PC.
+} cunwind_blocked_thread;
+
+#pragma GCC visibility push(hidden)
+
+/// Returns whether the opened thread still exists; another thread with its id does not count. Async-signal-safe: yes.
+bool cunwind_thread_is_there(const cunwind_thread *thread);
+
+/// The first half of cunwind_thread_inspect(): state, blocked signal, and switch counts. False: the thread has ended.
+/// Async-signal-safe: yes.
+bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status);
+/// The second half: whether it is blocked, the system call, SP and PC. False: the thread has ended. Async-signal-safe:
+/// yes.
+bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status);
+
+/// Returns the number of time slices that the thread has begun so far (sched-stats.rst of the kernel). 0: the kernel
+/// does not count them, or the thread has ended. Async-signal-safe: yes.
+uint64_t cunwind_thread_slices(cunwind_thread *thread);
+
+/// Inspects a thread before its stack is read. Returns CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_NOT_SHOWN or
+/// CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
+cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocked_thread *before);
+
+/// Inspects the thread after the read. Returns CUNWIND_OK if it stayed blocked at the same place, so that the read is
+/// valid, else CUNWIND_MOVED or CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
+cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before);
+
+#pragma GCC visibility pop
+
+#endif

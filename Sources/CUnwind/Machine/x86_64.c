@@ -1,0 +1,231 @@
+// Recognizes calls and signal returns in x86-64 machine code (Intel SDM volume 2: CALL, JMP; ModR/M and SIB forms).
+
+#if defined(__x86_64__)
+
+#define _GNU_SOURCE
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+
+#include "Machine/registers.h"
+#include "Memory/guarded_memory.h"
+#include "Methods/stop_helper.h"
+#include "System/raw_system_call.h"
+#include "Unwinding/unwind.h"
+
+/// The length of the longest call without prefixes: FF /2 with SIB and a 32-bit displacement.
+#define LONGEST_CALL 7
+
+uint64_t cunwind_strip(uint64_t address) { return address; }
+
+// Returns the length of an indirect call whose opcode byte FF is at `at`; 0 if there is none. Prefixes come before and
+// do not matter.
+static unsigned indirect_call_length(const uint8_t *at, unsigned available) {
+  if (available < 2 || at[0] != 0xff || ((at[1] >> 3) & 7) != 2) return 0;
+  unsigned mode = at[1] >> 6, base = at[1] & 7, length = 2;
+  if (mode == 3) return length;
+  if (base == 4) {
+    if (available < 3) return 0;
+    length++;
+    base = (at[2] & 7) == 5 && mode == 0 ? 5 : 0;  // SIB with base 101 and mode 00: a 32-bit displacement.
+  }
+  if (mode == 1) return length + 1;
+  if (mode == 2 || (mode == 0 && base == 5)) return length + 4;
+  return length;
+}
+
+bool cunwind_follows_call(cunwind_unwinder *unwinder, uint64_t address, uint64_t *target) {
+  if (target) *target = 0;
+  // The call may be the last instruction of its segment, so the byte before `address` must be code.
+  const cunwind_module *module = cunwind_module_of_code(unwinder->modules, address - 1);
+  if (!module) return false;
+  uint8_t code[LONGEST_CALL];
+  unsigned available = LONGEST_CALL;
+  if (address - module->code_low < available) available = (unsigned)(address - module->code_low);
+  uint8_t *end = code + LONGEST_CALL;
+  if (!cunwind_page_cache_read(unwinder->pages, address - available, end - available, available)) return false;
+  if (available >= 5 && end[-5] == 0xe8) {
+    int32_t offset;
+    memcpy(&offset, end - 4, sizeof offset);
+    if (target) *target = address + (uint64_t)(int64_t)offset;
+    return true;
+  }
+  for (unsigned length = 2; length <= available; length++) {
+    if (indirect_call_length(end - length, length) == length) return true;
+  }
+  return false;
+}
+
+// A stub of the procedure linkage table, with or without endbr64 and bnd: "jmp *slot(%rip)".
+uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
+  uint8_t code[11];
+  if (target == 0 || !cunwind_module_of_code(unwinder->modules, target)) return target;
+  if (!cunwind_page_cache_read(unwinder->pages, target, code, sizeof code)) return target;
+  unsigned at = memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0 ? 4 : 0;
+  if (code[at] == 0xf2) at++;
+  if (code[at] != 0xff || code[at + 1] != 0x25) return target;
+  int32_t offset;
+  memcpy(&offset, code + at + 2, sizeof offset);
+  // Not from the cache: the linker writes the slot.
+  uint64_t slot = target + at + 6 + (uint64_t)(int64_t)offset, resolved;
+  return cunwind_guarded_read(slot, &resolved, sizeof resolved) == sizeof resolved ? resolved : target;
+}
+
+// The restorers of glibc and musl are "mov $15, %rax; syscall" (rt_sigreturn). gdb and libgcc recognize these bytes,
+// too.
+bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
+  static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+  uint8_t code[sizeof restorer];
+  const cunwind_module *module = cunwind_module_of_code(unwinder->modules, pc);
+  return module && module->image.high - pc >= sizeof code &&
+         cunwind_page_cache_read(unwinder->pages, pc, code, sizeof code) && memcmp(code, restorer, sizeof code) == 0;
+}
+
+// struct rt_sigframe (arch/x86/include/asm/sigframe.h): the restorer's address, which the handler has popped on return,
+// then the ucontext.
+cunwind_step cunwind_step_out_of_signal(cunwind_unwinder *unwinder, const cunwind_registers *from,
+                                        cunwind_registers *to) {
+  static const uint8_t places[CUNWIND_REGISTER_COUNT] = {
+      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+  };
+  uint64_t saved[REG_RIP + 1];
+  uint64_t at = from->value[CUNWIND_SP] + offsetof(ucontext_t, uc_mcontext.gregs);
+  if (!cunwind_read(unwinder, at, saved, sizeof saved)) return CUNWIND_STEP_NO_MEMORY;
+  to->known = 0;
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
+    cunwind_set_register(to, number, saved[places[number]]);
+  }
+  return CUNWIND_STEP_OK;
+}
+
+bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_t *number) {
+  (void)registers;  // The kernel has overwritten rax, which held the number.
+  // "mov $number,%eax; syscall", as in the C library's wrappers.
+  uint8_t code[7];
+  if (pc < sizeof code || cunwind_guarded_read(pc - sizeof code, code, sizeof code) != sizeof code) return false;
+  if (code[5] != 0x0f || code[6] != 0x05) return false;
+  *number = -1;
+  if (code[0] == 0xb8) {
+    int32_t immediate;
+    memcpy(&immediate, code + 1, sizeof immediate);
+    *number = immediate;
+  } else if (code[3] == 0x31 && code[4] == 0xc0) {
+    *number = 0;  // "xor %eax,%eax": read(2).
+  }
+  return true;
+}
+
+// ---- Registers ------------------------------------------------------------------------------------------------------
+// Registers on x86-64: from ptrace, and from a signal handler's context.
+
+void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from) {
+  const uint64_t values[CUNWIND_REGISTER_COUNT] = {
+      from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi, from->rbp, from->rsp, from->r8,
+      from->r9,  from->r10, from->r11, from->r12, from->r13, from->r14, from->r15, from->rip,
+  };
+  to->known = 0;
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(to, number, values[number]);
+}
+
+void cunwind_registers_from_system_call(cunwind_registers *to, uint64_t stack_pointer, uint64_t pc,
+                                        const uint64_t arguments[6], bool is_in_call) {
+  static const uint8_t places[6] = {5, 4, 1, 10, 8, 9};  // rdi, rsi, rdx, r10, r8, r9 (psABI A.2.1)
+  to->known = 0;
+  cunwind_set_register(to, CUNWIND_SP, stack_pointer);
+  cunwind_set_register(to, CUNWIND_PC, pc);
+  // Unwinding needs rdi: glibc's vfork keeps its return address there, and its CFI says so.
+  for (int index = 0; is_in_call && index < 6; index++) cunwind_set_register(to, places[index], arguments[index]);
+}
+
+CUNWIND_BARE void cunwind_registers_from_context(cunwind_registers *to, const ucontext_t *from) {
+  static const uint8_t places[CUNWIND_REGISTER_COUNT] = {
+      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+  };
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
+    to->value[number] = (uint64_t)from->uc_mcontext.gregs[places[number]];
+  }
+  to->known = (1ull << CUNWIND_REGISTER_COUNT) - 1;
+}
+
+// ---- Async frames ---------------------------------------------------------------------------------------------------
+// Recognizes the prologue of a Swift async function on x86-64.
+//
+//   endbr64; sub $n,%rsp; bts $60,%rbp    each of the three only sometimes
+//   push %rbp; push %r14; lea 8(%rsp),%rbp
+//
+// Every async function and every part of one begins with these instructions, and no other function does: the extended
+// frame of LLVM's X86FrameLowering (X86FI->hasSwiftAsyncContext).
+
+static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+static const uint8_t mark_frame_pointer[] = {0x48, 0x0f, 0xba, 0xed, 0x3c};
+static const uint8_t extended_frame[] = {0x55, 0x41, 0x56, 0x48, 0x8d, 0x6c, 0x24, 0x08};
+/// The size of all of them, with the longer form of the subtraction, in bytes.
+#define LONGEST_PROLOGUE (sizeof endbr + 7 + sizeof mark_frame_pointer + sizeof extended_frame)
+
+static unsigned skip(const uint8_t *code, const uint8_t *pattern, size_t length) {
+  return memcmp(code, pattern, length) == 0 ? (unsigned)length : 0;
+}
+
+// Returns the length of the prologue; 0 if it is another one. `*reserved`: the bytes subtracted from the stack pointer
+// first.
+static unsigned prologue_length(const uint8_t *code, uint64_t *reserved) {
+  unsigned at = skip(code, endbr, sizeof endbr);
+  *reserved = 0;
+  if (memcmp(code + at, "\x48\x83\xec", 3) == 0) {
+    *reserved = code[at + 3];
+    at += 4;
+  } else if (memcmp(code + at, "\x48\x81\xec", 3) == 0) {
+    uint32_t size;
+    memcpy(&size, code + at + 3, sizeof size);
+    *reserved = size;
+    at += 7;
+  }
+  at += skip(code + at, mark_frame_pointer, sizeof mark_frame_pointer);
+  unsigned last = skip(code + at, extended_frame, sizeof extended_frame);
+  return last == 0 ? 0 : at + last;
+}
+
+bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_exact, uint64_t cfa, uint64_t *slot,
+                               uint64_t *return_slot) {
+  uint64_t start, end, reserved;
+  uint8_t code[LONGEST_PROLOGUE];
+  if (!cunwind_function_at(unwinder, is_exact ? pc : pc - 1, &start, &end)) return false;
+  memset(code, 0, sizeof code);
+  size_t available = end - start < sizeof code ? (size_t)(end - start) : sizeof code;
+  if (!cunwind_page_cache_read(unwinder->pages, start, code, available)) return false;
+  unsigned length = prologue_length(code, &reserved);
+  // Inside the prologue, the context is not stored yet.
+  if (length == 0 || pc < start + length) return false;
+  *return_slot = cfa - 8;
+  *slot = cfa - 24 - reserved;
+  return true;
+}
+
+// ---- Restarted calls ------------------------------------------------------------------------------------------------
+// Restarts a system call that a stop has interrupted, on x86-64: orig_rax has the call's number, and the result has
+// overwritten no argument.
+
+#define SYSCALL_INSTRUCTION_BYTES 2
+
+CUNWIND_BARE void cunwind_restart_interrupted_call(pid_t tid, const cunwind_ptrace_registers *registers) {
+  if ((long)registers->orig_rax < 0 || (long)registers->rax != -EINTR ||
+      !cunwind_may_be_interrupted((long)registers->orig_rax))
+    return;
+  if (cunwind_has_pending_signal(tid)) return;
+  cunwind_ptrace_registers restarted = *registers;
+  restarted.rax = registers->orig_rax;
+  restarted.rip -= SYSCALL_INSTRUCTION_BYTES;
+  struct iovec argument;
+  argument.iov_base = &restarted;
+  argument.iov_len = sizeof restarted;
+  // If this fails, the call returns EINTR, as with any other monitor.
+  cunwind_raw(SYS_ptrace, PTRACE_SETREGSET, tid, NT_PRSTATUS, (long)&argument, 0, 0);
+}
+
+#endif
