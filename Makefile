@@ -49,8 +49,10 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 	$(BUILD) -c release --product stallwatch-demo --enable-all-traits
 	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" --rounds $(ROUNDS) $(DEMO)
 
-# Unit tests run in parallel. Tests that measure time run one after another, with the machine to themselves.
+# Unit tests, and tests that start programs and wait for them, run in parallel. Tests that measure time run one after another,
+# with the machine to themselves.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
+PROGRAM_TESTS := ^ProgramTests\.
 # Each half takes a few minutes and is ended after 20, so that a test that hangs is a failure.
 BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
 
@@ -70,7 +72,8 @@ test: ## Build and run all tests
 	Tests/ScriptTests/check-layers-tests.py
 	$(BUILD) --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
-	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
+	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(PROGRAM_TESTS)'
+	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)'
 	Tests/ScriptTests/install-cli-tests.sh
 	$(MAKE) --no-print-directory fleet REPORTS=1000 COLLECTOR_KILLS=3 SHIP_KILLS=2
 	$(MAKE) --no-print-directory fleet-queries
@@ -84,7 +87,7 @@ test: ## Build and run all tests
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread take ten times as long.
 # - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it delays signal handlers, keeps one
 #   pending signal of each number, and replaces vfork(2) by fork(2).
-SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
+SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|ClockTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
 # - Under AddressSanitizer aCaptureInterruptsNoWait and aThreadInUninterruptibleSleep...: it aligns frames, so the engine
 #   cannot compute the frame pointer, and the read stack of a thread that may not be stopped is incomplete. And
