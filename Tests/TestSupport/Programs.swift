@@ -17,9 +17,9 @@ package enum Tool {
         return try Command(program: "/bin/bash", arguments: ["-c", line], environment: ["TOOL": tool]).run()
     }
 
-    /// A program of `Tests/Support/Readers`.
+    /// A program of `Tests/Programs`.
     package static func reader(_ name: String, _ arguments: [String]) throws -> Command.Output {
-        let path = Repository.root.appendingPathComponent("Tests/Support/Readers/\(name)").path
+        let path = Repository.root.appendingPathComponent("Tests/Programs/\(name)").path
         return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
     }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads a page of `stallwatch html --compare BEFORE AFTER`.
 
-    Tests/Support/Readers/compare-page.py PAGE DIFF
+    Tests/Programs/compare-page.py PAGE DIFF
 
 PAGE is the page, DIFF the output of `stallwatch diff --json` for the same reports. Checks the rates of both sides, overall
 and of each group, that a frame that only became worse is red and one that only became better is blue, and that each side

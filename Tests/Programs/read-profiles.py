@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the files of `stallwatch export` with independent readers and checks the stalled time.
 
-    Tests/Support/Readers/read-profiles.py DIRECTORY MICROSECONDS FUNCTION FUNCTION-MICROSECONDS
+    Tests/Programs/read-profiles.py DIRECTORY MICROSECONDS FUNCTION FUNCTION-MICROSECONDS
 
 DIRECTORY has the files collapsed, speedscope, pprof, firefox, perf and perfetto, one per format, all from the same reports.
 MICROSECONDS is their stalled time, FUNCTION-MICROSECONDS the time of all stacks with FUNCTION on them.
@@ -27,7 +27,7 @@ import sys
 
 from checks import Fault, begin_again, equal, expect
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 # The directory in which scripts/install-python-packages.sh installs packages that Debian lacks.
 sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
 

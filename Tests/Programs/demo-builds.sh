@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the whole demo in four builds, and counts the right results, functions and lines of each.
 #
-#   scripts/check-demo-builds.sh [BUILD...]   all four without an argument, 2 minutes each after the builds
+#   Tests/Programs/demo-builds.sh [BUILD...]   all four without an argument, 2 minutes each after the builds
 #
 #   debug           a debug build
 #   release         a release build
@@ -11,7 +11,7 @@
 # Exit status: 0 if everything is right, 1 if not, 64 for a wrong argument. Of the stripped build, every function and
 # line must be right. Its other wrong results are only listed: a stripped process lacks the names that they depend on.
 set -euo pipefail
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 results=.build/demo-builds
 failed=0

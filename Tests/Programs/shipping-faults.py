@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ships reports to collectors that are away, wrong or refuse, over real HTTP and TLS on the loopback address.
 
-    scripts/check-shipping-faults.py --tool STALLWATCH --demo STALLWATCH-DEMO
+    Tests/Programs/shipping-faults.py --tool STALLWATCH --demo STALLWATCH-DEMO
 
 Each case states what has to arrive, what has to be kept aside and with which reason, the exit status, and how often `ship`
 may ask. Needs openssl for a certificate. Exit status: 0 if everything is right, 1 if not, 69 if a package is missing.
@@ -20,7 +20,8 @@ import sys
 import tempfile
 import time
 
-from otlp_receiver import Fault, Server, expect, free_port, records, wait_until
+from checks import Fault, expect
+from otlp_receiver import Server, free_port, records, wait_until
 
 TRY_AGAIN = 75
 USAGE = 64

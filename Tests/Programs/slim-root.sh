@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the demo in slim root file systems and counts the right reports in each.
 #
-#   scripts/check-slim-root.sh [demo options...]   three minutes each, and one more for each at the first run
+#   Tests/Programs/slim-root.sh [demo options...]   three minutes each, and one more for each at the first run
 #
 #   slim               Debian's minimal root (debootstrap, minbase) with the additions of Swift's slim images: libcurl,
 #                      libxml2, tzdata
@@ -15,7 +15,7 @@
 # first run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the demo ran in all
 # roots, with all results right (without libdw, except those that need inlined functions); 1 if not; 69 without root.
 set -euo pipefail
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 readonly unavailable=69
 readonly release=bookworm

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: scripts/summarize-failures.sh COMMAND [ARGUMENT...]
+# Usage: Tests/Programs/summarize-failures.sh COMMAND [ARGUMENT...]
 #
 # Runs a test command. At the end it repeats the skipped tests, the known issues and, if the command failed, the
 # recorded issues, because people and CI systems read the end of a long log first. The exit status is that of the

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Follows the guides to the letter: each in a fresh folder beside a fresh clone, file by file and command by command.
 
-    scripts/follow-guides.py [GUIDE...]
+    Tests/Programs/follow-guides.py [GUIDE...]
 
 GUIDE is the name of a page in docs/guides: AsyncMain, GLib, Server or Docker; by default all. A block after a line that
 names a file and ends with a colon is written to that file; the commands of each other sh block are run. Prints how many
@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What the report of each guide has to show.
 BLAMED = {
     "AsyncMain": "readTheCatalogue()", "GLib": "work_for_too_long", "Server": "readTheCatalogue()",

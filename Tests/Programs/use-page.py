@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Uses a page of `stallwatch html` at several widths, light and dark: filters, address, timeline, layout, accessibility.
 
-    Tests/Support/Readers/use-page.py PAGE REPORTS FUNCTION AXE
+    Tests/Programs/use-page.py PAGE REPORTS FUNCTION AXE
 
 PAGE is the page of the NDJSON file REPORTS, FUNCTION a function on some but not all stacks, AXE the file axe.min.js.
 Checks that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads the Markdown, JUnit and GitHub output of the tool with independent readers.
 
-    Tests/Support/Readers/read-formats.py DIRECTORY FUNCTION
+    Tests/Programs/read-formats.py DIRECTORY FUNCTION
 
 DIRECTORY has the files show.md, top.md and diff.md, show.xml, top.xml and diff.xml, and show.txt, top.txt and diff.txt with
 annotations. FUNCTION is a function that each of them has to name.
@@ -19,7 +19,7 @@ import sys
 
 from checks import Fault, begin_again, equal, expect
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 # The directory in which scripts/install-python-packages.sh installs packages that Debian lacks.
 sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
 

@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 
-PACKAGES = pathlib.Path(__file__).resolve().parent.parent / ".build" / "python-fleet"
+from checks import expect
+
+PACKAGES = pathlib.Path(__file__).resolve().parents[2] / ".build" / "python-fleet"
 sys.path.insert(0, str(PACKAGES))
 
 try:
@@ -19,15 +21,6 @@ except ImportError as missing:
 
 # The longest wait for anything, in seconds.
 PATIENCE = 180
-
-
-class Fault(Exception):
-    """Something that is wrong."""
-
-
-def expect(condition, message):
-    if not condition:
-        raise Fault(message)
 
 
 def wait_until(condition, what, seconds=PATIENCE):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the library's public declarations on Linux with those on other platforms, where it does nothing.
 
-    scripts/check-inert.py BUILD INERT_BUILD
+    Tests/Programs/inert.py BUILD INERT_BUILD
 
 Both arguments are the directories of debug builds with all traits (`swift build --show-bin-path`), the second one with
 STALLWATCH_INERT=1. Prints each declaration that only one of them has. Exit status: 0 if there is none, 1 if there is, 2 if a

@@ -1,4 +1,4 @@
-"""Shared code of the readers of the tool's output."""
+"""Shared code of the programs that check the product."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import sys
 
 
 class Fault(Exception):
-    """A fault in the data that a reader checks."""
+    """Something that is wrong."""
 
 
 def expect(condition, what):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads what a page of `stallwatch html` shows of one stall, and copies it.
 
-    Tests/Support/Readers/read-detail.py PAGE WORDS LOOPS
+    Tests/Programs/read-detail.py PAGE WORDS LOOPS
 
 PAGE is a page whose longest stall has everything that a report can have, WORDS a file with the texts that its detail has
 to show, one a line. LOOPS is the number of loops, more than fit on the timeline. Checks that each text is shown as text,

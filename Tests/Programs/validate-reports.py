@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Validates stall reports against Schemas/stall-report.schema.json with the jsonschema package.
 
-    scripts/validate-reports.py [--strict] PATH...
+    Tests/Programs/validate-reports.py [--strict] PATH...
 
 Each PATH is a report, an NDJSON file with one report per line, or a directory with reports. With --strict, a field or a
 word that the schema does not list is also a fault: the schema must document everything that this repository writes.
@@ -25,7 +25,7 @@ except ImportError:
     print("Python's jsonschema is missing: apt-get install python3-jsonschema", file=sys.stderr)
     sys.exit(69)
 
-SCHEMA = pathlib.Path(__file__).resolve().parent.parent / "Schemas" / "stall-report.schema.json"
+SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "Schemas" / "stall-report.schema.json"
 
 
 def strict(node):

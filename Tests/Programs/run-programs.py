@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs programs of Debian under `stallwatch run`, makes them stall, and checks their reports.
 
-    scripts/check-run-programs.py --tool STALLWATCH
+    Tests/Programs/run-programs.py --tool STALLWATCH
 
 - yad, a GTK program, under Xvfb. It reads a line of three million characters, and computes its layout for a long time.
 - A Python program with GObject, which sleeps in a callback. Python loads GLib after its start.
@@ -126,7 +126,7 @@ def measure(tool, name, words):
 
 def compile_programs(directory):
     """Returns the words that run programs which end their loops at once: in C with GLib, and in Swift."""
-    sources = pathlib.Path(__file__).resolve().parent.parent / "Tests/Support/Run"
+    sources = pathlib.Path(__file__).resolve().parents[2] / "Tests/Support/Run"
     options = subprocess.run(["pkg-config", "--cflags", "--libs", "glib-2.0"], capture_output=True, text=True, check=True)
     subprocess.run(
         ["clang", "-O1", sources / "glib_program.c", "-o", f"{directory}/glib", *options.stdout.split()], check=True)

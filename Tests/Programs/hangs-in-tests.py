@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of Tests/Samples/StallsInTests that hang, and checks what `stallwatch test` says of each.
 
-    scripts/check-hangs-in-tests.py --tool STALLWATCH
+    Tests/Programs/hangs-in-tests.py --tool STALLWATCH
 
 Each of the three tests hangs forever in another way. The text has to name the test, the function and the line that a
 comment `// hangs: NAME` marks, and what only this hang has: the owners of the locks, the child process, or that no thread
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "Tests/Samples/StallsInTests"
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/Samples/StallsInTests"
 # A hang is found after two seconds; a busy machine may take much longer to start the tests.
 MOST_SECONDS = 120
 HUNG = 124

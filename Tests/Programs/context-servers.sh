@@ -2,13 +2,13 @@
 # Blocks one of 100 concurrent requests of a Hummingbird and of a NIO server, again and again, and counts the reports that
 # name its route, trace, span and task: in a static release build, and in the same without symbols.
 #
-#   scripts/check-context-servers.sh [rounds]
+#   Tests/Programs/context-servers.sh [rounds]
 #
 # Exit status: 0 if all reports are right, 1 if not.
 set -euo pipefail
 
 rounds=${1-100}
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../Examples/context-servers"
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../Examples/context-servers"
 swift build -c release --static-swift-stdlib
 programs=$(swift build -c release --static-swift-stdlib --show-bin-path)
 strip -o "$programs/context-servers-stripped" "$programs/context-servers"

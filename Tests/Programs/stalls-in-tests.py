@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the sample package Tests/Samples/StallsInTests and checks which of its tests fail, and where.
 
-    scripts/check-stalls-in-tests.py [--rounds N] [--busy N] [--parallel] [--tool STALLWATCH] [--overhead N]
+    Tests/Programs/stalls-in-tests.py [--rounds N] [--busy N] [--parallel] [--tool STALLWATCH] [--overhead N]
 
 20 tests have the trait .noStalls, and 8 of them stall. Exactly these 8 have to fail, each with one issue at the line that
 a comment `// stalls: NAME` marks. --busy runs as many busy loops beside each round. A plain check with the wall clock
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 
-PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "Tests/Samples/StallsInTests"
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/Samples/StallsInTests"
 # The tests that stall, and the marks of their lines.
 STALLING = {
     "syncRead()": "syncRead",

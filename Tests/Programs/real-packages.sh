@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Stalls in calls into published packages, and checks that each report blames the app's function that made the call.
 #
-#   scripts/check-real-packages.sh debug            a debug build
-#   scripts/check-real-packages.sh release-static   a release build with the Swift libraries linked statically
+#   Tests/Programs/real-packages.sh debug            a debug build
+#   Tests/Programs/real-packages.sh release-static   a release build with the Swift libraries linked statically
 #
 # Further arguments go to the program: a folder for the reports, and a part of the labels to try. Exit status: that of
 # the program, or 64 for a wrong argument.
 set -euo pipefail
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
 kind=${1-}
 case "$kind" in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Opens a page of `stallwatch html` in headless Chromium and uses it by keyboard.
 
-    Tests/Support/Readers/open-page.py PAGE TOP FUNCTION [--screenshot FILE] [--dark]
+    Tests/Programs/open-page.py PAGE TOP FUNCTION [--screenshot FILE] [--dark]
 
 PAGE is the page, TOP the output of `stallwatch top --json` for the same reports, FUNCTION a function on some but not
 all stacks. Checks that nothing is written to the console, that nothing but the page itself is loaded, that its groups

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Decodes what `stallwatch` writes for OpenTelemetry beside logs: profiles and metrics.
 
-    scripts/check-otlp-data.py --tool STALLWATCH --demo STALLWATCH-DEMO
+    Tests/Programs/otlp-data.py --tool STALLWATCH --demo STALLWATCH-DEMO
 
 `export --format otlp-profiles` of made-up reports, some with a trace: every message decodes with opentelemetry-proto
 (PyPI) without an unknown field, every index is inside its table, every table begins with an empty element, the weights
@@ -22,7 +22,8 @@ import subprocess
 import sys
 import tempfile
 
-from otlp_receiver import Fault, Server, expect
+from checks import Fault, expect
+from otlp_receiver import Server
 
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.profiles.v1development import profiles_pb2

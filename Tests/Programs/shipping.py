@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ships made-up reports into a real collector while the collector and `stallwatch ship` are killed.
 
-    scripts/check-shipping.py --tool STALLWATCH --demo STALLWATCH-DEMO
+    Tests/Programs/shipping.py --tool STALLWATCH --demo STALLWATCH-DEMO
         [--reports 10000] [--collector-kills 10] [--ship-kills 5] [--seed 1] [--keep DIR]
 
 The collector is rotel (PyPI). Between it and `ship` stands a relay that notes what the collector acknowledged, and kills:
@@ -32,7 +32,8 @@ import tempfile
 import threading
 import time
 
-from otlp_receiver import PACKAGES, Fault, Server, expect, free_port, records, wait_until
+from checks import Fault, expect
+from otlp_receiver import PACKAGES, Server, free_port, records, wait_until
 
 LARGEST_MEMORY = 100_000_000
 # What a collector may lose: acknowledged less than this before kill -9, in seconds.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the queries of Fleet/ on DuckDB and ClickHouse (PyPI's duckdb and chdb) and compares them with `stallwatch`.
 
-    scripts/check-fleet-queries.py --tool STALLWATCH --demo STALLWATCH-DEMO [--reports 100000] [--seed 1] [--benchmark]
+    Tests/Programs/fleet-queries.py --tool STALLWATCH --demo STALLWATCH-DEMO [--reports 100000] [--seed 1] [--benchmark]
 
 1. groups.sql over made-up reports as NDJSON: equal to `stallwatch top --json`, in every column.
 2. regressions.sql and rates.sql over 5,000 of them: equal to `stallwatch diff --json` of the two versions; and
@@ -30,7 +30,8 @@ import sys
 import tempfile
 import time
 
-from otlp_receiver import Fault, Server, expect
+from checks import Fault, expect
+from otlp_receiver import Server
 
 try:
     import chdb.session
@@ -42,7 +43,7 @@ except ImportError as missing:
     print(f"{missing}: run scripts/install-python-packages.sh fleet")
     sys.exit(69)
 
-FLEET = pathlib.Path(__file__).resolve().parent.parent / "Fleet"
+FLEET = pathlib.Path(__file__).resolve().parents[2] / "Fleet"
 VERSIONS = ("1.4.2", "1.5.0")
 SMALL = 5_000
 # The names in the queries, and in `top --json`.
