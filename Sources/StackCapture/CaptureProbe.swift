@@ -23,6 +23,8 @@ package struct CaptureProbe: Sendable, Equatable {
     package private(set) var perf = notTried
     /// The access by which the engine reads memory.
     package private(set) var memory: MemoryAccess?
+    /// Who unwinds the engine's stacks; `nil` without an engine.
+    package private(set) var unwinder: Unwinder?
 
     /// The result for this process, once it is known.
     private static let known = Mutex<CaptureProbe?>(nil)
@@ -48,6 +50,7 @@ package struct CaptureProbe: Sendable, Equatable {
             let engine = try CUnwindEngine()
             _ = engine.images()
             memory = engine.memoryAccess
+            unwinder = engine.unwinder
             (read, ptrace) = try ProbedThread.run(isWaiting: true) { thread in
                 (
                     Self.attempt(.read, of: thread, with: engine),
