@@ -150,7 +150,9 @@ enum ToolCapabilities {
         outcomes[.read] = read(outcomes)
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
-        for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush] { outcomes[name] = others }
+        for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush, .libunwind] {
+            outcomes[name] = others
+        }
         let environment = HostProbe.environment()
         // A monitor does not try it under a filter, which may kill, nor where it cannot know whether there is one.
         if ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? "") { outcomes[.pageFaults] = .missing() }

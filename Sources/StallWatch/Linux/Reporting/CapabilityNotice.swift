@@ -74,6 +74,7 @@ struct CapabilityProbe: Sendable {
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
         outcomes[.flush] = flush
+        outcomes[.libunwind] = captures.unwinder.map { $0.reason.map { .missing($0) } ?? .works($0.name) } ?? .missing()
         outcomes[.context] = contextProblem().map { .missing($0) } ?? .works()
         return Capabilities(environment, outcomes)
     }
