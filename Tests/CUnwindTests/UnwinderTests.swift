@@ -37,6 +37,14 @@ import Testing
         }
     }
 
+    /// By itself libunwind guesses by the frame pointer, and takes an unknown register for 0.
+    @Test func `a step without what it needs is no guess`() {
+        let result = cunwind_test_stepper_traps()
+        // CUNWIND_STEP_NO_INFO and CUNWIND_STEP_UNKNOWN_REGISTER.
+        #expect(result.uncovered_by_library == 2 && result.uncovered == 2, "\(result)")
+        #expect((result.read_by_library == 2 || result.read_by_library == 3) && result.read == 3, "\(result)")
+    }
+
     /// A program keeps its own: RTLD_LOCAL hides libunwind's, and `backtrace` stays glibc's.
     @Test func `libunwind takes no symbol of the program`() throws {
         let engine = try #require(cunwind_engine_create(SIGURG))
@@ -46,6 +54,10 @@ import Testing
             #expect(!file.contains("libunwind"), "\(name) of \(file)")
         }
         #expect(dlsym(nil, "_Ux86_64_step") == nil && dlsym(nil, "_Uaarch64_step") == nil)
+    }
+
+    @Test func `a child of fork leaves libunwind alone`() {
+        #expect(cunwind_test_child_leaves_libunwind_alone())
     }
 
     // MARK: Files that are not libunwind

@@ -100,14 +100,19 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
-/// Returns CLOCK_MONOTONIC in nanoseconds, by a system call. The C library's function uses the vDSO, which the helper
-/// could reach only through a lazily bound symbol.
-CUNWIND_BARE static inline uint64_t cunwind_now(void) {
+CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {
   struct timespec now;
   now.tv_sec = 0;
   now.tv_nsec = 0;
-  cunwind_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
+  cunwind_raw(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
   return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
+
+/// Returns CLOCK_MONOTONIC in nanoseconds, by a system call. The C library's function uses the vDSO, which the helper
+/// could reach only through a lazily bound symbol.
+CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLOCK_MONOTONIC); }
+
+/// Returns the CPU time of the calling thread in nanoseconds.
+CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 #endif

@@ -7,7 +7,7 @@
 #define AUGMENTATION_BYTES 8u
 /// The most bytes of an entry: it bounds the time of one step. The longest ones, of functions with thousands of calls,
 /// have some thousands.
-#define MAX_ENTRY_BYTES (256u * 1024)
+#define MAX_ENTRY_BYTES (64u * 1024)
 /// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register.
 enum { VERSION_1 = 1, VERSION_3 = 3 };
 enum { ENCODING_OMIT = 0xff, ENCODING_FORM = 0x0f, ENCODING_BASE = 0x70, BASE_PC = 0x10, ENCODING_INDIRECT = 0x80 };

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "Unwinding/stepper.h"
 
@@ -234,6 +235,14 @@ static bool set_name(library_stepper *stepper, void *handle) {
 static bool may_load(void) { return _r_debug.r_map && _r_debug.r_map->l_next; }
 
 cunwind_stepper *cunwind_library_stepper_create(const char *library, char *reason) {
+  // The process whose threads may be in libunwind. A child of fork(2) has its locks, as they were.
+  static pid_t user;
+  pid_t before = 0, process = getpid();
+  bool is_first = __atomic_compare_exchange_n(&user, &before, process, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  if (!is_first && before != process) {
+    snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "the parent process uses it, and may have left it locked");
+    return NULL;
+  }
   if (!may_load()) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "a static executable cannot load it");
     return NULL;

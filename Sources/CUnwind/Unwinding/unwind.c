@@ -103,6 +103,8 @@ cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind
 
 /// The number of frames kept from each end of a stack that has too many.
 #define HALF (CUNWIND_MAX_FRAMES / 2)
+/// The steps from one look at the clock to the next. A step takes 2 ms at most, by damaged tables.
+#define STEPS_PER_CHECK 4
 
 // Stores the innermost frames in order, and the others in a ring in the rest of `frames`.
 typedef struct recorder {
@@ -211,10 +213,15 @@ static cunwind_end find_end(const cunwind_unwinder *unwinder, cunwind_step step)
   return CUNWIND_END_NO_UNWIND_INFO;
 }
 
+// Time without a CPU does not count: on a busy machine a sound stack would be cut.
+static bool takes_too_long(const cunwind_unwinder *unwinder) {
+  return cunwind_now() - unwinder->begin > CUNWIND_UNWIND_NANOSECONDS &&
+         cunwind_cpu_time() - unwinder->begin_cpu > CUNWIND_UNWIND_NANOSECONDS;
+}
+
 static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers, bool is_exact, uint8_t source,
                         recorder *recorder) {
   for (unsigned steps = 0; steps < CUNWIND_MAX_STEPS; steps++) {
-    if (cunwind_now() - unwinder->begin > CUNWIND_UNWIND_NANOSECONDS) return CUNWIND_END_TOO_LONG;
     uint64_t pc = registers->value[CUNWIND_PC], stack_pointer = registers->value[CUNWIND_SP];
     bool is_signal = cunwind_is_signal_return(unwinder, pc);
     cunwind_frame frame = {.address = pc,
@@ -223,6 +230,7 @@ static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers
                            .is_signal_frame = is_signal,
                            .source = source};
     record(recorder, &frame);
+    if (steps % STEPS_PER_CHECK == 0 && takes_too_long(unwinder)) return CUNWIND_END_TOO_LONG;
     cunwind_registers caller;
     cunwind_step step;
     if (is_signal) {
@@ -270,6 +278,7 @@ void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, 
   recorder recorder = {.stack = stack};
   cunwind_registers registers = *start;
   unwinder->begin = cunwind_now();
+  unwinder->begin_cpu = cunwind_cpu_time();
   unwinder->is_compared =
       unwinder->library && (unwinder->compares_all || ++unwinder->unwinds % CUNWIND_COMPARED_UNWINDS == 0);
   cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);

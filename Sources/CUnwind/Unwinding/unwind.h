@@ -19,7 +19,7 @@
 /// The most words that a call-site scan reads. libdispatch's largest frame without unwind information has about 80.
 #define CUNWIND_SCAN_WORDS 512u
 
-/// How long one unwind may take, in nanoseconds (50 ms). One of 70 frames takes 0.1 ms; damaged tables can lead through
+/// How much CPU time one unwind may take, in nanoseconds (50 ms). One of 70 frames takes 0.1 ms; damaged tables can lead through
 /// thousands of frames, each with a long entry. The tests in an emulated machine set another bound.
 #if !defined(CUNWIND_UNWIND_NANOSECONDS)
 #define CUNWIND_UNWIND_NANOSECONDS 50000000ull
@@ -57,6 +57,7 @@ typedef struct cunwind_unwinder {
   bool compares_all;         ///< Every unwind is made by both, not one of CUNWIND_COMPARED_UNWINDS.
   uint64_t unwinds;
   uint64_t begin;          ///< The time at which the unwind began, in monotonic nanoseconds.
+  uint64_t begin_cpu;      ///< The thread's CPU time then.
   bool is_compared;        ///< The unwind is made by both.
   uint64_t stood_in;       ///< The steps that libunwind failed to make, and ours made.
   uint64_t compared;       ///< The steps that both made...

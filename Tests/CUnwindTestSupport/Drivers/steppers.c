@@ -7,6 +7,7 @@
 #include "Drivers/random_numbers.h"
 #include "Engine/engine.h"
 #include "Unwinding/eh_frame.h"
+#include "Unwinding/stepper.h"
 
 /// The words of the stack that the registers lead to: functions have frames of up to some kilobytes.
 #define STACK_WORDS 4096
@@ -70,3 +71,48 @@ cunwind_test_stepper_result cunwind_test_compare_steppers(uint64_t seed, uint64_
   cunwind_engine_destroy(engine);
   return result;
 }
+
+// Returns a PC in the code of an image that no table covers; 0 if there is none.
+static uint64_t find_uncovered(const cunwind_engine *engine) {
+  cunwind_page_cache pages = engine->pages;
+  cunwind_function function;
+  for (size_t index = 0; index < engine->modules.count; index++) {
+    const cunwind_module *module = &engine->modules.list[index];
+    for (uint64_t pc = module->code_low; module->table_count > 0 && pc < module->code_low + 4096; pc += 4) {
+      if (pc < module->code_high && !cunwind_find_function(&engine->modules, &pages, pc, &function)) return pc;
+    }
+  }
+  return 0;
+}
+
+cunwind_test_trap_result cunwind_test_stepper_traps(void) {
+  cunwind_test_trap_result result = {-1, -1, -1, -1};
+  cunwind_engine *engine = cunwind_engine_create(27);
+  if (!engine) return result;
+  cunwind_engine_refresh_images(engine);
+  cunwind_unwinder *unwinder = &engine->unwinder;
+  cunwind_stepper *library = unwinder->library;
+  unwinder->copy = engine->copy;
+  engine->copy->low = 0x7e0000000000ull;
+  engine->copy->length = STACK_WORDS * 8;
+  cunwind_registers from = {0}, to;
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
+    cunwind_set_register(&from, number, engine->copy->low + STACK_WORDS);
+  }
+  uint64_t uncovered = find_uncovered(engine);
+  cunwind_set_register(&from, CUNWIND_PC, uncovered);
+  if (library && uncovered) {
+    // Past the guard.
+    result.uncovered_by_library = library->step(library, unwinder, &from, true, &to);
+    result.uncovered = cunwind_step_by_cfi(unwinder, &from, true, &to);
+  }
+  // This function has a frame pointer, and needs it from its prologue on.
+  from.known = 1ull << CUNWIND_SP | 1ull << CUNWIND_PC;
+  from.value[CUNWIND_PC] = (uint64_t)(uintptr_t)__builtin_extract_return_addr(cunwind_test_here());
+  if (library) result.read_by_library = library->step(library, unwinder, &from, false, &to);
+  result.read = cunwind_step_by_cfi(unwinder, &from, false, &to);
+  cunwind_engine_destroy(engine);
+  return result;
+}
+
+__attribute__((noinline)) void *cunwind_test_here(void) { return __builtin_return_address(0); }

@@ -1,11 +1,13 @@
-// Files that have libunwind's name, and are something else.
+// Files that have libunwind's name, and are something else; and processes that have its locks.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "CUnwindTestSupport.h"
+#include "Support/bounded.h"
 #include "Unwinding/stepper.h"
 
 bool cunwind_test_load_unwinder(const char *path, char *text, size_t size) {
@@ -24,4 +26,17 @@ bool cunwind_test_file_of(const char *library, const char *symbol, char *path, s
   if (!found || dladdr(found, &information) == 0) return false;
   snprintf(path, size, "%s", information.dli_fname);
   return true;
+}
+
+bool cunwind_test_child_leaves_libunwind_alone(void) {
+  cunwind_engine *engine = cunwind_engine_create(27);
+  pid_t child = fork();
+  if (child == 0) {
+    cunwind_engine *own = cunwind_engine_create(27);
+    _exit(own && strcmp(cunwind_engine_unwinder(own).name, "built-in") == 0 ? 0 : 1);
+  }
+  int status = -1;
+  bool is_over = engine && child > 0 && cunwind_test_await_child(child, &status) == 0;
+  cunwind_engine_destroy(engine);
+  return is_over && status == 0;
 }

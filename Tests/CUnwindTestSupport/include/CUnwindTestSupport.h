@@ -153,6 +153,19 @@ typedef struct cunwind_test_stepper_result {
 /// Steps with random registers from three PCs of every `every`th function of each image of the process.
 cunwind_test_stepper_result cunwind_test_compare_steppers(uint64_t seed, uint64_t every);
 
+/// Results of steps that libunwind alone would guess; each is a `cunwind_step`, or -1 without libunwind.
+typedef struct cunwind_test_trap_result {
+  int uncovered_by_library, uncovered;  ///< From a PC that no table covers.
+  int read_by_library, read;            ///< With the registers of a read, where the rules need the frame pointer.
+} cunwind_test_trap_result;
+
+cunwind_test_trap_result cunwind_test_stepper_traps(void);
+/// Returns the address to which it returns.
+void *_Nullable cunwind_test_here(void);
+
+/// Returns whether an engine of a child of fork(2) is without libunwind, whose locks its parent may have held.
+bool cunwind_test_child_leaves_libunwind_alone(void);
+
 /// Loads a file as libunwind. Returns whether it is one; `text` is its name, or the reason why not.
 bool cunwind_test_load_unwinder(const char *_Nonnull path, char *_Nonnull text, size_t size);
 

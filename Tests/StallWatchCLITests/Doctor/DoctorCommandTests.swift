@@ -60,7 +60,7 @@ import TextOutput
 
                 Not tried (not here): capture by ptrace, capture by perf event, process_vm_readv, /proc/…/syscall, \
                 /proc/…/wchan, /proc/…/schedstat, /proc/…/stat, /proc/…/status, /proc/…/stack, cgroup CPU statistics, CPU steal, \
-                files of page faults, boot id, symbols of the executable, debug information of the executable, contexts of threads
+                files of page faults, boot id, symbols of the executable, debug information of the executable, contexts of threads, libunwind
 
                 Reports lack something here: see the lines above.
 
