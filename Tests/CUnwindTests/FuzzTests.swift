@@ -22,7 +22,8 @@ import Testing
         print("fuzz: seed \(seed); repeat with STALLWATCH_FUZZ_SEED=\(seed)")
         let result = cunwind_test_fuzz(seed, count)
         #expect(result.images == count)
-        #expect(result.has_library && result.compared > result.images)
+        #expect(result.has_library == UnwinderTests.hasLibrary)
+        #expect(result.compared > result.images || !UnwinderTests.hasLibrary)
         #expect(result.disagreements == 0, "seed \(seed)")
         #expect(result.broken == 0, "seed \(seed)")
         // Some stacks have several frames, and some are damaged.
@@ -44,7 +45,7 @@ import Testing
         let result = cunwind_test_fuzz_tables(seed, count)
         print("fuzz: tables, seed \(seed): \(result)")
         #expect(result.tables == count)
-        #expect(result.compared > 0)
+        #expect(result.compared > 0 || !UnwinderTests.hasLibrary)
         #expect(result.found > 0)
         #expect(result.steps > 0)
         #expect(result.refused > 0)

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// The list of images equals the dynamic linker's, and reading it takes no lock of the dynamic linker.
-@Suite struct ImageTests {
+@Suite(.serialized) struct ImageTests {
     private let engine: OpaquePointer
 
     init() throws {

@@ -248,7 +248,7 @@ cunwind_stepper *cunwind_library_stepper_create(const char *library, char *reaso
     return NULL;
   }
   library_stepper *stepper = calloc(1, sizeof *stepper);
-  void *handle = stepper ? dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
+  void *handle = stepper ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
   const char *error = stepper && !handle ? dlerror() : NULL;
   if (!handle) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s", error ? error : strerror(ENOMEM));
@@ -260,12 +260,15 @@ cunwind_stepper *cunwind_library_stepper_create(const char *library, char *reaso
              !(stepper->exact = create_space(stepper, UNW_CACHE_NONE))) {
     snprintf(reason, CUNWIND_UNWINDER_REASON_BYTES, "%s", strerror(ENOMEM));
   } else {
+    // It stays for good.
+    dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | RTLD_NOLOAD);
     stepper->base.step = step;
     stepper->base.flush = flush;
     stepper->base.destroy = destroy;
     return &stepper->base;
   }
   if (stepper && stepper->cached) stepper->destroy_addr_space(stepper->cached);
+  else if (handle) dlclose(handle);
   free(stepper);
   return NULL;
 }
