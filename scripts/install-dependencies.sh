@@ -21,6 +21,7 @@ declare -rA purpose=(
     [libunwind-dev]='libunwind with its headers: unwinds stacks; the build needs the headers only'
     [debuginfod]='debuginfod (elfutils): serves debug files to the tests, on the loopback address'
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
+    [strace]='strace: the tests compare the system calls of the monitor with SECURITY.md'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
     [tmux]='tmux: the terminal in which the tests run the live screen'
     [python3-jsonschema]='jsonschema for Python 3: checks reports against the published schema'
@@ -47,8 +48,8 @@ case "${1-}" in
 build) packages=(libdw-dev libunwind-dev) ;;
 test)
     packages=(
-        libdw-dev libunwind-dev libglib2.0-dev debuginfod gdb tmux python3-jsonschema python3-protobuf python3-pip
-        libcurl4 openssl chromium chromium-driver python3-selenium jq
+        libdw-dev libunwind-dev libglib2.0-dev debuginfod strace gdb tmux python3-jsonschema python3-protobuf
+        python3-pip libcurl4 openssl chromium chromium-driver python3-selenium jq
     )
     ;;
 packages) packages=(libdw-dev libunwind-dev zlib1g-dev libcurl4-openssl-dev) ;;

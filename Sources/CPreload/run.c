@@ -221,6 +221,17 @@ static void say(const char *text) {
   (void)written;
 }
 
+/// Stands in for daemon(3), with which the watched process ends and a child without a monitor goes on: without a word the
+/// program would seem to have had no stalls.
+int daemon(int keeps_directory, int keeps_streams) {
+  if (watched_process != 0 && getpid() == watched_process)
+    say("it goes on as a daemon, in a child process, which is not watched: let it run in the foreground");
+  int (*real)(int, int) = (int (*)(int, int))dlsym(RTLD_NEXT, "daemon");
+  if (real) return real(keeps_directory, keeps_streams);
+  errno = ENOSYS;
+  return -1;
+}
+
 /// The linker runs destructors of the executable first and those of libraries that were loaded later, such as the
 /// monitor's, last.
 __attribute__((destructor)) static void end(void) {

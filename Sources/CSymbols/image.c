@@ -1,6 +1,26 @@
 #include "image.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+
+/// Where a call leads when libdw runs out of memory; NULL while none is under way.
+static _Thread_local jmp_buf *escape;
+
+// libdw's own handler ends the process. A handler must not return (libdw.h), and libdw holds no lock when it calls one.
+static __attribute__((noreturn)) void leave_libdw(void) {
+  if (!escape) abort();  // Never: each call of libdw's that allocates runs with an escape.
+  longjmp(*escape, 1);
+}
+
+bool csymbols_has_room(uint64_t bytes) {
+  // Maps, because RLIMIT_AS, RLIMIT_DATA and strict overcommitment all count mappings. Touches no page.
+  size_t length = (size_t)bytes + CSYMBOLS_LEAST_ROOM;
+  void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, length);
+  return true;
+}
 
 uint64_t csymbols_image_bytes(const csymbols_image *image) {
   return image->copy.length + image->copy.unpacked_bytes + image->line_bytes + image->table_bytes;
@@ -26,7 +46,9 @@ static csymbols_status open_image(csymbols_image *image, int descriptor, uint16_
   if (status != CSYMBOLS_OK) return status;
   image->elf = image->libdw->elf_memory(image->copy.bytes, image->copy.length);
   if (!image->elf) return CSYMBOLS_NO_MEMORY;
+  if (!csymbols_has_room(image->copy.unpacked_bytes)) return CSYMBOLS_NO_MEMORY;
   image->dwarf = image->libdw->dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
+  if (image->dwarf) image->libdw->dwarf_new_oom_handler(image->dwarf, leave_libdw);
   if (image->copy.unpacked_bytes == 0) return image->dwarf ? CSYMBOLS_OK : CSYMBOLS_DAMAGED;
   // A section that libdw cannot decompress is none to it, and it says no more than that there are no units.
   Dwarf_Off next;
@@ -38,6 +60,11 @@ static csymbols_status open_image(csymbols_image *image, int descriptor, uint16_
 
 csymbols_image *csymbols_open(int descriptor, uint16_t machine, const csymbols_section *sections, size_t section_count,
                               uint64_t maximum_bytes, csymbols_status *status) {
+  // Loading the library takes memory, too.
+  if (!csymbols_has_room(0)) {
+    *status = CSYMBOLS_NO_MEMORY;
+    return NULL;
+  }
   const csymbols_libdw *libdw = csymbols_libdw_get();
   if (!libdw) {
     *status = CSYMBOLS_NO_LIBRARY;
@@ -50,10 +77,32 @@ csymbols_image *csymbols_open(int descriptor, uint16_t machine, const csymbols_s
   }
   image->libdw = libdw;
   image->maximum_bytes = maximum_bytes;
-  *status = open_image(image, descriptor, machine, sections, section_count);
+  jmp_buf here;
+  escape = &here;
+  // Nothing that changes after setjmp(3) is read after longjmp(3).
+  *status = setjmp(here) == 0 ? open_image(image, descriptor, machine, sections, section_count) : CSYMBOLS_NO_MEMORY;
+  escape = NULL;
   if (*status == CSYMBOLS_OK) return image;
   csymbols_close(image);
   return NULL;
+}
+
+csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_t deadline,
+                                csymbols_location *locations, size_t *count) {
+  *count = 0;
+  if (image->is_out_of_memory || !csymbols_has_room(0)) return CSYMBOLS_NO_MEMORY;
+  jmp_buf here;
+  escape = &here;
+  csymbols_status status = CSYMBOLS_NO_MEMORY;
+  if (setjmp(here) == 0) {
+    status = csymbols_locate_guarded(image, address, deadline, locations, count);
+  } else {
+    image->is_out_of_memory = true;
+    status = CSYMBOLS_NO_MEMORY;
+    *count = 0;
+  }
+  escape = NULL;
+  return status;
 }
 
 void csymbols_close(csymbols_image *image) {

@@ -7,6 +7,11 @@
 #include "libdw.h"
 #include "ranges.h"
 
+/// The memory that has to be free before libdw works, in bytes.
+///
+/// Some of its allocations are not checked (dynamicsizehash_concurrent.c), so it must not start where memory is short. One
+/// call takes a few megabytes beside what is counted; the rest is left to the app.
+#define CSYMBOLS_LEAST_ROOM (32u << 20)
 /// Debugging information entries between two looks at the clock.
 #define CSYMBOLS_ENTRIES_PER_LOOK 16u
 
@@ -47,6 +52,7 @@ struct csymbols_image {
   Dwarf_Off next_unit;          ///< Where the list of units goes on; meaningless once it is built.
   csymbols_progress units_progress;
   csymbols_status units_failure;  ///< Why there are no units.
+  bool is_out_of_memory;          ///< libdw ran out of memory in the middle of its work: only closed from then on.
 };
 
 /// A time limit, which is checked once in a while.
@@ -69,12 +75,16 @@ csymbols_status csymbols_units_build(csymbols_image *image, csymbols_clock *cloc
 /// Lists the functions of a unit. CSYMBOLS_OK, _OUT_OF_TIME (and nothing is kept), _TOO_LARGE, _NO_MEMORY.
 csymbols_status csymbols_functions_build(csymbols_image *image, csymbols_unit *unit, csymbols_clock *clock);
 
+/// csymbols_locate(), where libdw may leave by longjmp(3).
+csymbols_status csymbols_locate_guarded(csymbols_image *image, uint64_t address, uint64_t deadline,
+                                        csymbols_location *locations, size_t *count);
+
 /// The entries of functions inlined into `function` at `address`, outermost first; returns how many.
 size_t csymbols_inlined_at(csymbols_image *image, Dwarf_Die *function, uint64_t address, csymbols_clock *clock,
                            Dwarf_Die *inlined, size_t capacity);
 
 /// Whether the unit's line table may be parsed: whether it is whole, and what it will need fits in the image's memory, to
-/// which it is added. CSYMBOLS_OK, _TOO_LARGE, _DAMAGED.
+/// which it is added. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY, _DAMAGED.
 csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit);
 
 /// Adds a range to one of the image's tables. CSYMBOLS_OK, _TOO_LARGE, _NO_MEMORY.
@@ -83,6 +93,9 @@ csymbols_status csymbols_keep_range(csymbols_image *image, csymbols_ranges *rang
 
 /// Empties one of the image's tables.
 void csymbols_drop_ranges(csymbols_image *image, csymbols_ranges *ranges);
+
+/// Whether `bytes`, and CSYMBOLS_LEAST_ROOM beside them, can be mapped now.
+bool csymbols_has_room(uint64_t bytes);
 
 /// Counts one entry, and says whether the time is over.
 bool csymbols_is_over(csymbols_clock *clock);

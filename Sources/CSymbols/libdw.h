@@ -17,7 +17,7 @@
 // clang-format off
 #define CSYMBOLS_LIBDW_FUNCTIONS(X)                                                                              \
   X(elf_version) X(elf_memory) X(elf_end) X(elf_getscn) X(elf_getdata)                                           \
-  X(dwarf_begin_elf) X(dwarf_end) X(dwarf_next_unit) X(dwarf_offdie)                                             \
+  X(dwarf_begin_elf) X(dwarf_new_oom_handler) X(dwarf_end) X(dwarf_next_unit) X(dwarf_offdie)                    \
   X(dwarf_child) X(dwarf_siblingof) X(dwarf_dieoffset) X(dwarf_tag)                                              \
   X(dwarf_ranges) X(dwarf_haspc) X(dwarf_attr) X(dwarf_attr_integrate) X(dwarf_hasattr)                          \
   X(dwarf_formstring) X(dwarf_formudata) X(dwarf_formflag)                                                       \

@@ -43,6 +43,7 @@ csymbols_status csymbols_lines_admit(csymbols_image *image, csymbols_unit *unit)
   csymbols_status status = measure(image, unit, &bytes);
   if (status == CSYMBOLS_OK && (used > image->maximum_bytes || bytes > image->maximum_bytes - used))
     status = CSYMBOLS_TOO_LARGE;
+  if (status == CSYMBOLS_OK && bytes > 0 && !csymbols_has_room(bytes)) status = CSYMBOLS_NO_MEMORY;
   if (status == CSYMBOLS_OK) image->line_bytes += bytes;
   unit->lines_progress = status == CSYMBOLS_OK ? CSYMBOLS_BUILT : CSYMBOLS_FAILED;
   unit->lines_failure = status;

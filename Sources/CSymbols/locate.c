@@ -156,9 +156,8 @@ static void locate_in(csymbols_image *image, csymbols_unit *unit, Dwarf_Die *fun
   add(locations, count, location, place, place_of_declaration(libdw, files, file_count, function));
 }
 
-csymbols_status csymbols_locate(csymbols_image *image, uint64_t address, uint64_t deadline,
-                                csymbols_location *locations, size_t *count) {
-  *count = 0;
+csymbols_status csymbols_locate_guarded(csymbols_image *image, uint64_t address, uint64_t deadline,
+                                        csymbols_location *locations, size_t *count) {
   csymbols_clock clock = {.deadline = deadline};
   csymbols_status status = csymbols_units_build(image, &clock);
   if (status != CSYMBOLS_OK) return status;

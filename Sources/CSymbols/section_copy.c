@@ -93,7 +93,7 @@ csymbols_status csymbols_copy_take(csymbols_copy *copy, int descriptor, uint16_t
   if (count > CSYMBOLS_MAX_SECTIONS) return CSYMBOLS_TOO_LARGE;
   uint64_t total = file_bytes(sections, count, maximum_bytes);
   if (total > maximum_bytes) return CSYMBOLS_TOO_LARGE;
-  if (!map_copy(copy, total)) return CSYMBOLS_NO_MEMORY;
+  if (!csymbols_has_room(total) || !map_copy(copy, total)) return CSYMBOLS_NO_MEMORY;
 
   Elf64_Shdr headers[CSYMBOLS_MAX_SECTIONS + EXTRA_SECTIONS] = {0};
   char names[(CSYMBOLS_MAX_SECTIONS + EXTRA_SECTIONS) * MAX_NAME_BYTES] = {0};

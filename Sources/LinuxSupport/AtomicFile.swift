@@ -2,6 +2,22 @@ import Glibc
 
 /// Functions that write files completely or not at all, and read them.
 package enum AtomicFile {
+    /// Creates a file that only its owner may read and write, in place of what has the name.
+    ///
+    /// Never opens what another program left or put there: a FIFO would wait for a reader, for ever.
+    ///
+    /// - Parameter path: The file's path.
+    /// - Returns: The descriptor, or -1 with the reason in `errno`.
+    package static func create(_ path: String) -> Int32 {
+        unlink(path)
+        return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    }
+
+    /// Returns a name beside `path` that no other program can foresee.
+    package static func temporaryPath(for path: String) -> String {
+        "\(path).\(getpid()).\(String(UInt64.random(in: .min ... .max), radix: 36)).tmp"
+    }
+
     /// Writes a file and flushes it to the disk.
     ///
     /// Only the owner may read the file. If anything fails, the function removes the file.
@@ -16,7 +32,7 @@ package enum AtomicFile {
     package static func write(
         _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
     ) throws(SystemError) -> FileFlush {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = create(path)
         guard descriptor >= 0 else {
             throw SystemError(
                 "\(path) cannot be created: make the directory writable or choose another one",
@@ -46,7 +62,7 @@ package enum AtomicFile {
     ///   - bytes: The file's new contents.
     /// - Throws: ``SystemError`` if the file cannot be written; the old file is then unchanged.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
-        let temporary = "\(path).\(getpid()).tmp"
+        let temporary = temporaryPath(for: path)
         try write(bytes, to: temporary)
         guard rename(temporary, path) == 0 else {
             let reason = errno
@@ -68,8 +84,8 @@ package enum AtomicFile {
     package static func replaceUnflushed(
         _ path: String, with bytes: [UInt8], changedAt: UInt64
     ) throws(SystemError) {
-        let temporary = "\(path).\(getpid()).tmp"
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let temporary = temporaryPath(for: path)
+        let descriptor = create(temporary)
         guard descriptor >= 0 else {
             throw SystemError(
                 "\(temporary) cannot be created: make the directory writable or choose another one", errno: errno)

@@ -11,6 +11,15 @@ package struct GuardedMemory: MemoryReading {
     }
 }
 
+/// Returns whether `bytes` more can be allocated now, and ``leastRoomBytes`` beside them.
+///
+/// A Swift array that does not fit ends the program, so ask before a large one is made. An allocation of another thread
+/// may still come between.
+package func hasMemory(for bytes: Int) -> Bool { clinux_has_room(bytes + leastRoomBytes) }
+
+/// The memory that is left to the app and to small allocations.
+package let leastRoomBytes = 32 << 20
+
 /// A way to read memory of this process that may not be mapped.
 package protocol MemoryReading {
     /// Returns the `count` bytes at `address`; `nil` if one of them is not mapped.

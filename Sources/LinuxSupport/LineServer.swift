@@ -1,5 +1,6 @@
 internal import CLinux
 import Glibc
+import Synchronization
 
 /// A server for a Unix socket: reads one line of each client, answers and closes the connection.
 ///
@@ -24,10 +25,14 @@ package final class LineServer: Sendable {
 
     /// The socket's path.
     package let path: String
-    private let listener: Int32
+    let listener: Int32
     /// The two ends of the pipe that ends the thread.
-    private let stopReader: Int32
-    private let stopWriter: Int32
+    let stopReader: Int32
+    let stopWriter: Int32
+    /// What identifies the socket and the pipe: a program that closes all descriptors gives their numbers to others.
+    private let listenerIdentity: [UInt64]?
+    private let pipeIdentity: [UInt64]?
+    private let isStopping = Atomic<Bool>(false)
     private let answer: @Sendable ([UInt8]) -> Response
     /// The user whose connections are accepted, beside root.
     private let user: UInt32
@@ -64,22 +69,36 @@ package final class LineServer: Sendable {
             throw error
         }
         (stopReader, stopWriter) = (ends[0], ends[1])
+        listenerIdentity = FileStatus(descriptor: listener)?.identity
+        pipeIdentity = FileStatus(descriptor: stopReader)?.identity
         self.path = path
         self.user = user
         self.answer = answer
     }
 
     deinit {
-        for descriptor in [listener, stopReader, stopWriter] { close(descriptor) }
+        if isListening { close(listener) }
+        for descriptor in [stopReader, stopWriter] where FileStatus(descriptor: descriptor)?.identity == pipeIdentity {
+            close(descriptor)
+        }
     }
+
+    /// Whether the socket still has its number.
+    private var isListening: Bool { FileStatus(descriptor: listener)?.identity == listenerIdentity }
 
     /// Makes ``run()`` return, and removes the socket.
     ///
     /// Call it once.
     package func stop() {
-        unlink(path)
+        isStopping.store(true, ordering: .releasing)
         var byte: UInt8 = 0
-        write(stopWriter, &byte, 1)
+        if FileStatus(descriptor: stopWriter)?.identity == pipeIdentity {
+            write(stopWriter, &byte, 1)
+        } else if case .connected(let descriptor) = UnixSocket.connect(to: path) {
+            // The program has closed the pipe. A connection wakes the thread, too.
+            close(descriptor)
+        }
+        unlink(path)
     }
 
     /// A client that has not sent its whole request yet.
@@ -89,7 +108,7 @@ package final class LineServer: Sendable {
         var request: [UInt8] = []
     }
 
-    /// Serves clients on the calling thread until ``stop()``.
+    /// Serves clients on the calling thread until ``stop()``, or until the program has closed the socket.
     package func run() {
         var clients: [Client] = []
         defer { for client in clients { close(client.descriptor) } }
@@ -102,7 +121,9 @@ package final class LineServer: Sendable {
                 if errno != EINTR { nap() }
                 continue
             }
-            if polled[0].revents != 0 { return }
+            if polled[0].revents != 0 || isStopping.load(ordering: .acquiring) { return }
+            // The number may be the app's by now: its connections are not to be accepted.
+            if polled[1].revents != 0, !isListening { return }
             let now = monotonicNow()
             var waiting: [Client] = []
             for (index, var client) in clients.enumerated() {
@@ -126,7 +147,7 @@ package final class LineServer: Sendable {
         let descriptor = clinux_accept(listener)
         guard descriptor >= 0 else {
             // Without a free descriptor the connection stays, and poll(2) would return at once.
-            if errno == EMFILE || errno == ENFILE { usleep(100_000) }
+            if errno != EINTR, errno != EAGAIN { usleep(100_000) }
             return nil
         }
         guard let peer = UnixSocket.peerUser(of: descriptor), peer == 0 || peer == user else {

@@ -18,9 +18,13 @@ package final class WorkerThread: @unchecked Sendable {
     ///   - body: The code that the thread runs.
     /// - Throws: ``SystemError`` if the system refuses the thread.
     package init(name: String, body: @escaping @Sendable () -> Void) throws(SystemError) {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        defer { pthread_attr_destroy(&attributes) }
+        if Self.mustSaveAddresses { pthread_attr_setstacksize(&attributes, Self.smallStackBytes) }
         let start = Unmanaged.passRetained(Start(name: name, body: body))
         let status = pthread_create(
-            &handle, nil,
+            &handle, &attributes,
             { argument in
                 // Never nil: it is the pointer passed below, which carries one reference.
                 guard let argument else { return nil }
@@ -39,6 +43,19 @@ package final class WorkerThread: @unchecked Sendable {
             )
         }
     }
+
+    /// The addresses that a monitor's threads may take, in bytes: ten with a heap and a stack each.
+    private static let addressesOfThreads = 1 << 30
+    /// The size of a thread's stack where addresses are scarce.
+    private static let smallStackBytes = 1 << 20
+
+    /// Whether the limit on the address space (RLIMIT_AS) leaves so little that the threads take small stacks and share
+    /// a heap with the app's threads.
+    ///
+    /// Otherwise five threads took 360 MB of addresses, and the app's own allocations failed under a limit that it kept
+    /// without a monitor.
+    private static let mustSaveAddresses =
+        clinux_is_short_of_addresses(addressesOfThreads) && clinux_share_heap()
 
     /// Whether the calling thread is this one.
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }

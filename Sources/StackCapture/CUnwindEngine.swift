@@ -158,6 +158,8 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func cancelStop(of thread: Int32) { cunwind_cancel_stop(engine, thread) }
 
+    package func closeFiles(of thread: Int32) { forget(thread) }
+
     package func cpuTime(of thread: Int32) -> TickedCPUTime? { TickedCPUTime(thread: thread) }
 
     /// Calls a function of the engine for an open thread and returns its stack.

@@ -23,6 +23,9 @@ package protocol CaptureEngine: AnyObject {
     /// Drops the pending stop of a thread, if there is one.
     func cancelStop(of thread: Int32)
 
+    /// Closes the files of /proc that are open for a thread.
+    func closeFiles(of thread: Int32)
+
     /// Returns a thread's CPU time; `nil` if the thread has ended or the system does not show it.
     func cpuTime(of thread: Int32) -> TickedCPUTime?
 
@@ -75,6 +78,11 @@ package protocol StackCapturing: AnyObject {
     /// Drops a pending capture, if there is one.
     func cancelPendingCapture(of thread: Int32)
 
+    /// Opens the files of a loop's thread, and keeps them open.
+    ///
+    /// After a change of the process's user they could not be opened.
+    func keepFiles(of thread: Int32)
+
     /// Notes a thread's CPU time so far, before a capture may be needed.
     ///
     /// A capture of a thread that may be in a system call tries not to disturb the call.
@@ -112,6 +120,7 @@ extension StackCapturing {
     package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? { nil }
     package func cancelPendingCapture(of thread: Int32) {}
     package func note(thread: Int32, turn: UInt64) {}
+    package func keepFiles(of thread: Int32) {}
 }
 
 /// The reason why a thread's stack could not be captured.
@@ -223,6 +232,8 @@ package final class TimedCapturer: StackCapturing {
     package func cancelPendingCapture(of thread: Int32) { capturer.cancelPendingCapture(of: thread) }
 
     package func note(thread: Int32, turn: UInt64) { capturer.note(thread: thread, turn: turn) }
+
+    package func keepFiles(of thread: Int32) { capturer.keepFiles(of: thread) }
 
     package var methods: [CapturedStack.Method] { capturer.methods }
 

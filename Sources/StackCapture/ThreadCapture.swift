@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSupport
 
 /// Captures threads with the least intrusive method of the policy that returns a complete stack.
 package final class ThreadCapture: StackCapturing {
@@ -6,6 +7,8 @@ package final class ThreadCapture: StackCapturing {
     /// The threads that were noted or captured while they ran.
     private var runningThreads: [Int32: RunningThread] = [:]
     package private(set) var policy: CapturePolicy
+    /// The threads whose files stay open: those of loops.
+    private var loopThreads: Set<Int32> = []
     /// The captures until ptrace is tried once more; `nil` if it is permitted, or was refused then, too.
     private var capturesUntilProbe: Int?
 
@@ -48,11 +51,24 @@ package final class ThreadCapture: StackCapturing {
     }
 
     package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
-        try capture(thread, mayStop: mayStop, mayWait: false)
+        // Another thread is captured once, and its descriptors are the app's.
+        defer { if !loopThreads.contains(thread) { engine.closeFiles(of: thread) } }
+        return try capture(thread, mayStop: mayStop, mayWait: false)
     }
 
     package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
-        try capture(thread, mayStop: true, mayWait: true)
+        noteLoop(thread)
+        return try capture(thread, mayStop: true, mayWait: true)
+    }
+
+    package func keepFiles(of thread: Int32) {
+        noteLoop(thread)
+        _ = try? engine.status(of: thread)
+    }
+
+    private func noteLoop(_ thread: Int32) {
+        if loopThreads.count >= Self.maximumNoted { loopThreads.removeAll() }
+        loopThreads.insert(thread)
     }
 
     package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
@@ -68,6 +84,7 @@ package final class ThreadCapture: StackCapturing {
     package func cancelPendingCapture(of thread: Int32) { engine.cancelStop(of: thread) }
 
     package func note(thread: Int32, turn: UInt64) {
+        noteLoop(thread)
         guard let time = engine.cpuTime(of: thread) else { return }
         makeRoom()
         runningThreads[thread, default: RunningThread(presence: KernelPresence(time, turn: turn))]
@@ -203,6 +220,10 @@ extension CaptureError {
         case .notBlocked, .moved: self.init(description: "the thread kept moving while it was read")
         case .refused(EBUSY): self.init(description: "another process traces the thread")
         case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
+        case .unknownSystemCall where FileStatus(path: "/proc/self/syscall").map { $0.owner != geteuid() } ?? false:
+            self.init(
+                description: "the process may not read which system call its threads wait in: "
+                    + "it is not dumpable (prctl(2)), as after a change of its user")
         case .unknownSystemCall: self.init(description: "the system call that the thread waits in is not known here")
         case .notStopped: self.init(description: "the thread would have to be stopped")
         case .timedOut: self.init(description: "the thread did not answer in time")

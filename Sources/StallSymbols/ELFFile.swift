@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSupport
 package import StallReports
 
 /// Reads the sections of a 64-bit little-endian ELF file with pread(2), so that a file that shrinks meanwhile gives an
@@ -9,6 +10,9 @@ package final class ELFFile {
     static let symbolBytes = MemoryLayout<Elf64_Sym>.size
     /// The largest number of sections; a file with more counts as damaged.
     static let maximumSections = 65_536
+
+    /// The most bytes that are read without asking whether there is memory for them.
+    private static let unaskedBytes = 64 << 10
 
     /// Open for as long as this object lives.
     package let descriptor: Int32
@@ -116,6 +120,10 @@ package final class ELFFile {
         let size = try size()
         guard count <= UInt64(limit), offset <= size, count <= size - offset else {
             throw StallWatchError(.unreadableImage, "\(path) is damaged: it points outside itself")
+        }
+        // What is read is kept and indexed.
+        guard count <= Self.unaskedBytes || hasMemory(for: 4 * Int(count)) else {
+            throw StallWatchError(.unreadableImage, "\(path) is not read: memory is short", errno: ENOMEM)
         }
         var done = 0
         let wanted = Int(count)

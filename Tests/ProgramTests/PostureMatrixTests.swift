@@ -11,7 +11,7 @@ import TestSupport
 /// blamed, the cause is right or missing where the posture says so, no call is interrupted, and what the monitor and
 /// `stallwatch doctor` say about the posture agrees with the reports.
 @Suite(.serialized) struct PostureMatrixTests {
-    private static let always = [Posture.none] + Posture.filtered + Posture.withoutFile + [.sandboxed]
+    private static let always = [Posture.none] + Posture.filtered + Posture.withoutFile + Posture.limited + [.sandboxed]
 
     /// The size of the file whose pages are read.
     private static let fileSize = 16 << 20

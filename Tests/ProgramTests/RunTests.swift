@@ -71,6 +71,21 @@ import TestSupport
         .glib: "g_main_loop_run", .runLoop: "CFRunLoopRunSpecific", .asyncMain: "swift_job_run",
     ]
 
+    @Test func `a program that becomes a daemon is said not to be watched`() throws {
+        let source = try directory.write("daemon.c", "#include <unistd.h>\nint main(void) { return daemon(1, 1); }\n")
+        let program = directory.path("becomes-daemon")
+        try Command(
+            program: try #require(Command.find("clang")), arguments: ["-D_DEFAULT_SOURCE", source, "-o", program]
+        ).succeed()
+        let output = try run([program])
+        #expect(output.status == 0)
+        #expect(
+            output.errors
+                == "stallwatch: becomes-daemon: it goes on as a daemon, in a child process, which is not watched: "
+                + "let it run in the foreground\n")
+        #expect(try run([program], options: ["--quiet"]).errors.isEmpty)
+    }
+
     @Test(
         .enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"), arguments: ["end", "nest"])
     func `what is no turn of a GLib loop is no stall`(mode: String) throws {

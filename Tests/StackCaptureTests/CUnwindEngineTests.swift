@@ -69,6 +69,15 @@ import Testing
         #expect(throws: CaptureFailure.noSuchThread) { try engine.status(of: threads[0].id) }
     }
 
+    @Test func `a capture of another thread leaves no file open`() throws {
+        let capture = ThreadCapture(engine: try CUnwindEngine())
+        let threads = try (0..<62).map { _ in try Waiting() }
+        capture.keepFiles(of: threads[0].id)
+        for thread in threads { _ = try capture.capture(thread: thread.id) }
+        #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach)
+        for thread in threads { thread.end() }
+    }
+
     @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "needs two processors"))
     func leaveMovesTheThreadToAnotherProcessor() throws {
         let capturer = TimedCapturer(ThreadCapture(engine: try CUnwindEngine()), now: monotonicNow)

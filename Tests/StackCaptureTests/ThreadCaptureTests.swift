@@ -37,6 +37,7 @@ private final class ScriptedEngine: CaptureEngine {
     var collected: [Result<CapturedStack, CaptureFailure>] = []
     var time = TickedCPUTime(user: 0, system: 0)
     private(set) var canceled: [Int32] = []
+    private(set) var closed: [Int32] = []
 
     func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack {
         guard !stops.isEmpty else { return try capture(thread, by: .ptrace) }
@@ -49,6 +50,8 @@ private final class ScriptedEngine: CaptureEngine {
     }
 
     func cancelStop(of thread: Int32) { canceled.append(thread) }
+
+    func closeFiles(of thread: Int32) { closed.append(thread) }
 
     func cpuTime(of thread: Int32) -> TickedCPUTime? { time }
 
@@ -68,6 +71,17 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 @Suite struct ThreadCaptureTests {
     private let blocked = ThreadStatus(state: .blocked, systemCall: 202)
     private let running = ThreadStatus(state: .running)
+
+    @Test func `the files of a loop's thread stay open, those of others do not`() throws {
+        let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])
+        let capture = ThreadCapture(engine: engine)
+        capture.keepFiles(of: 1)
+        capture.note(thread: 2, turn: 7)
+        for thread in Int32(1)...4 { _ = try capture.capture(thread: thread) }
+        _ = try capture.captureOrWait(thread: 5)
+        _ = try capture.capture(thread: 5)
+        #expect(engine.closed == [3, 4])
+    }
 
     @Test func aCompleteReadIsEnough() throws {
         let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.success(stack(.read, frames: 5))]])

@@ -38,6 +38,8 @@ package struct Posture: Sendable {
     /// Whether the program runs as another user than root.
     package var isUnprivileged = false
     package var machine = Machine.whole
+    /// Options of prlimit(1).
+    package var limits: [String] = []
     /// The scope of Yama; `nil` for the machine's.
     package var yamaScope: Int?
     /// What reports may lack, by the name of the stall.
@@ -109,6 +111,15 @@ extension Posture {
         return posture
     }()
 
+    /// Limits that the program keeps without a monitor, and would not keep with a careless one.
+    package static let limited: [Posture] = [
+        ("310 MB of addresses", "--as=310000000"), ("32 descriptors", "--nofile=32"),
+    ].map { name, option in
+        var posture = Posture(name)
+        posture.limits = [option]
+        return posture
+    }
+
     package static let readOnly: Posture = {
         var posture = Posture("read-only root")
         posture.machine = .readOnly
@@ -161,6 +172,7 @@ extension Posture {
         if isUnprivileged, geteuid() == 0 {
             words += ["setpriv", "--reuid=\(Self.otherUser)", "--regid=\(Self.otherUser)", "--clear-groups"]
         }
+        if !limits.isEmpty { words += ["prlimit"] + limits }
         words += ["env", "LD_PRELOAD=\(libraries.joined(separator: ":"))"]
         let calls = refusedCalls.sorted { $0.key < $1.key }.map { "\($0):\($1)" }
         if !calls.isEmpty { words.append("FORBID_CALLS=\(calls.joined(separator: ","))") }

@@ -37,6 +37,16 @@ void clinux_name_this_thread(const char *_Nonnull name);
 /// Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_block_app_signals(void);
 
+/// Whether `bytes` more can be mapped now: no limit and no accounting of the kernel forbids it. Two system calls.
+bool clinux_has_room(size_t bytes);
+
+/// Whether RLIMIT_AS leaves the process fewer than `bytes` addresses.
+bool clinux_is_short_of_addresses(size_t bytes);
+
+/// Makes glibc create no further heap for a new thread's malloc(3). A heap takes 64 MiB of addresses. Lasts for the life
+/// of the process. Returns whether it does.
+bool clinux_share_heap(void);
+
 /// Unblocks every signal in the calling thread. Returns 0 or an error number. Async-signal-safe: yes.
 int clinux_unblock_all_signals(void);
 

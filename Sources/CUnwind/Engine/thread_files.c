@@ -12,15 +12,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "Engine/engine.h"
 #include "System/raw_system_call.h"
 
+/// The share of RLIMIT_NOFILE that is left to the app: one in so many.
+#define DESCRIPTOR_RESERVE 5u
+
+// Whether the app needs the number, or soon will. The kernel gives the lowest free one, so as many are in use.
+static bool is_near_the_limit(int file) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  return (rlim_t)file >= limit.rlim_cur - limit.rlim_cur / DESCRIPTOR_RESERVE;
+}
+
 static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) {
   char path[CUNWIND_PROC_PATH_BYTES + 64];
   snprintf(path, sizeof path, "%s/task/%d/%s", engine->proc_directory, (int)tid, name);
-  return open(path, O_RDONLY | O_CLOEXEC);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0 || !is_near_the_limit(file)) return file;
+  close(file);
+  errno = EMFILE;
+  return -1;
 }
 
 static bool exists(const char *path) { return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0; }

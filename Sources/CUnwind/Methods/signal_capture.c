@@ -210,11 +210,19 @@ static cunwind_status wait_for_own_handler(const cunwind_engine *engine, cunwind
   }
 }
 
+// A signal that is pending when execve(2) succeeds meets the default action, which for SIGPROF ends the new program. The
+// call is shown only while it waits, for its file's blocks for instance.
+static bool replaces_program(cunwind_thread *thread, cunwind_thread_status *thread_status) {
+  return cunwind_thread_read_system_call(thread, thread_status) && thread_status->is_blocked &&
+         (thread_status->system_call == SYS_execve || thread_status->system_call == SYS_execveat);
+}
+
 static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                       cunwind_registers *registers, cunwind_capture_info *info) {
   cunwind_thread_status thread_status;
   cunwind_status can_arrive = wait_for_own_handler(engine, thread, &thread_status);
   if (can_arrive != CUNWIND_OK) return can_arrive;
+  if (replaces_program(thread, &thread_status)) return CUNWIND_MOVED;
   if (!engine->signal_slot) engine->signal_slot = cunwind_signal_slot_take(engine->signal_number);
   if (!engine->signal_slot || !cunwind_signal_handler_install(engine->signal_number)) {
     info->error = errno;

@@ -160,6 +160,12 @@ public struct ReportSink: Sendable {
     /// - Returns: The sink.
     public static func ndjson(path: String, maximumBytes: Int = 64 << 20, keep: Int = 3) -> ReportSink { ReportSink() }
 
+    /// Returns a sink that writes nothing.
+    ///
+    /// - Parameter descriptor: A descriptor of a file, which is not used.
+    /// - Returns: The sink.
+    public static func ndjson(descriptor: Int32) -> ReportSink { ReportSink() }
+
     /// Returns a sink that never calls `body`.
     ///
     /// - Parameter body: The closure.

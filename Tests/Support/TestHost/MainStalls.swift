@@ -27,6 +27,8 @@ struct MainStalls {
             threshold: .milliseconds(threshold), reports: .directory(words[0]))
         // Stalls without a stack are alike.
         configuration.reportsEveryRepeat = true
+        // For strace(1), which traces like a debugger.
+        configuration.whenDebugged = .report
         monitor = try StallMonitor(configuration)
     }
 

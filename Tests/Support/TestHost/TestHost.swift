@@ -17,6 +17,8 @@ import StallWatch
 ///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
 ///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|mix|busy|count
 ///     stallwatch-test-host contexts DIRECTORY pool|span [LIBRARY]
+///     stallwatch-test-host many-threads DIRECTORY
+///     stallwatch-test-host drop-user DIRECTORY
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
 @main struct TestHost {
     static func main() throws {
@@ -35,6 +37,8 @@ import StallWatch
         case "health": try HealthHost(arguments.dropFirst(2)).run()
         case "control": try ControlledApp.run(directory: arguments[2], kind: arguments.count > 3 ? arguments[3] : "")
         case "contexts": try ContextHost.run(arguments)
+        case "many-threads": try Limits.captureManyThreads(directory: arguments[2])
+        case "drop-user": try Limits.dropUser(directory: arguments[2])
         case "main-stalls": try MainStalls(arguments.dropFirst(2)).run()
         default: exit(64)
         }

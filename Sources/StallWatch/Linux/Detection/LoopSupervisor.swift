@@ -39,6 +39,11 @@ struct LoopSupervisor {
         detector = StallDetector(threshold: loop.threshold)
         progress = LoopProgress(label: loop.label, state: .starting, since: context.now())
         diagnostician = StallDiagnostician(threads: context.threads, waits: loop.recorder.waits)
+        // Now, because the process may give up its user: then they can be read, but not opened.
+        if let thread = loop.source.knownThread ?? loop.recorder.lastThread {
+            context.capturer.keepFiles(of: thread)
+            diagnostician.open(thread)
+        }
         // Saturation can only be detected if the loop reports its waits.
         saturation =
             loop.source.reportsWaits ? context.saturationThreshold.map(SaturationDetector.init) : nil

@@ -28,6 +28,8 @@ final class Watchdog: Sendable {
     /// The number of times that all loops were polled.
     private let passes = Atomic<UInt64>(0)
     let alarm = WatchdogAlarm()
+    /// Posted when the watchdog has begun to follow the loops that it was given before its start.
+    let follows = Semaphore()
     let suppressed = SuppressionCounter()
     let pauses = PauseState()
 
@@ -129,6 +131,7 @@ final class Watchdog: Sendable {
                 version = state.0
                 follow(state.2, &watches, services)
             }
+            if passes.load(ordering: .relaxed) == 0 { follows.post() }
             let awake = clocks.read(capturing: capturer.timeTaken + services.timeOfChecks)
             let gap = gaps.wake(
                 at: awake, firstBegin: watches.compactMap(\.turnBegan).min(),

@@ -43,6 +43,9 @@ struct StallDiagnostician {
         self.waits = waits
     }
 
+    /// Opens the files of a thread, before a stall needs them.
+    mutating func open(_ thread: Int32) { files = ThreadFiles(thread: thread) }
+
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     ///
     /// - Parameters:

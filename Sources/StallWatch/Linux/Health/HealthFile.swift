@@ -39,7 +39,7 @@ final class HealthFile: HealthChannel {
             throw StallWatchError(
                 .unwritableReports, "the health file \(path) is not a regular file: name another path")
         }
-        let probe = "\(self.path).\(getpid()).tmp"
+        let probe = AtomicFile.temporaryPath(for: self.path)
         do throws(SystemError) {
             try AtomicFile.write([], to: probe)
         } catch {

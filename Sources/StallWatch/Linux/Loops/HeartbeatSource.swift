@@ -132,6 +132,9 @@ final class HeartbeatSource: LoopSource {
 
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
 
+    // The main thread's id is the process's (gettid(2)).
+    var knownThread: Int32? { kind == .mainQueue ? getpid() : nil }
+
     func remove() { whenRemoved() }
 
     func startUncertainty(of began: UInt64) -> UInt64? {

@@ -59,6 +59,9 @@ protocol LoopSource: AnyObject, Sendable {
     /// - Parameter time: The time until which the loop had no work, in monotonic nanoseconds.
     func endRest(at time: UInt64)
 
+    /// The thread that will run the loop's turns, if that is known before the first one.
+    var knownThread: Int32? { get }
+
     /// Whether the loop is known to run, although it has not reported a turn.
     var isKnownToRun: Bool { get }
 
@@ -67,6 +70,8 @@ protocol LoopSource: AnyObject, Sendable {
 }
 
 extension LoopSource {
+    var knownThread: Int32? { nil }
+
     var reportsWaits: Bool { false }
 
     var runFunction: Range<UInt64> { 0..<0 }

@@ -83,6 +83,9 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         for (observer, mode) in modeObservers { CFRunLoopRemoveObserver(runLoop, observer, mode) }
     }
 
+    // The main thread's id is the process's (gettid(2)).
+    var knownThread: Int32? { CFEqual(runLoop, CFRunLoopGetMain()) ? getpid() : nil }
+
     /// Returns whether the loop waits in any mode, observed or not.
     ///
     /// CFRunLoopIsWaiting takes no lock.

@@ -46,7 +46,9 @@ public struct ReportSink: Sendable {
 
     /// Returns a sink that appends one line of JSON per report to a file.
     ///
-    /// If the file cannot be written, ``StallMonitor/init(_:)`` throws.
+    /// `/dev/stdout`, `/dev/stderr` and the descriptors of `/dev/fd` and `/proc/self/fd` are written as by
+    /// ``ndjson(descriptor:)``, without the limits. If the file cannot be written, or is a FIFO or another special file,
+    /// ``StallMonitor/init(_:)`` throws.
     ///
     /// - Parameters:
     ///   - path: The file. It is created if it does not exist. Several processes may share it.
@@ -63,6 +65,9 @@ public struct ReportSink: Sendable {
                         + "allow at least 1 MiB, and keep 0 to 1,000 files"
                 )
             }
+            if let descriptor = NDJSONStream.descriptor(named: path) {
+                return try NDJSONStream.description(of: descriptor)
+            }
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             let unflushed = try check.check().refusal(of: path)
             return SinkDescription(
@@ -71,6 +76,19 @@ public struct ReportSink: Sendable {
                 NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             }
         }
+    }
+
+    /// Returns a sink that writes one line of JSON per report to an open file, such as standard output in a container.
+    ///
+    /// The monitor duplicates the descriptor when it is created, so that the app may close its own. It writes each line
+    /// as a whole; lines of more than 4 KiB in a pipe may mix with what other threads write meanwhile. If the descriptor
+    /// is not open for writing, ``StallMonitor/init(_:)`` throws. A reader of a pipe that stops reading holds up only
+    /// this sink.
+    ///
+    /// - Parameter descriptor: A descriptor of a file, a pipe, a socket or a terminal, such as `STDOUT_FILENO`.
+    /// - Returns: The sink.
+    public static func ndjson(descriptor: Int32) -> ReportSink {
+        ReportSink { _, _ throws(StallWatchError) in try NDJSONStream.description(of: descriptor) }
     }
 
     /// Returns a sink that calls `body` with each report.

@@ -26,6 +26,9 @@ public final class StallMonitor: Sendable {
     /// The configuration of the monitor.
     public let configuration: Configuration
 
+    /// The longest wait of ``start()`` for the watchdog, in nanoseconds; a fraction of a millisecond on a quiet machine.
+    private static let longestBegin: UInt64 = 100_000_000
+
     private enum Phase {
         case made
         case running(
@@ -244,6 +247,8 @@ public final class StallMonitor: Sendable {
                         capturer.take().map(watchdog.run)
                         reporter.close()
                     }
+                    // The watchdog opens the files of the loops' threads, which a process that gives up its user cannot.
+                    watchdog.follows.wait(until: monotonicNow() &+ Self.longestBegin)
                     reporter.logNotice(
                         "stall monitor started",
                         [

@@ -141,7 +141,7 @@ final class UnnamedFile: Sendable {
     init?(_ bytes: [UInt8], named name: String, in directory: String) {
         let owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         let path = ReportDirectory.temporaryPath(for: name, in: directory, of: owner)
-        let descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor = AtomicFile.create(path)
         guard descriptor >= 0 else { return nil }
         unlink(path)
         guard writeAll(bytes, to: descriptor) == nil else {

@@ -23,6 +23,7 @@ final class NDJSONFile: Sink {
     /// - Throws: ``StallWatchError/Code/unwritableReports``.
     @discardableResult
     func check() throws(StallWatchError) -> FileFlush {
+        if let status = FileStatus(path: path), !status.isRegular { throw notAFile }
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try makeDirectories(String(path[..<slash])) }
         let descriptor = try openLocked()
         defer { close(descriptor) }
@@ -81,8 +82,13 @@ final class NDJSONFile: Sink {
     /// error.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
-            let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
             guard descriptor >= 0 else { throw failure(errno) }
+            // What is written into a FIFO without a reader is lost.
+            guard FileStatus(descriptor: descriptor)?.isRegular == true else {
+                close(descriptor)
+                throw notAFile
+            }
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK {
                 // Another process may have rotated the file before this one had the lock.
                 if let opened = FileStatus(descriptor: descriptor), opened.identity == FileStatus(path: path)?.identity
@@ -112,10 +118,105 @@ final class NDJSONFile: Sink {
         guard (keep > 0 ? rename(path, "\(path).1") : unlink(path)) == 0 else { throw failure(errno) }
     }
 
-    private func failure(_ error: Int32) -> StallWatchError {
+    private var notAFile: StallWatchError {
         StallWatchError(
+            .unwritableReports,
+            "\(path) is not a regular file: name one, or open it and use .ndjson(descriptor:); "
+                + "/dev/stdout and /dev/stderr can be named"
+        )
+    }
+
+    private func failure(_ error: Int32) -> StallWatchError {
+        if error == ELOOP {
+            return StallWatchError(.unwritableReports, "\(path) is a symbolic link: name the file itself", errno: error)
+        }
+        return StallWatchError(
             .unwritableReports, "\(path) cannot be written: make it writable, free some space or name another file",
             errno: error
         )
+    }
+}
+
+/// An open file or stream that receives one report per line: without a lock, a rotation or a flush.
+final class NDJSONStream: Sink {
+    /// The longest wait for a stream that takes nothing, in nanoseconds; only of a descriptor that does not block.
+    static let timeLimit: UInt64 = 5_000_000_000
+
+    private let file: Duplicate
+    /// Whether the last line was written in part.
+    private var isCut = false
+
+    init(_ file: Duplicate) { self.file = file }
+
+    /// Returns the descriptor that a path of the system stands for; `nil` for any other path.
+    static func descriptor(named path: String) -> Int32? {
+        switch path {
+        case "/dev/stdout": return STDOUT_FILENO
+        case "/dev/stderr": return STDERR_FILENO
+        default:
+            let directory = ["/dev/fd/", "/proc/self/fd/"].first(where: path.hasPrefix)
+            return directory.flatMap { Int32(path.dropFirst($0.count)) }
+        }
+    }
+
+    /// Duplicates the descriptor and returns the sink that writes to it.
+    ///
+    /// - Throws: ``StallWatchError/Code/unwritableReports`` if it is not open for writing.
+    static func description(of descriptor: Int32) throws(StallWatchError) -> SinkDescription {
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, flags & O_ACCMODE != O_RDONLY else {
+            throw StallWatchError(
+                .unwritableReports, "descriptor \(descriptor) is not open for writing: open it before the monitor",
+                errno: flags < 0 ? errno : nil)
+        }
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+        guard copy >= 0 else {
+            throw StallWatchError(
+                .unwritableReports, "descriptor \(descriptor) cannot be duplicated: raise the limit (ulimit -n)",
+                errno: errno)
+        }
+        let file = Duplicate(copy, of: descriptor)
+        return SinkDescription(name: "stallwatch-ndj", interest: .finished, isStore: true) { NDJSONStream(file) }
+    }
+
+    func take(_ delivery: Delivery) throws(StallWatchError) {
+        switch delivery {
+        case .ended(let report, nil), .recovered(let report): try write(report.jsonLine())
+        default: break
+        }
+    }
+
+    private func write(_ line: [UInt8]) throws(StallWatchError) {
+        let bytes = isCut ? [UInt8(ascii: "\n")] + line : line
+        let deadline = monotonicNow() &+ Self.timeLimit
+        var left = bytes[...]
+        while !left.isEmpty {
+            let count = left.withUnsafeBytes { Glibc.write(file.descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                left = left.dropFirst(count)
+                continue
+            }
+            let reason = count < 0 ? errno : EIO
+            if reason == EINTR { continue }
+            if reason == EAGAIN, UnixSocket.wait(for: file.descriptor, POLLOUT, until: deadline) { continue }
+            if left.count < bytes.count { isCut = true }
+            throw StallWatchError(
+                .unwritableReports, "descriptor \(file.number) cannot be written: its reader has gone or reads nothing",
+                errno: reason)
+        }
+        isCut = false
+    }
+
+    /// A duplicated descriptor, closed with the last reference.
+    final class Duplicate: Sendable {
+        let descriptor: Int32
+        /// The number that the app knows.
+        let number: Int32
+
+        init(_ descriptor: Int32, of number: Int32) {
+            (self.descriptor, self.number) = (descriptor, number)
+        }
+
+        deinit { close(descriptor) }
     }
 }

@@ -87,8 +87,11 @@ struct ReportDirectory: Sendable {
     }
 
     /// Returns the path of a temporary file, which a later monitor removes if its owner has ended.
+    ///
+    /// No other program can foresee the name.
     static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
-        "\(path)/.\(name)\(ownerMark)\(owner)\(temporarySuffix)"
+        let random = String(UInt64.random(in: .min ... .max), radix: 36)
+        return "\(path)/.\(name).\(random)\(ownerMark)\(owner)\(temporarySuffix)"
     }
 
     static let ownerMark = "."

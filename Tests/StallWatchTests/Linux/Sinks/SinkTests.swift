@@ -224,6 +224,68 @@ import TestSupport
         #expect(counts == [1, each, each, nil])
     }
 
+    @Test func `a descriptor receives a line for each report`() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let description = try NDJSONStream.description(of: ends[1])
+        // The app may close its own.
+        close(ends[1])
+        var sink: (any Sink)? = description.make()
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        // Fits into a pipe, so nothing has to read meanwhile.
+        for _ in 0..<2 { try sink?.take(.ended(report, nil)) }
+        sink = nil
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = read(ends[0], &bytes, bytes.count)
+        close(ends[0])
+        let lines = bytes.prefix(max(count, 0)).split(separator: UInt8(ascii: "\n"))
+        #expect(try lines.map { try StallReport(jsonData: Array($0)) } == [report, report])
+    }
+
+    @Test(
+        arguments: [
+            ("/dev/stdout", 1), ("/dev/stderr", 2), ("/proc/self/fd/1", 1), ("/dev/fd/7", 7), ("/dev/stdin", nil),
+            ("stdout", nil), ("/proc/self/fd/x", nil),
+        ] as [(String, Int32?)])
+    func `the standard streams can be named`(path: String, descriptor: Int32?) {
+        #expect(NDJSONStream.descriptor(named: path) == descriptor)
+    }
+
+    @Test func `a stream without a reader is a failed write`() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let handler = signal(SIGPIPE, SIG_IGN)
+        defer { signal(SIGPIPE, handler) }
+        let sink = try NDJSONStream.description(of: ends[1]).make()
+        for end in ends { close(end) }
+        let report = Reporter.Settings.fixture().builder().report(of: .fixture())
+        let error = try #require(throws: StallWatchError.self) { try sink.take(.ended(report, nil)) }
+        #expect(error.errno == EPIPE)
+    }
+
+    @Test func `what cannot be written is refused in words`() throws {
+        let scratch = try TemporaryDirectory()
+        let fifo = scratch.path("fifo")
+        try #require(mkfifo(fifo, 0o600) == 0)
+        let link = scratch.path("link")
+        try #require(symlink(scratch.path("file"), link) == 0)
+        let input = open("/dev/null", O_RDONLY)
+        defer { close(input) }
+        func refusal(_ sink: ReportSink) -> String {
+            do throws(StallWatchError) {
+                _ = try sink.describe(ReportCounts()) { _ in }
+                return "none"
+            } catch {
+                return error.description
+            }
+        }
+        #expect(refusal(.ndjson(path: fifo)).contains("fifo is not a regular file: name one, or open it and use"))
+        #expect(refusal(.ndjson(path: "/dev/null")).contains("not a regular file"))
+        #expect(refusal(.ndjson(path: link)).contains("is a symbolic link: name the file itself"))
+        #expect(refusal(.ndjson(descriptor: input)).contains("is not open for writing"))
+        #expect(refusal(.ndjson(descriptor: 9_999)).contains("is not open for writing"))
+    }
+
     /// A process that died while writing a line damages no other line.
     @Test func anUnfinishedLineGetsANewline() throws {
         let scratch = try TemporaryDirectory()

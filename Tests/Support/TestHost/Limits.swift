@@ -1,0 +1,51 @@
+import Foundation
+import Glibc
+import StallWatch
+
+/// Stalls of a program that is short of descriptors, or gives up its user after the start.
+enum Limits {
+    /// The id of an unprivileged user.
+    private static let otherUser: uid_t = 65_534
+    /// Threads beside the main thread, as many as a report has at most.
+    private static let threads = 62
+
+    /// Stalls once among many threads that are all captured.
+    ///
+    /// Prints the number of open descriptors before the stall and after it.
+    static func captureManyThreads(directory: String) throws {
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(50), reports: .directory(directory))
+        configuration.captureAllThreads = true
+        let monitor = try StallMonitor(configuration)
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        for number in 0..<threads { Deadlock.startThread("waits-\(number)") { while true { sleep(600) } } }
+        // The monitor has tried what works here by then, and the run loop has its own descriptors.
+        usleep(500_000)
+        stallOnce(milliseconds: 1)
+        let before = openDescriptors
+        stallOnce(milliseconds: 300)
+        let deadline = now() + 20_000_000_000
+        while monitor.statistics.stalls == 0 || openDescriptors > before + 2, now() < deadline { usleep(20_000) }
+        tell("F \(before) \(openDescriptors)")
+        monitor.stop()
+        exit(0)
+    }
+
+    /// Gives up root's rights after the start, as a server does that has opened its port, and stalls.
+    static func dropUser(directory: String) throws {
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(50), reports: .directory(directory)))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        // The pattern of the guide: the directory belongs to the user that writes the reports.
+        guard chown(directory, otherUser, otherUser) == 0, setgid(otherUser) == 0, setuid(otherUser) == 0 else {
+            exit(77)
+        }
+        stallOnce(milliseconds: 300)
+        monitor.stop()
+        tell("S \(monitor.statistics.stalls) \(monitor.statistics.failedWrites)")
+    }
+
+    private static var openDescriptors: Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
+    }
+}
