@@ -191,20 +191,6 @@ bool clinux_wait_for_poll(uint64_t polls, uint64_t *_Nonnull identifier);
 /// Ends all polls, and the waits for them (io_destroy(2)). May take some 10 ms. Async-signal-safe: yes.
 void clinux_destroy_polls(uint64_t polls);
 
-/// A system call that may be forbidden.
-enum clinux_trial {
-  CLINUX_TRY_READ_MEMORY,  ///< process_vm_readv(2) of the caller's own memory.
-  CLINUX_TRY_PTRACE,       ///< ptrace(2): stops a child.
-  CLINUX_TRY_SAMPLING,     ///< perf_event_open(2): a clock event that also samples the kernel.
-  CLINUX_TRY_PAGE_FAULTS,  ///< perf_event_open(2): page faults in user mode.
-  CLINUX_TRY_SIGNAL        ///< rt_tgsigqueueinfo(2).
-};
-
-/// Carries out the call in a child process, which it waits for: for 1 s at most. For a tool: fork(2) copies the page
-/// tables of the whole process. Returns 0 if the call works; else an error number, or the negative number of the signal that
-/// ended the child, as of a filter that kills. Async-signal-safe: no.
-int clinux_try(enum clinux_trial trial);
-
 /// The short, readable form of a mangled Swift or C++ name, or NULL when the name is neither.
 /// The caller frees the result with free(3). Allocates. Async-signal-safe: no.
 char *_Nullable clinux_demangle(const char *_Nonnull symbol, size_t length);

@@ -20,6 +20,7 @@
 
 #include "System/child_process.h"
 #include "System/raw_system_call.h"
+#include "System/seccomp_probe.h"
 
 /// The remote pieces in one call. The kernel accepts 1024 (UIO_MAXIOV); 16 keep the caller's stack small.
 #define PIECES_PER_CALL 16
@@ -145,7 +146,7 @@ static bool gives_word(size_t (*read)(uint64_t address, void *to, size_t length)
   return read((uint64_t)(uintptr_t)&word, &copy, sizeof copy) == sizeof copy && copy == word;
 }
 
-static bool try_call(void) { return !cunwind_call_is_deadly(SYS_process_vm_readv, 0) && gives_word(read_by_call); }
+static bool try_call(void) { return !cunwind_call_is_deadly(CUNWIND_CALL_READ_MEMORY) && gives_word(read_by_call); }
 
 static bool try_file(void) {
   uint64_t before = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE), process = (uint64_t)own_process();

@@ -1,8 +1,7 @@
 // Preloaded into a program, forbids system calls before its first thread starts (seccomp(2)). FORBID_CALLS: calls that
 // fail with an error number each, such as "ptrace:1,perf_event_open:38"; "nothing:1" is a filter that allows all.
-// FORBID_SIGNALS: a system call that sends a signal
-// kills the process with SIGSYS, so a normal exit proves that none was sent. The filter also applies to all threads and
-// children.
+// FORBID_SIGNALS: a system call that sends a signal kills the process with SIGSYS, so a normal exit proves that none was
+// sent. The filter also applies to all threads and children.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -31,7 +31,11 @@ enum ControlledApp {
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), reports: .none)
         configuration.control = .socket(directory: directory)
         let memory = kind == .large ? LargeMemory() : nil
-        if memory != nil { tell("F \(LargeMemory.minorFaults)") }
+        if memory != nil {
+            // Reading debug information costs page faults, too.
+            configuration.symbolication = .none
+            tell("F \(LargeMemory.minorFaults)")
+        }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.mainRunLoop)
         try monitor.watch(.cooperativePool())
@@ -119,7 +123,7 @@ private struct LargeMemory {
     /// The page faults of this process without reads from a disk.
     static var minorFaults: Int {
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         return usage.ru_minflt
     }
 
