@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -145,6 +146,8 @@ bool clinux_executable_base(const void *code, uint64_t *base) {
   *base = search.base;
   return search.is_inside;
 }
+
+uint64_t clinux_program_headers(void) { return getauxval(AT_PHDR); }
 
 bool clinux_is_dumpable(void) { return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1; }
 

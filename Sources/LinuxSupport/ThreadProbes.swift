@@ -54,8 +54,8 @@ package enum ProbedThread {
     private static func waitUntilBlocked(_ thread: Int32) {
         var asleep = 0
         for _ in 0..<maximumChecks {
-            guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init) else { return }
-            asleep = stat.state == "S" ? asleep + 1 : 0
+            guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init) else { return }
+            asleep = stat.letter == "S" ? asleep + 1 : 0
             if asleep == 2 { return }
             usleep(1_000)
         }

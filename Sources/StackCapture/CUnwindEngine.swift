@@ -15,7 +15,7 @@ package final class CUnwindEngine: CaptureEngine {
     private var threadsBeforeTidying = CUnwindEngine.leastThreadsToTidy
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
-    private let executable = readLink("/proc/self/exe") ?? ""
+    private let executable = OwnExecutable.path
 
     /// The limit on threads with open /proc files.
     ///
@@ -23,6 +23,9 @@ package final class CUnwindEngine: CaptureEngine {
     static let maximumOpenThreads = 64
     /// The least number of open threads worth a search for ended ones; each has three descriptors.
     static let leastThreadsToTidy = 8
+
+    /// The readings of a clock, a millisecond apart, after which a thread counts as blocked: a busy one may be without a CPU.
+    private static let maximumClockReadings = 5
 
     /// The signal for captures where ptrace is refused.
     ///
@@ -100,6 +103,12 @@ package final class CUnwindEngine: CaptureEngine {
             throw .noSuchThread
         }
         let isUninterruptible = status.state == CChar(UInt8(ascii: "D"))
+        // Without /proc, only the thread's clock shows whether it runs. A stop could interrupt the call of one that waits.
+        if status.state == 0, !status.shows_system_call {
+            return Self.isRunning(thread)
+                ? ThreadStatus(state: .running)
+                : ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
+        }
         guard status.shows_system_call else {
             guard isUninterruptible || status.state == CChar(UInt8(ascii: "S")) else {
                 return ThreadStatus(state: .running)
@@ -122,6 +131,15 @@ package final class CUnwindEngine: CaptureEngine {
                 status.system_call, Self.isSocket(status.arguments.0)
             )
         )
+    }
+
+    /// Returns whether a thread's CPU clock runs; waits for that for some milliseconds.
+    private static func isRunning(_ thread: Int32) -> Bool {
+        let first = ThreadClock.exact.nanoseconds(of: thread)
+        return (0..<maximumClockReadings).contains { _ in
+            usleep(1_000)
+            return ThreadClock.exact.nanoseconds(of: thread) != first
+        }
     }
 
     package func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {

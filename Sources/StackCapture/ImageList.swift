@@ -41,5 +41,5 @@ package struct LoadedImage: Sendable, Hashable {
     }
 
     /// The file's name without its directories.
-    package var name: String { path.split(separator: "/").last.map(String.init) ?? path }
+    package var name: String { fileName(path) }
 }

@@ -87,6 +87,7 @@ package enum HostProbe {
         var environment = environment(of: getpid(), status, directory: "/proc/self")
         environment.userID = geteuid()
         environment.isDumpable = LinuxSupport.isDumpable
+        if isProcForeign { environment.isProcForeign = true }
         return environment
     }
 

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ProbedThreadTests {
     @Test func `the thread waits or computes`() throws {
         func state(_ thread: Int32) -> String? {
-            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init)?.state
+            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)?.letter
         }
         #expect(try ProbedThread.run(isWaiting: true, state) == "S")
         #expect(try ProbedThread.run(isWaiting: false, state) == "R")

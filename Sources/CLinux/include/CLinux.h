@@ -52,6 +52,9 @@ size_t clinux_function_size(const void *_Nonnull address);
 /// mapped. Takes the dynamic linker's lock. Async-signal-safe: no.
 bool clinux_executable_base(const void *_Nonnull code, uint64_t *_Nonnull base);
 
+/// The address of the executable's program headers (getauxval(3), AT_PHDR). Async-signal-safe: yes.
+uint64_t clinux_program_headers(void);
+
 /// Prepares clinux_barrier_in_all_threads(). Returns whether it works here: Linux 4.14, and no seccomp filter against
 /// it. With several threads it can take some 10 ms the first time. Async-signal-safe: yes.
 bool clinux_prepare_barrier_in_all_threads(void);

@@ -121,7 +121,7 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
 // ptrace returns EPERM also for a thread that has ended but was not reaped (ptrace_attach, exit_state): not a refusal.
 static bool has_ended(pid_t tid) {
   char state = state_of("/proc/self/task", tid);
-  return state == 0 || state == 'Z' || state == 'X';
+  return state == 0 ? !cunwind_thread_exists(tid) : state == 'Z' || state == 'X';
 }
 
 // A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, this

@@ -44,6 +44,12 @@ struct MonitoredProcess {
     /// - Throws: When there is no such process, or it is another user's.
     static func status(of pid: Int32) throws(CommandFailure) -> ProcessStatus {
         let directory = "/proc/\(pid)"
+        guard !isProcForeign else {
+            throw CommandFailure(
+                .noInput,
+                "/proc belongs to another PID namespace, so it shows process \(pid) under another id: mount this one's own."
+            )
+        }
         // Signal 0 only checks: /proc may hide the processes of other users (hidepid, proc(5)).
         let isThere = kill(pid, 0) == 0 || errno == EPERM
         guard isThere else { throw CommandFailure(.noInput, "There is no process \(pid).") }

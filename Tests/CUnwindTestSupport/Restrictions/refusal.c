@@ -170,7 +170,7 @@ static void try_calls(uint32_t action, bool shares_memory, cunwind_test_trials *
   trials->other_calls = trials->deadly & ~filtered;
   trials->deadly &= filtered;
   trials->is_known = !cunwind_call_is_deadly(CUNWIND_CALL_PTRACE);
-  if (cunwind_test_refuse(SYS_ptrace, SECCOMP_RET_KILL_PROCESS) < 0) _exit(4);
+  if (cunwind_test_refuse(SYS_ptrace, refusal(true)) < 0) _exit(4);
   trials->is_known_later = cunwind_call_is_deadly(CUNWIND_CALL_PTRACE);
   cunwind_test_thread_stop(thread);
 }

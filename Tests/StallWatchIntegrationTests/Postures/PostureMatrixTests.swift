@@ -19,7 +19,7 @@ import Testing
 
     /// The runs of all postures that this machine can set up for one program, by name.
     private static let runs = Result { try runAll(always + optional.filter(\.isAvailable)) }
-    private static let optional: [Posture] = [.unprivileged, .hiddenProcesses, .undumpable, .readOnly]
+    private static let optional: [Posture] = [.unprivileged, .hiddenProcesses, .foreignProc, .undumpable, .readOnly]
 
     @Test(arguments: always.map(\.name)) func `stalls are explained`(posture: String) throws {
         try expectRightCells(posture)
@@ -33,6 +33,15 @@ import Testing
     @Test(.enabled(if: Posture.hiddenProcesses.isAvailable, "hidepid=2: needs root to mount /proc"))
     func `stalls are explained under hidepid`() throws {
         try expectRightCells(Posture.hiddenProcesses.name)
+    }
+
+    @Test(.enabled(if: Posture.foreignProc.isAvailable, "PID namespaces: needs root"))
+    func `stalls are explained with another PID namespace's /proc`() throws {
+        try expectRightCells(Posture.foreignProc.name)
+        let run = try #require(try Self.runs.get()[Posture.foreignProc.name])
+        #expect(run.capabilities?.environment.isProcForeign == true)
+        #expect(run.diagnosis?.environment.isProcForeign == true)
+        #expect(run.capabilities?.summary?.hasPrefix("/proc belongs to another PID namespace") == true)
     }
 
     @Test(.enabled(if: Posture.undumpable.isAvailable, "not dumpable: needs another user than root"))

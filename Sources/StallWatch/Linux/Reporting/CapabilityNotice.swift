@@ -62,7 +62,7 @@ struct CapabilityProbe: Sendable {
         let captures = CaptureProbe.result(mayUsePtrace: mayUsePtrace)
             .features(works: Capabilities.Outcome.works(), missing: { .missing($0) }, notTried: { .notTried($0) })
         for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
-        let symbols = SymbolProbe(executable: "/proc/self/exe", settings: symbolication)
+        let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
         outcomes[.flush] = flush

@@ -7,14 +7,13 @@ extension StallReport.ProcessDescription {
     static func current() -> Self {
         var system = utsname()
         uname(&system)
-        let executable = readLink("/proc/self/exe") ?? ""
-        let name = Array(executable.utf8).split(separator: UInt8(ascii: "/")).last
+        let executable = OwnExecutable.path
         let stat = readSmallFile("/proc/self/stat")
         return Self(
-            name: name.map { String(decoding: $0, as: UTF8.self) } ?? executable,
+            name: fileName(executable),
             pid: getpid(),
             startedAt: startTime(stat: stat, systemStat: readSmallFile("/proc/stat")),
-            startTicks: stat.flatMap(ProcessStat.init)?.startTicks,
+            startTicks: stat.flatMap(ProcStat.init)?.startTicks,
             executable: executable,
             architecture: string(system.machine),
             operatingSystem: readSmallFile("/etc/os-release").flatMap(prettyName),
@@ -34,7 +33,7 @@ extension StallReport.ProcessDescription {
     ///   - systemStat: The text of /proc/stat.
     /// - Returns: The start time; `nil` if one of the texts is missing or damaged.
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
-        guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat else { return nil }
+        guard let ticks = stat.flatMap(ProcStat.init)?.startTicks, let systemStat else { return nil }
         var fields = ByteCursor(systemStat)
         guard fields.skip(pastLinePrefix: "btime "), let bootSeconds = fields.number(), bootSeconds < 1 << 40,
             ticks < 1 << 50

@@ -53,11 +53,11 @@ import Testing
         madvise(pages, size, Int32(MADV_RANDOM))
         let thread = try #require(readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) })
         let watch = try #require(PageFaultWatch(thread: thread))
-        let before = try #require(ThreadFiles(thread: thread)?.read())
+        let before = try #require(ThreadProc(thread: thread)?.read())
         var sum = 0
         // More faults than the ring has room for: the newest records count.
         for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
-        let after = try #require(ThreadFiles(thread: thread)?.read())
+        let after = try #require(ThreadProc(thread: thread)?.read())
         #expect(sum == 7 * size / 4096)
         watch.read()
         #expect(watch.file == (after.majorFaults > before.majorFaults ? path : nil))
