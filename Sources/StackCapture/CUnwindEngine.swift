@@ -212,6 +212,17 @@ package final class CUnwindEngine: CaptureEngine {
     }
 }
 
+/// Reads memory of this process through the kernel, for which an unmapped address is an error, not a signal.
+package struct GuardedMemory: MemoryReading {
+    package init() {}
+
+    package func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+        guard count > 0 else { return nil }
+        var bytes = [UInt8](repeating: 0, count: count)
+        return cunwind_read_memory(address, &bytes, count) ? bytes : nil
+    }
+}
+
 // MARK: - C values to Swift values
 
 extension CUnwindEngine {

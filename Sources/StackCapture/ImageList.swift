@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// The images of a process at one moment, sorted by address.
 package struct ImageList: Sendable, Equatable {
     package private(set) var images: [LoadedImage]

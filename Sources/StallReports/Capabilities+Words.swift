@@ -91,11 +91,13 @@ extension Capabilities {
     /// It names the missing features that are not optional, each with its loss.
     public var summary: String? {
         guard isDegraded else { return nil }
-        let proc = environment.isProcForeign == true ? [Environment.foreignProc] : []
-        let parts = proc + missing.filter { !$0.isOptional }.map { feature in
+        let isProcForeign = environment.isProcForeign == true
+        let features = missing.filter { !$0.isOptional && !(isProcForeign && Environment.ofProc.contains($0.name)) }
+        var parts = features.map { feature in
             "no \(feature.name.title)" + (feature.detail.map { " (\($0))" } ?? "")
                 + (feature.loss.map { ": \($0)" } ?? "")
         }
+        if isProcForeign { parts.insert(Environment.foreignProc, at: 0) }
         return parts.joined(separator: "; ") + "; \"stallwatch doctor \(environment.pid)\" says what to set"
     }
 }
@@ -104,6 +106,8 @@ extension Capabilities.Environment {
     /// What a /proc of another PID namespace means, in a sentence without its period.
     package static let foreignProc =
         "/proc belongs to another PID namespace and counts as missing: blocked threads have neither a stack nor a cause"
+    /// The features that go with it.
+    static let ofProc: Set<Capabilities.FeatureName> = [.read, .syscall, .waitChannel, .schedstat, .stat, .status]
     /// How to mount the right one.
     static let ownProc =
         "mount the namespace's own /proc: unshare --mount-proc, bwrap --proc /proc, or mount -t proc proc /proc"
@@ -226,11 +230,13 @@ struct CapabilityRemedies {
 
     private var syscall: [String] {
         environment.isProcForeign == true
-            ? [Capabilities.Environment.ownProc] : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor does not have this file, in any setting"]
+            ? [Capabilities.Environment.ownProc]
+            : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor does not have this file, in any setting"]
     }
 
     private var procFile: [String] {
         environment.isProcForeign == true
-            ? [Capabilities.Environment.ownProc] : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor and some sandboxes do not have this file"]
+            ? [Capabilities.Environment.ownProc]
+            : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor and some sandboxes do not have this file"]
     }
 }

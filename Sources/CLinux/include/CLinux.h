@@ -72,11 +72,6 @@ static inline uint64_t clinux_load_word(const uint64_t *_Nonnull word) {
 /// Keeps the compiler from moving memory accesses past it, and is no instruction. Async-signal-safe: yes.
 static inline void clinux_compiler_barrier(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
-/// Copies `length` bytes at `address` of this process into `to`. Memory that is not mapped is an error, not a signal: the
-/// kernel does the copying, by process_vm_readv(2) or, under a seccomp filter, through a pipe that is made for it. Returns
-/// whether all of it could be read. Async-signal-safe: yes.
-bool clinux_read_memory(uint64_t address, void *_Nonnull to, size_t length);
-
 /// A watch for the page faults of one thread that go to a disk. Zero-initialized by the caller.
 struct clinux_fault_watch {
   int descriptor;

@@ -30,6 +30,8 @@ static int chosen_access = CUNWIND_MEMORY_ANY;
 /// /proc/self/mem: the process id in the upper half, the descriptor in the lower half. 0: not open. A child of fork(2)
 /// needs its own file.
 static uint64_t chosen_file;
+/// The seccomp filters under which the access was chosen: cunwind_seccomp_filters().
+static uint32_t chosen_under;
 
 CUNWIND_BARE static long own_process(void) { return cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0); }
 
@@ -172,11 +174,23 @@ bool cunwind_guarded_choose(cunwind_memory_access wanted) {
   for (size_t index = 0; index < sizeof accesses / sizeof *accesses; index++) {
     if (wanted != CUNWIND_MEMORY_ANY && wanted != accesses[index].access) continue;
     if (!accesses[index].works()) continue;
+    __atomic_store_n(&chosen_under, cunwind_seccomp_filters(), __ATOMIC_RELAXED);
     __atomic_store_n(&chosen_access, accesses[index].access, __ATOMIC_RELEASE);
     return true;
   }
   errno = EPERM;
   return false;
+}
+
+bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
+  cunwind_memory_access access = cunwind_guarded_access();
+  bool is_chosen =
+      access != CUNWIND_MEMORY_ANY && __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == cunwind_seccomp_filters();
+  // After fork(2) the file is the parent's.
+  if (access == CUNWIND_MEMORY_FILE)
+    is_chosen &= __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE) >> 32 == (uint64_t)own_process();
+  return (is_chosen || cunwind_guarded_choose(CUNWIND_MEMORY_ANY)) && length > 0 &&
+         cunwind_guarded_read(address, to, length) == length;
 }
 
 bool cunwind_page_cache_init(cunwind_page_cache *cache) {

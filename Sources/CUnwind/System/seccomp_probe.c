@@ -42,13 +42,10 @@
 static const struct {
   long number, first;
 } rare_calls[CUNWIND_RARE_CALLS] = {
-    [CUNWIND_CALL_READ_MEMORY] = {SYS_process_vm_readv, 0}, [CUNWIND_CALL_PTRACE] = {SYS_ptrace, PTRACE_SEIZE},
-    [CUNWIND_CALL_NAME_TRACER] = {SYS_prctl, PR_SET_PTRACER},
-    [CUNWIND_CALL_PERF_EVENT] = {SYS_perf_event_open, 0},
-    [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0},
-    [CUNWIND_CALL_READ_AFFINITY] = {SYS_sched_getaffinity, 0},
-    [CUNWIND_CALL_SET_AFFINITY] = {SYS_sched_setaffinity, 0},
-    [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},
+    [CUNWIND_CALL_READ_MEMORY] = {SYS_process_vm_readv, 0},   [CUNWIND_CALL_PTRACE] = {SYS_ptrace, PTRACE_SEIZE},
+    [CUNWIND_CALL_NAME_TRACER] = {SYS_prctl, PR_SET_PTRACER}, [CUNWIND_CALL_PERF_EVENT] = {SYS_perf_event_open, 0},
+    [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0}, [CUNWIND_CALL_READ_AFFINITY] = {SYS_sched_getaffinity, 0},
+    [CUNWIND_CALL_SET_AFFINITY] = {SYS_sched_setaffinity, 0}, [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},
     [CUNWIND_CALL_ROBUST_LIST] = {SYS_get_robust_list, 0},
 };
 
@@ -136,9 +133,7 @@ static bool core_dump_ends_sharers(void) {
   return major < 5 || (major == 5 && minor < 16);
 }
 
-// The number of the calling thread's filters, plus 1; 0: none. Before Linux 5.9 the number is not shown and counts as
-// 0.
-static uint32_t filters(void) {
+uint32_t cunwind_seccomp_filters(void) {
   if (cunwind_raw(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) return 0;
   static const char label[] = "\nSeccomp_filters:";
   char text[STATUS_BYTES];
@@ -154,7 +149,7 @@ static uint32_t filters(void) {
 bool cunwind_call_is_deadly(cunwind_rare_call call) {
   /// The filters in the upper half, the deadly calls in the lower half. Two threads may find out at the same time.
   static uint64_t known = 0;
-  uint32_t count = filters();
+  uint32_t count = cunwind_seccomp_filters();
   if (count == 0) return false;
   uint64_t answer = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
   if (answer >> 32 != count) {
@@ -168,4 +163,4 @@ bool cunwind_call_is_deadly(cunwind_rare_call call) {
 
 bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(CUNWIND_CALL_QUEUE_SIGNAL); }
 
-bool cunwind_may_poll_events(void) { return filters() == 0; }
+bool cunwind_may_poll_events(void) { return cunwind_seccomp_filters() == 0; }

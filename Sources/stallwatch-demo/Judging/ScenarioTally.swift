@@ -1,3 +1,4 @@
+import LinuxSupport
 import Foundation
 import StallWatch
 

@@ -253,7 +253,8 @@ final class WatchdogClocks {
     func read(capturing: UInt64) -> GapDetector.Reading {
         let times = files?.times.flatMap { $0.slices > 0 ? $0 : nil }
         return GapDetector.Reading(
-            monotonic: monotonicNow(), boot: bootTimeNow(), occupied: capturing + (times.map { $0.onCPU + $0.runQueue } ?? 0),
+            monotonic: monotonicNow(), boot: bootTimeNow(),
+            occupied: capturing + (times.map { $0.onCPU + $0.runQueue } ?? 0),
             processTime: times == nil ? processTimeNow() : nil)
     }
 }

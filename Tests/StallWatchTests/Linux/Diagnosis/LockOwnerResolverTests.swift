@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 /// Real locks in real memory whose words name threads that have ended: no owner may be reported.

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 @Suite struct ThreadReadingTests {
