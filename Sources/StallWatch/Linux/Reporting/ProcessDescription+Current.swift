@@ -19,7 +19,8 @@ extension StallReport.ProcessDescription {
             operatingSystem: readSmallFile("/etc/os-release").flatMap(prettyName),
             kernel: string(system.release),
             hostname: string(system.nodename),
-            bootID: readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+            // It identifies the process with its id, which another PID namespace's /proc does not show.
+            bootID: showsOwnThreads ? readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine) : nil
         )
     }
 
