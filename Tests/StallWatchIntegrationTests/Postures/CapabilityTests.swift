@@ -66,7 +66,7 @@ import Testing
         let file = try #require(files.first { $0.hasPrefix("stall-") })
         let report = try directory.report("reports/\(file)")
         #expect(report.process.name == "stallwatch-test-host")
-        #expect(report.culprit?.function?.contains("stallOnce") == true, "\(report.culprit?.function ?? "none")")
+        #expect(report.culprit?.function.contains("stallOnce") == true, "\(report.culprit?.function ?? "none")")
         let lines = report.frames.filter { $0.file?.hasSuffix("TestHost.swift") == true }.compactMap(\.line)
         #expect(!lines.isEmpty)
     }
