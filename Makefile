@@ -49,10 +49,12 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 	$(BUILD) -c release --product stallwatch-demo --enable-all-traits
 	"$$($(SWIFT) build -c release --show-bin-path)/stallwatch-demo" --rounds $(ROUNDS) $(DEMO)
 
-# Unit tests run in parallel. Tests that measure time run one after another, with the machine to themselves.
+# Unit tests, and tests that start programs and wait for them, run in parallel. Tests that measure time run one after another,
+# with the machine to themselves.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
+PROGRAM_TESTS := ^ProgramTests\.
 # Each half takes a few minutes and is ended after 20, so that a test that hangs is a failure.
-BOUNDED := scripts/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
+BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
 
 .PHONY: unit
 unit: install ## Build and run the unit tests: for daily work
@@ -70,7 +72,8 @@ test: ## Build and run all tests
 	Tests/ScriptTests/check-layers-tests.py
 	$(BUILD) --build-tests --enable-all-traits
 	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
-	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)'
+	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(PROGRAM_TESTS)'
+	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)'
 	Tests/ScriptTests/install-cli-tests.sh
 	$(MAKE) --no-print-directory fleet REPORTS=1000 COLLECTOR_KILLS=3 SHIP_KILLS=2
 	$(MAKE) --no-print-directory fleet-queries
@@ -84,7 +87,7 @@ test: ## Build and run all tests
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread take ten times as long.
 # - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it delays signal handlers, keeps one
 #   pending signal of each number, and replaces vfork(2) by fork(2).
-SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|StallWatchIntegrationTests\.(MonitorLife|InterruptedCalls)Tests)
+SANITIZED := $(UNIT_TESTS)|^(CUnwindTests|ClockTests\.(MonitorLife|InterruptedCalls)Tests)
 NOT_SANITIZED := FuzzTests|ReporterLoadTests|randomWordsNeverHaveAnOwner
 # - Under AddressSanitizer aCaptureInterruptsNoWait and aThreadInUninterruptibleSleep...: it aligns frames, so the engine
 #   cannot compute the frame pointer, and the read stack of a thread that may not be stopped is incomplete. And
@@ -112,7 +115,7 @@ inert: install ## Build and test the library as it is off Linux, and compare its
 	STALLWATCH_INERT=0 $(BUILD) --build-tests --enable-all-traits
 	$(BUILD) --build-tests --enable-all-traits --scratch-path .build-inert
 	$(SWIFT) test --skip-build --enable-all-traits --disable-xctest --scratch-path .build-inert
-	scripts/check-inert.py .build/debug .build-inert/debug
+	Tests/Programs/inert.py .build/debug .build-inert/debug
 
 .PHONY: test-aarch64
 test-aarch64: ## Run the C engine's tests on aarch64, in an emulated machine: about three minutes
@@ -122,7 +125,7 @@ test-aarch64: ## Run the C engine's tests on aarch64, in an emulated machine: ab
 .PHONY: slim
 slim: ## Run the static release demo in a slim root file system, without and with libdw (needs root)
 	@scripts/install-dependencies.sh slim
-	scripts/check-slim-root.sh $(DEMO)
+	Tests/Programs/slim-root.sh $(DEMO)
 
 .PHONY: packages
 packages: packages-debug packages-static ## Stall in calls into published packages, in a debug and a static release build, and check each report
@@ -131,7 +134,7 @@ packages: packages-debug packages-static ## Stall in calls into published packag
 .PHONY: packages-debug packages-static
 packages-debug packages-static: packages-%:
 	@scripts/install-dependencies.sh packages
-	$(BOUNDED) scripts/check-real-packages.sh $(if $(filter static,$*),release-static,debug)
+	$(BOUNDED) Tests/Programs/real-packages.sh $(if $(filter static,$*),release-static,debug)
 
 # More rounds, and busy loops beside them: make stalls-in-tests RUNS=20 BUSY=8
 RUNS := 1
@@ -142,8 +145,8 @@ stalls-in-tests: install ## Run a sample package with tests that stall, and chec
 	$(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
 	for product in stallwatch StallWatchAgent StallWatchPreload; do \
 		$(BUILD) --product $$product --enable-all-traits || exit; done
-	$(BOUNDED) scripts/check-hangs-in-tests.py --tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
-	$(BOUNDED) scripts/check-stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
+	$(BOUNDED) Tests/Programs/hangs-in-tests.py --tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
+	$(BOUNDED) Tests/Programs/stalls-in-tests.py --rounds $(RUNS) --busy $(BUSY) \
 		--tool "$$($(SWIFT) build --show-bin-path)/stallwatch"
 
 .PHONY: run-programs
@@ -151,7 +154,7 @@ run-programs: install ## Make a GTK program of Debian and a Python program stall
 	@scripts/install-dependencies.sh run-programs
 	for product in stallwatch StallWatchAgent StallWatchPreload; do \
 		$(BUILD) -c release --product $$product || exit; done
-	$(BOUNDED) scripts/check-run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
+	$(BOUNDED) Tests/Programs/run-programs.py --tool "$$($(SWIFT) build -c release --show-bin-path)/stallwatch"
 
 # In make test with fewer reports.
 REPORTS := 10000
@@ -165,9 +168,9 @@ fleet: install ## Ship 10,000 reports to a real collector that is killed ten tim
 	@scripts/install-python-packages.sh fleet
 	$(BUILD) --product stallwatch --enable-all-traits
 	$(BUILD) --product stallwatch-demo --enable-all-traits
-	$(BOUNDED) scripts/check-shipping-faults.py $(FLEET_PROGRAMS)
-	$(BOUNDED) scripts/check-otlp-data.py $(FLEET_PROGRAMS)
-	$(BOUNDED) scripts/check-shipping.py $(FLEET_PROGRAMS) --reports $(REPORTS) \
+	$(BOUNDED) Tests/Programs/shipping-faults.py $(FLEET_PROGRAMS)
+	$(BOUNDED) Tests/Programs/otlp-data.py $(FLEET_PROGRAMS)
+	$(BOUNDED) Tests/Programs/shipping.py $(FLEET_PROGRAMS) --reports $(REPORTS) \
 		--collector-kills $(COLLECTOR_KILLS) --ship-kills $(SHIP_KILLS)
 
 # Fewer reports: make fleet-queries QUERIED=20000
@@ -179,14 +182,14 @@ fleet-queries: install ## Run the queries of Fleet/ in DuckDB and ClickHouse ove
 	@scripts/install-python-packages.sh fleet
 	$(BUILD) --product stallwatch --enable-all-traits
 	$(BUILD) --product stallwatch-demo --enable-all-traits
-	$(BOUNDED) scripts/check-fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED)
+	$(BOUNDED) Tests/Programs/fleet-queries.py $(FLEET_PROGRAMS) --reports $(QUERIED)
 
 .PHONY: fleet-bench
 fleet-bench: install ## Time stallwatch top, DuckDB and ClickHouse over a million made-up reports (QUERIED=n): 10 GB of disk
 	@scripts/install-python-packages.sh fleet
 	$(BUILD) -c release --product stallwatch
 	$(BUILD) -c release --product stallwatch-demo
-	programs="$$($(SWIFT) build -c release --show-bin-path)"; scripts/check-fleet-queries.py --benchmark \
+	programs="$$($(SWIFT) build -c release --show-bin-path)"; Tests/Programs/fleet-queries.py --benchmark \
 		--tool "$$programs/stallwatch" --demo "$$programs/stallwatch-demo" \
 		--reports $(if $(filter file,$(origin QUERIED)),1000000,$(QUERIED))
 
@@ -195,16 +198,16 @@ CONTEXT_ROUNDS := 100
 
 .PHONY: context-servers
 context-servers: install ## Block one of 100 concurrent requests of a Hummingbird and of a NIO server, and count the reports that name it
-	scripts/check-context-servers.sh $(CONTEXT_ROUNDS)
+	Tests/Programs/context-servers.sh $(CONTEXT_ROUNDS)
 
 .PHONY: guides
 guides: ## Follow the guides to the letter in fresh folders, and time the first report: twenty minutes (needs root)
 	@scripts/install-dependencies.sh slim
-	scripts/follow-guides.py
+	Tests/Programs/follow-guides.py
 
 .PHONY: builds
 builds: install ## Run the demo in a debug, a release, a static and a stripped build, and count the right reports of each
-	scripts/check-demo-builds.sh
+	Tests/Programs/demo-builds.sh
 
 .PHONY: bench
 bench: install ## Measure what StallWatch costs beside the alternatives: about 15 minutes on an otherwise idle machine

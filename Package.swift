@@ -115,10 +115,11 @@ let package = Package(
         .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
         .testTarget(name: "StallWatchDemoTests", dependencies: ["stallwatch-demo", "TestSupport"]),
         .testTarget(
-            name: "StallWatchIntegrationTests",
-            dependencies: [
-                "StallWatchCLI", "TestSupport", "stack-host", "stallwatch-demo", "stallwatch-test-host", eventLoops,
-            ]),
+            name: "ProgramTests",
+            dependencies: ["StallWatchCLI", "TestSupport", "stallwatch-demo", "stallwatch-test-host"]),
+        .testTarget(
+            name: "ClockTests",
+            dependencies: ["StallWatch", "TestSupport", "stack-host", "stallwatch-demo", "stallwatch-test-host", eventLoops]),
         .testTarget(
             name: "InertTests", dependencies: ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations),
     ]

@@ -1,4 +1,5 @@
 import Testing
+import TestSupport
 
 @testable import LinuxSupport
 
@@ -81,5 +82,51 @@ import Testing
             "some avg10=6.44 avg60=5.83 avg300=6.07 total=51403076\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
         #expect(Pressure.average(in: text) == 6.44)
         #expect(Pressure.average(in: "") == nil)
+    }
+}
+
+/// Simulates hosts that take all of the CPUs or nothing.
+@Suite struct RemeasuredTests {
+    /// Returns the number of the last attempt, if attempt `passing` is the first that is on time.
+    private func attempts(passing: Int, isStolen: Bool) async throws -> Int {
+        var count = 0
+        return try await remeasured(
+            watchHost: { { isStolen } }, record: { _ in },
+            {
+                count += 1
+                return count
+            }, until: { $0 >= passing }
+        )
+    }
+
+    @Test func aMeasurementOnTimeIsTakenOnce() async throws {
+        #expect(try await attempts(passing: 1, isStolen: true) == 1)
+    }
+
+    @Test func aDisturbedMeasurementIsRepeated() async throws {
+        #expect(try await attempts(passing: 3, isStolen: true) == 3)
+    }
+
+    @Test func theLastMeasurementIsAlwaysKept() async throws {
+        #expect(try await attempts(passing: .max, isStolen: true) == maximumMeasurements)
+    }
+
+    @Test func anUndisturbedMeasurementIsKept() async throws {
+        #expect(try await attempts(passing: 2, isStolen: false) == 1)
+    }
+
+    @Test func anErrorIsNeverRepeated() async throws {
+        struct Failure: Error {}
+        var count = 0
+        await #expect(throws: Failure.self) {
+            try await remeasured(
+                watchHost: { { true } },
+                {
+                    count += 1
+                    throw Failure()
+                }, until: { false }
+            )
+        }
+        #expect(count == 1)
     }
 }

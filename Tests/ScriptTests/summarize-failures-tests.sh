@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests scripts/summarize-failures.sh with commands that print what Swift Testing prints.
+# Tests Tests/Programs/summarize-failures.sh with commands that print what Swift Testing prints.
 set -euo pipefail
 
-script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/summarize-failures.sh
+script=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)/Tests/Programs/summarize-failures.sh
 failures=0
 
 # expect NAME STATUS LAST_LINES BODY: with the command BODY, the script exits with STATUS and its output ends with

@@ -1,4 +1,5 @@
 package import Foundation
+import Glibc
 
 /// A program that a test runs.
 package struct Command {
@@ -103,5 +104,52 @@ package struct Command {
         if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
         process.standardInput = FileHandle.nullDevice
         return process
+    }
+}
+
+extension Process {
+    /// The time limit for a program in a test, in seconds; no program needs nearly as long, even on a busy machine.
+    package static let timeout: TimeInterval = 600
+
+    /// Starts the program, and kills it if it still runs after `seconds`.
+    ///
+    /// So a test that waits for the program, or reads all of its output, fails instead of hanging.
+    package func run(atMost seconds: TimeInterval = timeout) throws {
+        let ended = DispatchSemaphore(value: 0)
+        terminationHandler = { _ in ended.signal() }
+        try run()
+        Thread.detachNewThread { [self] in
+            if ended.wait(timeout: .now() + seconds) == .timedOut { kill() }
+        }
+    }
+
+    /// Kills the program, unless it has ended, without waiting for its end.
+    ///
+    /// Does not use SIGTERM: the program inherits the signal mask of a dispatch worker, which blocks SIGTERM.
+    package func kill() {
+        if isRunning { _ = Glibc.kill(processIdentifier, SIGKILL) }
+    }
+}
+
+/// The checkout of this package.
+package enum Repository {
+    /// The package's directory.
+    package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// The directory of the programs that tests compile or run in addition to the package's targets.
+    package static let support = root.appendingPathComponent("Tests/Support")
+
+    /// Runs `Tests/Programs/validate-reports.py` on a directory of reports.
+    ///
+    /// - Parameters:
+    ///   - path: The directory's path.
+    ///   - isStrict: Whether a field that is not in the schema is a fault.
+    /// - Returns: The script's output and status. A nonzero status is not an error here.
+    /// - Throws: An error if the script cannot be started.
+    package static func validateReports(_ path: String, isStrict: Bool = true) throws -> Command.Output {
+        let script = root.appendingPathComponent("Tests/Programs/validate-reports.py").path
+        let options = isStrict ? ["--strict"] : []
+        return try Command(program: "/usr/bin/env", arguments: ["python3", script] + options + [path]).run()
     }
 }

@@ -109,3 +109,20 @@ package struct SmallELF {
         withUnsafeBytes(of: value.littleEndian) { bytes += $0 }
     }
 }
+
+/// A random number generator with a seed, so that failures are reproducible (splitmix64: Steele, Lea and Flood 2014).
+package struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    package init(seed: UInt64) {
+        state = seed
+    }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
+        return value ^ (value >> 31)
+    }
+}

@@ -1,4 +1,5 @@
 import Foundation
+package import StallReports
 
 /// A directory for one test, removed together with this object.
 package final class TemporaryDirectory: Sendable {
@@ -44,4 +45,16 @@ package final class TemporaryDirectory: Sendable {
         try Data(bytes).write(to: file, options: .atomic)
         return file.path
     }
+}
+
+extension TemporaryDirectory {
+    /// The names of the reports' files, sorted.
+    package var reportNames: [String] { names.filter { $0.hasPrefix("stall-") && $0.hasSuffix(".json") } }
+
+    package func report(_ name: String) throws -> StallReport {
+        let data = try Data(contentsOf: URL(fileURLWithPath: path + "/" + name))
+        return try StallReport(jsonData: Array(data))
+    }
+
+    package func reports() throws -> [StallReport] { try reportNames.map(report) }
 }

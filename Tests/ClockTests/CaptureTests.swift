@@ -1,0 +1,188 @@
+import CLinux
+import CUnwindTestSupport
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+@testable import StackCapture
+@testable import StallReports
+@testable import stallwatch_demo
+
+/// Two engines, as a watchdog and a profile have them, capture the same thread.
+@Suite struct ConcurrentCaptureTests {
+    private final class Shared: Sendable {
+        let thread = Atomic<Int32>(0)
+        let isOver = Atomic<Bool>(false)
+    }
+
+    /// A thread has one tracer at a time, and a second one is refused.
+    ///
+    /// That must not look like a system without ptrace, in which threads get signals.
+    @Test func `engines that stop one thread stay with ptrace`() throws {
+        let shared = Shared()
+        let spinner = try WorkerThread(name: "spinner") {
+            shared.thread.store(clinux_gettid(), ordering: .releasing)
+            while !shared.isOver.load(ordering: .relaxed) {}
+        }
+        let engines = try (0..<2).map { _ in OneShotTransfer(ThreadCapture(engine: try CUnwindEngine())) }
+        let results = Mutex<[(methods: [CapturedStack.Method], stacks: Int)]>([])
+        let workers = try engines.map { engine in
+            try WorkerThread(name: "capturer") {
+                guard let capture = engine.take() else { return }
+                while shared.thread.load(ordering: .acquiring) == 0 {}
+                var stacks = 0
+                for _ in 0..<400 {
+                    let stack = try? capture.capture(thread: shared.thread.load(ordering: .acquiring))
+                    if stack?.method == .ptrace { stacks += 1 }
+                }
+                results.withLock { $0.append((capture.methods, stacks)) }
+            }
+        }
+        for worker in workers { worker.join() }
+        shared.isOver.store(true, ordering: .relaxed)
+        spinner.join()
+        let all = results.withLock { $0 }
+        #expect(all.count == 2)
+        for (methods, stacks) in all {
+            #expect(methods.contains(.ptrace) && !methods.contains(.signal))
+            // A capture that waits longer for the other one than its bound fails, and says that the thread is busy.
+            #expect(stacks >= 200, "\(stacks) of 400")
+        }
+    }
+}
+
+/// A thread that responds neither to ptrace nor to a signal: the parent of a vfork(2) whose child sleeps for 400 ms.
+@Suite(.serialized) struct UninterruptibleSleepTests {
+    @Test func aStackInUninterruptibleSleepIsRead() throws {
+        let capture = ThreadCapture(engine: try CUnwindEngine())
+        let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_VFORK, 3))
+        let began = monotonicNow()
+        let stack = try capture.capture(thread: cunwind_test_thread_tid(thread_state))
+        let took = monotonicNow() - began
+        #expect(cunwind_test_thread_stop(thread_state) > 0, "vfork did not return")
+        #expect(stack.method == .read)
+        #expect(stack.threadState == .uninterruptible)
+        #expect(stack.isComplete, "\(stack.incompleteReason ?? "?")")
+        #expect(stack.frames.filter { cunwind_test_thread_contains($0.lookupAddress) }.count >= 4)
+        #expect(stack.heldNanoseconds == 0)
+        // The wait itself takes several times as long.
+        #expect(took < 100_000_000, "\(took) ns")
+    }
+
+    /// Each wait takes about 10 us, and the thread repeats it every 35 us.
+    @Test func aThreadInManyShortSleepsHasAStack() throws {
+        let capture = ThreadCapture(engine: try CUnwindEngine())
+        let syncing = SyncingThread(for: .seconds(3))
+        defer { syncing.hasEnded.wait() }
+        var errors: [CaptureError] = []
+        for _ in 0..<300 {
+            usleep(.random(in: 0..<1000))
+            do throws(CaptureError) { _ = try capture.capture(thread: syncing.id) } catch { errors.append(error) }
+        }
+        #expect(errors.isEmpty)
+    }
+}
+
+/// Repeatedly writes to a file and flushes it to disk.
+private final class SyncingThread: Sendable {
+    private let kernelID = Atomic<Int32>(0)
+    let hasEnded = DispatchSemaphore(value: 0)
+
+    init(for duration: Duration) {
+        Thread.detachNewThread { [self] in
+            kernelID.store(clinux_gettid(), ordering: .releasing)
+            let file = ScratchFile(megabytes: 1)
+            synchronize(file, for: duration)
+            file.close()
+            hasEnded.signal()
+        }
+        while kernelID.load(ordering: .acquiring) == 0 { sched_yield() }
+    }
+
+    var id: Int32 { kernelID.load(ordering: .relaxed) }
+}
+
+/// The demo, stalled on CPU and in a sleep, under a filter of system calls.
+///
+/// strace(1) cannot show whether a capture sends signals: no other process can stop a traced process by ptrace, so the
+/// capture would use a signal. Instead, a seccomp filter kills the process when it sends a signal.
+@Suite(.serialized) struct NoSignalTests {
+    @Test func noSignalIsSentToCaptureAThread() throws {
+        let run = try DemoRun(["FORBID_SIGNALS": "1"])
+        #expect(run.endedBy == .exit(0), "\(run.output)")
+        #expect(run.methods["spinTheCPU(for:)"] == [.ptrace])
+        #expect(run.methods["sleepTooLong(for:)"] == [.read])
+        #expect(run.permitted == [[.read, .ptrace]])
+    }
+
+    /// Where ptrace(2) is refused, a signal replaces it, and reports show that.
+    @Test func aRefusedPtraceIsReplacedByASignal() throws {
+        let run = try DemoRun(["FORBID_CALLS": "ptrace:1"])
+        #expect(run.endedBy == .exit(0), "\(run.output)")
+        #expect(run.methods["spinTheCPU(for:)"] == [.signal])
+        // A blocked thread is still only read, because a signal would end its sleep early.
+        #expect(run.methods["sleepTooLong(for:)"] == [.read])
+        #expect(run.permitted == [[.read, .signal]])
+    }
+
+    /// The reference: with both refused, the signal is sent and is fatal, so the first test can fail.
+    @Test func aSentSignalIsFatalUnderTheFilter() throws {
+        let run = try DemoRun(["FORBID_CALLS": "ptrace:1", "FORBID_SIGNALS": "1"])
+        #expect(run.endedBy == .signal(SIGSYS), "\(run.output)")
+    }
+}
+
+/// One run of the demo with two stalls, and the values of its reports.
+private struct DemoRun {
+    enum End: Equatable {
+        case exit(Int32)
+        case signal(Int32)
+    }
+
+    let endedBy: End
+    let output: String
+    /// The capture methods of the samples, by the function that stalled.
+    private(set) var methods: [String: Set<StallReport.CaptureMethod>] = [:]
+    /// The permitted capture methods in the reports, without perf.
+    ///
+    /// A report lists perf only after a try, and the monitor tries it only if the thread had a clock tick in the kernel.
+    private(set) var permitted: Set<[StallReport.CaptureMethod]> = []
+
+    /// Runs the demo with that environment.
+    init(_ environment: [String: String]) throws {
+        let directory = try TemporaryDirectory()
+        let reports = directory.path("reports")
+        let result = try Command(
+            program: try Command.product("stallwatch-demo"),
+            arguments: ["--scenario", "cpu-spin", "--scenario", "sleep", "--quiet", "--output", reports],
+            environment: environment.merging(["LD_PRELOAD": try Preload.forbid.make(in: directory)]) { $1 }
+        ).run()
+        endedBy = result.reason == .exit ? .exit(result.status) : .signal(result.status)
+        output = result.text
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: reports)) ?? []
+        for file in files where file.hasSuffix(".json") {
+            let data = try Data(contentsOf: URL(fileURLWithPath: reports).appendingPathComponent(file))
+            let report = try StallReport(jsonData: [UInt8](data))
+            permitted.insert((report.monitor.captureMethods ?? []).filter { $0 != .perf })
+            methods[report.culprit?.function ?? "", default: []].formUnion(report.samples.compactMap(\.method))
+        }
+    }
+}
+
+/// C++ exceptions of the host program do not go through libunwind.
+///
+/// libunwind also exports `_Unwind_RaiseException`. If the program's own link line names libunwind, every C++ exception
+/// goes through it and takes twenty times as long.
+@Suite struct ExceptionOwnerTests {
+    @Test func exceptionsOfTheHostProgramGoThroughLibgcc() throws {
+        let directory = try TemporaryDirectory()
+        let owner = try Command(
+            program: try Command.product("stallwatch-demo"),
+            environment: ["LD_PRELOAD": try Preload.exceptionOwner.make(in: directory)]
+        ).succeed()
+        #expect(owner.contains("/libgcc_s.so.1"), "\(owner)")
+    }
+}

@@ -1,0 +1,157 @@
+import CUnwindTestSupport
+import Foundation
+import Glibc
+import LinuxSupport
+import StallWatch
+import Testing
+import TestSupport
+
+@testable import stallwatch_demo
+
+/// The watchdog's wake-ups and suppressed stalls, in a separate process.
+@Suite(.serialized) struct DetectionTests {
+    static let threshold = Duration.milliseconds(250)
+
+    /// The watchdog of a program that has settled.
+    private struct Watchdog {
+        var wakeUps: Int?
+        var reports: [String]?
+    }
+
+    /// A measurement of 30 seconds that runs beside the other tests of the suite: neither it nor they need a CPU for long.
+    private static let whileLoopsWait = Task { try await watchdog(.waiting, in: .seconds(30)) }
+    private static let steal = CPUSteal()
+
+    init() {
+        _ = (Self.steal, Self.whileLoopsWait)
+    }
+
+    /// Counts the watchdog's wake-ups in `duration`, once a program of that shape has settled.
+    private static func watchdog(_ shape: HostShape, in duration: Duration) async throws -> Watchdog {
+        try await withDirectory { directory in
+            let child = try DemoProgram.start(shape, threshold: threshold, directory: directory)
+            try await Task.sleep(for: .seconds(2))
+            let before = child.wakeUps(ofThread: "stallwatch-dog")
+            try await Task.sleep(for: duration)
+            let after = child.wakeUps(ofThread: "stallwatch-dog")
+            let wakeUps = before.flatMap { before in after.map { $0 - before } }
+            return Watchdog(wakeUps: wakeUps, reports: try await child.result()?.files)
+        }
+    }
+
+    /// The watchdog wakes up once per early age, an eighth of the threshold, earlier by the age of the oldest turn at a
+    /// poll (here a millisecond).
+    @Test func turningLoopsWakeTheWatchdogOncePerEarlyAge() async throws {
+        let watchdog = try await Self.watchdog(.turning, in: .seconds(10))
+        let wakeUps = try #require(watchdog.wakeUps)
+        print("50 turning loops: \(wakeUps) wake-ups in 40 thresholds")
+        #expect(wakeUps > 0)
+        // A poll may be early by the age of a turn, and a turn may be checked because the machine is busy.
+        #expect(wakeUps <= 40 * 8 * 21 / 20)
+        #expect(watchdog.reports == [])
+    }
+
+    @Test func aStoppedProcessIsCountedAndNotReported() async throws {
+        let stolen = CPUSteal()
+        try await withDirectory { directory in
+            let child = try DemoProgram.start(.busy, threshold: Self.threshold, directory: directory)
+            try await Task.sleep(for: .seconds(1))
+            let stops = 10
+            for _ in 0..<stops {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 100...900)))
+                kill(child.id, SIGSTOP)
+                // The stop lasts many thresholds: without the guard, each one would be reported as a stall.
+                try await Task.sleep(for: .seconds(3))
+                kill(child.id, SIGCONT)
+            }
+            try await Task.sleep(for: .seconds(1))
+            let result = try #require(try await child.result())
+            #expect(result.files.isEmpty)
+            let counted = result.suppressed[.processStopped]
+            #expect(counted >= stops)
+            // CPU steal on all CPUs stops the process, too.
+            stolen.excuses { #expect(counted == stops) }
+        }
+    }
+
+    /// The debugger stops one thread; the rest of the program, including the watchdog, continues.
+    @Test func aThreadStoppedByADebuggerIsNotReported() throws {
+        let directory = try TemporaryDirectory()
+        let host = try TestHost(["stalls", directory.path, "2000", "1", "2500", "2500"])
+        #expect(host.firstLine().hasPrefix("B "))
+        // A thread that is held before it sleeps has its whole sleep left afterwards, and that is a stall.
+        let isAsleep = eventually { readSmallFile("/proc/\(host.pid)/wchan").map { $0.contains("nanosleep") } ?? false }
+        try #require(isAsleep)
+        // Hold the thread from before the threshold on. The rest of the turn is 1.5 s too short for a stall.
+        #expect(cunwind_test_hold(host.pid, 2400))
+        let lines = host.finish()
+        #expect(lines.suffix(2) == ["D 1", "S 0"])
+        let causes = try directory.reports().map(\.cause)
+        #expect(causes.isEmpty)
+    }
+
+    /// The last test, because its measurement runs beside the others.
+    @Test func theWatchdogSleepsWhileFiftyLoopsWait() async throws {
+        let watchdog = try await Self.whileLoopsWait.value
+        let wakeUps = try #require(watchdog.wakeUps)
+        // With CPU steal the program settles late.
+        Self.steal.excuses { #expect(wakeUps == 0) }
+        #expect(watchdog.reports == [])
+    }
+}
+
+/// The system calls and allocations that a monitor adds to a turn, on the loop's thread.
+@Suite(.serialized) struct TurnCostTests {
+    /// The number of counted turns.
+    static let turns = 2_000
+
+    private struct Cost {
+        var calls: Int
+        var allocations: Int
+        var text: String
+    }
+
+    /// Runs the turns and counts system calls and allocations.
+    private func cost(_ kind: String, _ watching: String) throws -> Cost {
+        let directory = try TemporaryDirectory()
+        let counter = directory.path("count_calls")
+        try Command(
+            program: try #require(Command.find("clang")),
+            arguments: [
+                "-Wall", "-Wextra", Repository.support.appendingPathComponent("Trace/count_calls.c").path, "-o",
+                counter,
+            ]
+        ).succeed()
+        let text = try Command(
+            program: counter,
+            arguments: [try Command.product("stallwatch-test-host"), "turns", kind, "\(Self.turns)", watching],
+            environment: ["LD_PRELOAD": try Preload.allocations.make(in: directory)]
+        ).succeed()
+        func number(_ name: String) -> Int? {
+            text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }.flatMap { Int($0.dropFirst(2)) }
+        }
+        if let seen = number("T") { #expect(seen > Self.turns, "the turns were watched") }
+        return Cost(calls: try #require(number("S")), allocations: try #require(number("A")), text: text)
+    }
+
+    @Test(arguments: ["source0", "timer"]) func aMonitorAddsNoCallAndNoAllocationToATurn(kind: String) throws {
+        let bare = try cost(kind, "bare")
+        let monitored = try cost(kind, "monitored")
+        print(
+            "\(Self.turns) \(kind) turns: \(bare.calls) calls, \(bare.allocations) allocations;",
+            "monitored: \(monitored.calls), \(monitored.allocations)")
+        // The tolerance covers the post that wakes a sleeping watchdog, at most once per threshold, and the varying
+        // work of a run loop when timers are late.
+        let others = Self.turns / 50
+        #expect(monitored.calls - bare.calls < others, "\(bare.text)\(monitored.text)")
+        #expect(monitored.allocations - bare.allocations < others)
+    }
+
+    /// The reference: one call and one allocation per turn are counted.
+    @Test func callsAndAllocationsOfATurnAreCounted() throws {
+        let bare = try cost("source0", "bare")
+        let noisy = try cost("source0", "noisy")
+        #expect(noisy.calls - bare.calls >= Self.turns)
+        #expect(noisy.allocations - bare.allocations >= Self.turns)
+    }
+}

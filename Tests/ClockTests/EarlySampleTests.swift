@@ -1,0 +1,246 @@
+import LinuxSupport
+import Foundation
+import Glibc
+import StallReports
+import StallWatch
+import Synchronization
+import TestSupport
+import Testing
+
+/// Stalls of two functions, one after the other: the report must tell how long each of them took.
+@Suite(.serialized) struct EarlySampleTests {
+    /// How a phase passes its time.
+    enum Activity: String, CaseIterable {
+        case cpu, sleep, lock
+    }
+
+    /// The largest error of a share.
+    private static let tolerance = 0.05
+
+    /// A report and the share of its duration that the first function took.
+    private struct Measured: CustomStringConvertible {
+        var report: StallReport
+        var actual: Double
+        var first: String
+
+        /// The share of the first function according to the samples.
+        var share: Double {
+            var weight = 0.0
+            for sample in report.samples {
+                let functions = (sample.stack.map { report.stacks[$0] } ?? []).map { report.frames[$0].function }
+                if functions.contains(first) { weight += sample.weightMilliseconds ?? 0 }
+            }
+            return weight / report.durationMilliseconds
+        }
+
+        var isExact: Bool { abs(share - actual) <= EarlySampleTests.tolerance }
+
+        var description: String {
+            "\(first) has \(share) and took \(actual) of \(report.durationMilliseconds) ms, \(report.samples.count) samples"
+        }
+    }
+
+    @Test(arguments: Activity.allCases, [80, 50, 20])
+    func bothPhasesHaveTheirShare(activity: Activity, percent: Int) async throws {
+        let measured = try await remeasured(
+            { try stall(activity, 500 * percent / 100, 500 - 500 * percent / 100, threshold: 200) },
+            until: \.isExact
+        )
+        print("\(activity) \(percent)/\(100 - percent): \(measured)")
+        #expect(measured.isExact, "\(measured)")
+        let weights = measured.report.samples.compactMap(\.weightMilliseconds)
+        #expect(abs(weights.reduce(0, +) - measured.report.durationMilliseconds) < 0.1)
+        #expect(measured.report.samples.contains { $0.isEarly == true })
+        if percent != 50 {
+            let culprit = try #require(measured.report.culprit)
+            #expect((culprit.function == measured.first) == (percent == 80))
+            #expect(abs((culprit.share ?? 0) - max(measured.actual, 1 - measured.actual)) <= Self.tolerance)
+        }
+    }
+
+    @Test func aLongComputationBeforeTheThresholdIsBlamed() async throws {
+        // Beside other busy threads, waiting for a CPU takes most of the time.
+        let measured = try await remeasured(
+            { try stall(.cpu, 220, 90, threshold: 250) },
+            until: { $0.isExact && $0.report.cause?.kind != .cpuContention }
+        )
+        #expect(measured.report.culprit?.function == measured.first, "\(measured)")
+        #expect(abs((measured.report.culprit?.share ?? 0) - 0.71) <= Self.tolerance, "\(measured)")
+        #expect(measured.report.cause?.kind == .cpu)
+    }
+
+    @Test func aLongSleepBeforeTheThresholdIsBlamed() async throws {
+        let measured = try await remeasured({ try stall(.sleep, 220, 90, threshold: 250) }, until: \.isExact)
+        #expect(measured.report.culprit?.function == measured.first, "\(measured)")
+        #expect(abs((measured.report.culprit?.share ?? 0) - 0.71) <= Self.tolerance, "\(measured)")
+        let cause = try #require(measured.report.cause)
+        #expect(cause.kind == .sleep)
+        #expect(cause.systemCall?.description == "clock_nanosleep(220 ms)", "\(cause.summary)")
+        #expect(measured.report.summary.contains("% of it in \(measured.first)"), "\(measured.report.summary)")
+    }
+
+    @Test func aBlockedThreadThatDoesNotRunIsCapturedOnce() throws {
+        let report = try stall(.sleep, 400, 0, threshold: 100).report
+        #expect(report.samples.count == 1)
+        #expect((report.samples.first?.timesSeen ?? 0) > 20)
+        #expect(report.samples.first?.method == .read)
+        #expect(report.culprit?.share == 1)
+    }
+
+    /// A load whose turns are mostly short, and sometimes nearly as long as the threshold.
+    ///
+    /// STALLWATCH_HEALTHY_SECONDS sets its length.
+    @Test func healthyTurnsAreStoppedAtMostOnceInAThousand() throws {
+        let seconds = ProcessInfo.processInfo.environment["STALLWATCH_HEALTHY_SECONDS"].flatMap(UInt64.init) ?? 8
+        let probe = LoopProbe(label: "load")
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(500), reports: .none))
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        let end = monotonicNow() + seconds * 1_000_000_000
+        var turns: UInt64 = 0
+        onOwnThread {
+            while monotonicNow() < end {
+                // One turn in 300 is older than an eighth of the threshold.
+                firstComputes(until: monotonicNow() + (turns % 300 == 7 ? 100_000_000 : 500_000)) {
+                    probe.beginTurn()
+                }
+                probe.endTurn()
+                turns += 1
+                usleep(100)
+            }
+        }
+        monitor.stop()
+        let loop = try #require(monitor.statistics.loops.first)
+        print("\(loop.turns) healthy turns in \(seconds) s, \(loop.earlyStops) stopped early")
+        #expect(loop.turns > 1_000)
+        #expect(loop.earlyStops >= 1, "long turns are sampled")
+        #expect(UInt64(loop.earlyStops) <= 1 + loop.turns / 1_000)
+    }
+
+    // MARK: - Two phases
+
+    /// Stalls a probe's loop in two functions, and returns the report.
+    private func stall(_ activity: Activity, _ first: Int, _ second: Int, threshold: Int) throws -> Measured {
+        let directory = try TemporaryDirectory()
+        let probe = LoopProbe(label: "phases")
+        let monitor = try StallMonitor(
+            .init(threshold: .milliseconds(threshold), reports: .directory(directory.path)))
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        let lock = TimedLock()
+        var times: [UInt64] = []
+        onOwnThread {
+            func now() { times.append(monotonicNow()) }
+            now()
+            switch activity {
+            case .cpu:
+                firstComputes(until: times[0] + UInt64(first) * 1_000_000) { probe.beginTurn() }
+                now()
+                secondComputes(until: times[1] + UInt64(second) * 1_000_000)
+            case .sleep:
+                probe.beginTurn()
+                firstSleeps(UInt32(first) * 1_000)
+                now()
+                if second > 0 { secondSleeps(UInt32(second) * 1_000) }
+            case .lock:
+                lock.hold(milliseconds: first)
+                probe.beginTurn()
+                times = [monotonicNow()]
+                firstLocks(lock)
+                lock.hold(milliseconds: second)
+                now()
+                secondLocks(lock)
+            }
+            now()
+            probe.endTurn()
+        }
+        monitor.stop()
+        let report = try #require(try directory.reports().first)
+        let names = [
+            Activity.cpu: "firstComputes(until:_:)", .sleep: "firstSleeps(_:)", .lock: "firstLocks(_:)",
+        ]
+        let name = try #require(names[activity])
+        return Measured(report: report, actual: Double(times[1] - times[0]) / Double(times[2] - times[0]), first: name)
+    }
+}
+
+/// Runs `body` on a thread of its own, so that its stack has no frames of the test's own task.
+private func onOwnThread(_ body: @escaping () -> Void) {
+    // The caller waits until the thread has run it, so the two never use its variables at the same time.
+    nonisolated(unsafe) let body = body
+    let hasEnded = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+        body()
+        hasEnded.signal()
+    }
+    hasEnded.wait()
+}
+
+/// A mutex that another thread holds for a time.
+///
+/// `@unchecked Sendable`: several threads may use a pthread_mutex_t, and its address never changes.
+private final class TimedLock: @unchecked Sendable {
+    let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+    init() { pthread_mutex_init(mutex, nil) }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    /// Returns once another thread holds the lock.
+    func hold(milliseconds: Int) {
+        let isHeld = DispatchSemaphore(value: 0)
+        Thread.detachNewThread { [self] in
+            pthread_mutex_lock(mutex)
+            isHeld.signal()
+            usleep(UInt32(milliseconds) * 1_000)
+            pthread_mutex_unlock(mutex)
+        }
+        isHeld.wait()
+    }
+}
+
+// Only plain C calls inside the loops: in a debug build another Swift function would sometimes be the innermost one.
+
+@inline(never)
+private func firstComputes(until end: UInt64, _ begin: () -> Void) {
+    begin()
+    var now = timespec()
+    repeat {
+        clock_gettime(CLOCK_MONOTONIC, &now)
+    } while UInt64(now.tv_sec) &* 1_000_000_000 &+ UInt64(now.tv_nsec) < end
+}
+
+@inline(never)
+private func secondComputes(until end: UInt64) {
+    var now = timespec()
+    repeat {
+        clock_gettime(CLOCK_MONOTONIC, &now)
+    } while UInt64(now.tv_sec) &* 1_000_000_000 &+ UInt64(now.tv_nsec) < end
+}
+
+@inline(never)
+private func firstSleeps(_ microseconds: UInt32) {
+    usleep(microseconds)
+    errno = 0
+}
+
+@inline(never)
+private func secondSleeps(_ microseconds: UInt32) {
+    usleep(microseconds)
+    errno = 0
+}
+
+@inline(never)
+private func firstLocks(_ lock: TimedLock) {
+    pthread_mutex_lock(lock.mutex)
+    pthread_mutex_unlock(lock.mutex)
+}
+
+@inline(never)
+private func secondLocks(_ lock: TimedLock) {
+    pthread_mutex_lock(lock.mutex)
+    pthread_mutex_unlock(lock.mutex)
+}

@@ -1,0 +1,203 @@
+import CLinux
+import CUnwindTestSupport
+import Foundation
+import Glibc
+import LinuxSupport
+import StallReports
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import StackCapture
+@testable import StallWatch
+
+/// Stalls in one system call that stays in the kernel: a report with a whole stack, and a call that returns what it
+/// returns without a monitor.
+///
+/// `STALLWATCH_KERNEL_ROUNDS` is the number of stalls of each call; 2 without it.
+@Suite(.serialized) struct KernelCallTests {
+    static let rounds = ProcessInfo.processInfo.environment["STALLWATCH_KERNEL_ROUNDS"].flatMap(Int.init) ?? 2
+
+    /// A turn shorter than this is no stall here.
+    static let threshold: UInt64 = 30_000_000
+    /// How long a perf event may take until it fails, in nanoseconds; a call that ends meanwhile has no stack.
+    static let longestAttempt: UInt64 = 60_000_000
+
+    @Test(arguments: KernelCall.allCases, mayUsePerf ? [true, false] : [false])
+    func `a stall in the kernel has a whole stack`(call: KernelCall, mayUsePerf: Bool) throws {
+        let files = try KernelCallFiles()
+        let collector = Records()
+        let watchdog = Watchdog(rules: WatchdogOptions()) { collector.add($0) }
+        let probe = LoopProbe(label: "kernel")
+        let monitors = try WatchedLoop.probe(probe).makeMonitors(threshold: Self.threshold, alarm: watchdog.alarm)
+        watchdog.add(monitors)
+        let capture = ThreadCapture(
+            engine: try CUnwindEngine(), policy: CapturePolicy(mayUsePtrace: true, mayUsePerf: mayUsePerf ? nil : false)
+        )
+        let transfer = OneShotTransfer(capture)
+        let thread = try WorkerThread(name: "test-dog") { transfer.take().map(watchdog.run) }
+        defer {
+            watchdog.stop()
+            thread.join()
+        }
+        var stalls = 0, whole = 0, named = 0, short = 0
+        for _ in 0..<Self.rounds {
+            let prepared = try #require(call.prepare(files))
+            usleep(2_000)
+            probe.beginTurn()
+            var calls: UInt32 = 0
+            let began = monotonicNow()
+            let result = cunwind_test_make_big_call(
+                call.kind, files.source, files.sink, prepared, call.length, &calls
+            )
+            let took = monotonicNow() - began
+            probe.endTurn()
+            if call != .munmap { munmap(prepared, call.length) }
+            if !call.isWhole(result) || calls != 1 { short += 1 }
+            guard took > Self.threshold + Self.longestAttempt else {
+                if took > Self.threshold { _ = collector.last(within: 1) }
+                continue
+            }
+            stalls += 1
+            guard let record = collector.last(within: 2) else {
+                print("\(call): no report of \(took / 1_000_000) ms, \(watchdog.suppressed.current)")
+                continue
+            }
+            let stacks = record.samples.filter(\.isValid).compactMap { try? $0.stack.get() }
+            if !call.isWhole(result) || calls != 1 {
+                print("\(call): short after \(took / 1_000_000) ms, samples:")
+                for sample in record.samples {
+                    print("  \(sample.age / 1_000_000) ms, valid \(sample.isValid), \(sample.stack.summary)")
+                }
+            }
+            let isWhole = stacks.contains { stack in
+                stack.isComplete && stack.frames.contains { cunwind_test_big_call_contains($0.lookupAddress) }
+            }
+            if isWhole {
+                whole += 1
+            } else {
+                print("\(call): \(took / 1_000_000) ms, samples:")
+                for sample in record.samples {
+                    print("  \(sample.age / 1_000_000) ms, valid \(sample.isValid), \(sample.stack.summary)")
+                }
+            }
+            if record.cause?.observation?.call?.name == call.rawValue { named += 1 }
+        }
+        let way = mayUsePerf ? "with perf" : "without perf"
+        print("\(call) \(way): \(stalls) stalls, \(whole) whole, \(named) named, \(short) short")
+        #expect(stalls > 0)
+        #expect(whole == stalls)
+        // Without perf events nothing shows that the thread is in this call, and the kernel ends it at any stop.
+        if mayUsePerf || call != .copyFileRange { #expect(short == 0) }
+    }
+
+    static let mayUsePerf: Bool = {
+        guard let engine = try? CUnwindEngine() else { return false }
+        do throws(CaptureFailure) { _ = try engine.capture(clinux_gettid(), by: .perf) } catch {
+            if case .refused = error { return false }
+        }
+        return true
+    }()
+}
+
+extension Result<CapturedStack, CaptureError> {
+    fileprivate var summary: String {
+        switch self {
+        case .success(let stack): "\(stack.method), \(stack.frames.count) frames, complete \(stack.isComplete)"
+        case .failure(let error): error.description
+        }
+    }
+}
+
+/// Collects the final records of stalls.
+private final class Records: Sendable {
+    private let ended = Mutex<[StallRecord]>([])
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func add(_ record: StallRecord) {
+        guard record.state == .ended else { return }
+        ended.withLock { $0.append(record) }
+        semaphore.signal()
+    }
+
+    /// The record of the stall that has just ended; `nil` if there is none after some seconds.
+    func last(within seconds: Int) -> StallRecord? {
+        guard semaphore.wait(timeout: .now() + .seconds(seconds)) == .success else { return nil }
+        return ended.withLock { $0.popLast() }
+    }
+}
+
+/// A call that moves or copies so much at once that the thread stays in the kernel.
+enum KernelCall: String, CaseIterable {
+    case read, write
+    case copyFileRange = "copy_file_range"
+    case munmap
+    case fork = "clone"
+
+    var kind: cunwind_test_big_call {
+        switch self {
+        case .read: CUNWIND_TEST_BIG_READ
+        case .write: CUNWIND_TEST_BIG_WRITE
+        case .copyFileRange: CUNWIND_TEST_BIG_COPY
+        case .munmap: CUNWIND_TEST_BIG_MUNMAP
+        case .fork: CUNWIND_TEST_BIG_FORK
+        }
+    }
+
+    var length: Int {
+        switch self {
+        case .read, .write, .copyFileRange: KernelCallFiles.length
+        case .munmap: 3 << 30
+        case .fork: 32 << 30
+        }
+    }
+
+    /// Returns the memory for one call, and brings both files to their beginning.
+    func prepare(_ files: KernelCallFiles) -> UnsafeMutableRawPointer? {
+        files.rewind()
+        switch self {
+        case .read, .copyFileRange: return cunwind_test_map_small_pages(length, false, false)
+        case .write: return cunwind_test_map_small_pages(length, true, false)
+        case .munmap: return cunwind_test_map_small_pages(length, false, true)
+        case .fork: return cunwind_test_map_small_pages(length, true, false)
+        }
+    }
+
+    /// Whether the call returned what it does if nothing disturbs it.
+    func isWhole(_ result: Int) -> Bool {
+        switch self {
+        case .read, .write, .copyFileRange: result == length
+        case .munmap: result == 0
+        case .fork: result > 0
+        }
+    }
+}
+
+/// Two files in a temporary directory, one of them with bytes in the page cache.
+final class KernelCallFiles {
+    static let length = 600 << 20
+
+    private let directory: TemporaryDirectory
+    let source: Int32
+    let sink: Int32
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        source = open(directory.path + "/catalogue.bin", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        sink = open(directory.path + "/copy.bin", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(source >= 0 && sink >= 0)
+        let block = [UInt8](repeating: 7, count: 1 << 20)
+        for _ in 0..<(Self.length / block.count) { try #require(write(source, block, block.count) == block.count) }
+    }
+
+    deinit {
+        close(source)
+        close(sink)
+    }
+
+    func rewind() {
+        ftruncate(sink, 0)
+        lseek(source, 0, SEEK_SET)
+        lseek(sink, 0, SEEK_SET)
+    }
+}

@@ -1,0 +1,308 @@
+import CUnwindTestSupport
+import Foundation
+import Glibc
+import StallReports
+import StallWatch
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+
+/// A complete monitor on a loop whose turns the test controls.
+@Suite(.serialized) struct ReportsMonitorTests {
+    private let scratch: TemporaryDirectory
+    private let loop = ProbedLoop()
+
+    init() throws { scratch = try TemporaryDirectory() }
+
+    private func monitor(_ change: (inout StallMonitor.Configuration) -> Void = { _ in }) throws -> StallMonitor {
+        var configuration = StallMonitor.Configuration(threshold: .milliseconds(30), reports: .directory(scratch.path))
+        change(&configuration)
+        let monitor = try StallMonitor(configuration)
+        try monitor.watch(.probe(loop.probe))
+        return monitor
+    }
+
+    @Test func successiveMonitorsReportStalls() throws {
+        for count in 1...3 {
+            let monitor = try monitor()
+            try monitor.start()
+            loop.turn { usleep(80_000) }
+            monitor.stop()
+            #expect(scratch.reportNames.count == count)
+        }
+    }
+
+    @Test func hooksAreCalledForRepeatedStalls() throws {
+        let began = Collected<StallReport>()
+        let ended = Collected<StallReport>()
+        let monitor = try monitor { configuration in
+            configuration.onStallBegan = began.add
+            configuration.onStallEnded = ended.add
+        }
+        try monitor.start()
+        for number in 1...3 {
+            loop.turn { usleep(80_000) }
+            #expect(eventually { ended.all.count == number })
+        }
+        monitor.stop()
+        #expect(began.all.map(\.id) == ended.all.map(\.id))
+        #expect(began.all.map(\.state) == [.ongoing, .ongoing, .ongoing])
+        #expect(ended.all.map(\.state) == [.ended, .ended, .ended])
+        #expect(try scratch.reports().map(\.state) == [.ended, .ended], "the third stall repeats an earlier one")
+        #expect(monitor.statistics.stalls == 3)
+        #expect(monitor.statistics.suppressed[.repeated] == 1)
+    }
+
+    /// The thread responds neither to ptrace nor to a signal, so its stack can only be read.
+    @Test func aStallInUninterruptibleSleepIsReported() throws {
+        let monitor = try monitor()
+        try monitor.start()
+        let begun = monotonicNow()
+        loop.turn { cunwind_test_sleep_in_vfork(300) }
+        let taken = Double(monotonicNow() - begun) / 1_000_000
+        monitor.stop()
+        let report = try #require(try scratch.reports().first)
+        #expect(report.state == .ended)
+        #expect((300...taken).contains(report.durationMilliseconds), "\(report.durationMilliseconds) of \(taken) ms")
+        let samples = report.samples.filter { $0.isValid }
+        #expect(samples.reduce(0) { $0 + ($1.timesSeen ?? 1) } > 1)
+        for sample in samples {
+            #expect(sample.threadState == .uninterruptible)
+            #expect(sample.method == .read)
+            #expect(sample.isComplete)
+        }
+        #expect(report.culprit?.function == "cunwind_test_sleep_in_vfork")
+    }
+
+    @Test func aStallEscalatesOnceAndOnlyWhenItLasts() async throws {
+        // The clock decides the age alone.
+        let age = try await remeasured(escalate, until: escalationAges.contains)
+        #expect(escalationAges.contains(age), "\(age) ms")
+    }
+
+    private var escalationAges: ClosedRange<Double> { 120...200 }
+
+    /// Makes a short and a long stall, and returns the age of the long one at its escalation, in milliseconds.
+    private func escalate() throws -> Double {
+        let escalated = Collected<StallReport>()
+        let monitor = try monitor { configuration in
+            configuration.escalation = .call(after: 4, escalated.add)
+            // Symbolication takes 200 ms for a first report and would delay the call, which then has the latest state.
+            configuration.symbolication.detail = .none
+        }
+        try monitor.start()
+        loop.turn { usleep(60_000) }
+        loop.turn { usleep(400_000) }
+        monitor.stop()
+        #expect(escalated.all.count == 1)
+        #expect(monitor.statistics.stalls == 2)
+        return try #require(escalated.all.first?.durationMilliseconds)
+    }
+
+    @Test func aSinkMayStopTheMonitor() throws {
+        let box = Mutex<StallMonitor?>(nil)
+        let stopped = Atomic<Bool>(false)
+        let other = Collected<StallReport>()
+        let monitor = try monitor { configuration in
+            configuration.sinks = [
+                .closure { _ in
+                    box.withLock { $0 }?.stop()
+                    stopped.store(true, ordering: .releasing)
+                },
+                .closure(other.add),
+            ]
+        }
+        box.withLock { $0 = monitor }
+        try monitor.start()
+        let begun = monotonicNow()
+        loop.turn { usleep(80_000) }
+        #expect(eventually { stopped.load(ordering: .acquiring) })
+        #expect(monotonicNow() - begun < 1_000_000_000, "stop() did not wait for the sink that called it")
+        #expect(other.all.count == 1)
+        #expect(try scratch.reports().map(\.state) == [.ended])
+        box.withLock { $0 = nil }
+    }
+
+    @Test func stopWaitsABoundedTimeForAStuckSink() throws {
+        let never = DispatchSemaphore(value: 0)
+        let monitor = try monitor { $0.sinks = [.closure { _ in never.wait() }] }
+        try monitor.start()
+        loop.turn { usleep(80_000) }
+        #expect(eventually { scratch.reportNames.count == 1 })
+        let begun = monotonicNow()
+        monitor.stop()
+        let taken = monotonicNow() - begun
+        #expect((900_000_000...2_500_000_000).contains(taken), "\(taken) ns")
+        never.signal()
+    }
+
+    @Test func stopAbandonsAnOngoingStall() throws {
+        let monitor = try monitor()
+        try monitor.start()
+        loop.turn {
+            usleep(150_000)
+            monitor.stop()
+        }
+        let report = try #require(try scratch.reports().first)
+        #expect(report.state == .abandoned)
+        #expect(report.durationMilliseconds >= 145)
+        #expect(monitor.statistics.stalls == 1)
+    }
+
+    @Test func statisticsCountEveryTurn() throws {
+        let path = scratch.path + "/statistics.json"
+        let monitor = try monitor { $0.statisticsPath = path }
+        try monitor.start()
+        for _ in 0..<1_000 { loop.turn {} }
+        loop.turn { usleep(100_000) }
+        usleep(50_000)
+        monitor.stop()
+        let statistics = monitor.statistics
+        let probe = try #require(statistics.loops.first)
+        #expect(statistics.loops.count == 1)
+        #expect(probe.label == "probe")
+        #expect(probe.turns == 1_001)
+        #expect(probe.stalls == 1)
+        #expect(probe.latency.reduce(0) { $0 + $1.turns } == 1_001)
+        #expect((0.1...0.5).contains(probe.busySeconds))
+        #expect((0.1...0.5).contains(probe.stallSeconds))
+        #expect(abs(probe.stallsPerHour - 3_600 / probe.watchedSeconds) < 1)
+        let median = try #require(probe.latencyMicroseconds(quantile: 0.5))
+        #expect(median < 1_000)
+        let longest = try #require(probe.latencyMicroseconds(quantile: 1))
+        #expect((100_000...500_000).contains(longest))
+        let json =
+            try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path))) as? [String: Any]
+        #expect(json?["stalls"] as? Int == 1)
+        #expect((json?["loops"] as? [[String: Any]])?.first?["turns"] as? Int == 1_001)
+    }
+
+    @Test func noArgumentsEnvironmentOrMemoryAreInAReport() throws {
+        let secret = "hunter2-" + String(repeating: "x", count: 8)
+        setenv("STALLWATCH_TEST_SECRET", secret, 1)
+        defer { unsetenv("STALLWATCH_TEST_SECRET") }
+        let monitor = try monitor()
+        try monitor.start()
+        loop.turn { withExtendedLifetime(secret) { _ = usleep(80_000) } }
+        monitor.stop()
+        let text = String(decoding: try #require(try scratch.reports().first).jsonData(), as: UTF8.self)
+        #expect(!text.contains("hunter2"))
+        for argument in CommandLine.arguments.dropFirst() where argument.count > 6 { #expect(!text.contains(argument)) }
+    }
+}
+
+/// What led to a stall, on real loops.
+@Suite(.serialized) struct HistoryTests {
+    private final class Received: Sendable {
+        let reports = Mutex<[StallReport]>([])
+    }
+
+    /// Twelve turns of 40 ms in the second before a stall, while another loop is in a turn of its own.
+    @Test func congestionBeforeAStallIsInItsReport() throws {
+        let received = Received()
+        let monitor = try StallMonitor(
+            .init(
+                threshold: .milliseconds(200), reports: .none,
+                sinks: [.closure { report in received.reports.withLock { $0.append(report) } }]))
+        let loop = ProbedLoop()
+        let other = LoopProbe(label: "other")
+        try monitor.watch(.probe(loop.probe))
+        try monitor.watch(.probe(other))
+        try monitor.start()
+        defer { monitor.stop() }
+        let worker = try WorkerThread(name: "other") {
+            other.beginTurn()
+            Thread.sleep(forTimeInterval: 0.15)
+            other.endTurn()
+        }
+        for _ in 0..<12 {
+            loop.turn { Thread.sleep(forTimeInterval: 0.04) }
+            Thread.sleep(forTimeInterval: 0.03)
+        }
+        worker.join()
+        loop.turn { Thread.sleep(forTimeInterval: 0.3) }
+        let isThere = eventually {
+            received.reports.withLock { $0.contains { $0.loop.label == "probe" } }
+        }
+        #expect(isThere)
+        let report = try #require(received.reports.withLock { $0.last { $0.loop.label == "probe" } })
+        let history = try #require(report.history)
+        #expect(history.loops.map(\.label) == ["probe", "other"])
+        let turns = try #require(history.loops.first?.turns)
+        #expect(turns.count == 12)
+        #expect(turns.allSatisfy { $0.durationMilliseconds >= 40 && $0.isOngoing == nil })
+        #expect(turns.dropFirst().allSatisfy { $0.waitedMilliseconds >= 30 })
+        #expect(turns.allSatisfy { $0.atMilliseconds < 0 })
+        #expect(history.loops.last?.turns.map { $0.durationMilliseconds >= 150 } == [true])
+    }
+}
+
+/// What ``StallMonitor/settle(_:until:)`` promises to code that needs each report at once.
+@Suite(.serialized) struct SettlingTests {
+    private final class Received: Sendable {
+        let labels = Mutex<[String]>([])
+        let began = Semaphore()
+    }
+
+    private let received = Received()
+    private let probe = LoopProbe(label: "settled")
+
+    private func monitor() throws -> StallMonitor {
+        var configuration = StallMonitor.Configuration(
+            threshold: .milliseconds(20), reports: .none,
+            sinks: [.closure { [received] report in received.labels.withLock { $0.append(report.loop.label) } }])
+        configuration.reportsEveryRepeat = true
+        configuration.onStallBegan = { [received] _ in received.began.post() }
+        let monitor = try StallMonitor(configuration)
+        try monitor.watch(.probe(probe))
+        try monitor.start()
+        return monitor
+    }
+
+    /// Begins a turn and returns once it is known as a stall.
+    private func stall() throws {
+        probe.beginTurn()
+        try #require(received.began.wait(until: monotonicNow() + 10_000_000_000))
+    }
+
+    private func settle(_ monitor: StallMonitor, within milliseconds: UInt64 = 10_000) -> Bool {
+        monitor.settle(["settled"], until: monotonicNow() + milliseconds * 1_000_000)
+    }
+
+    @Test func `the sinks have every stall that is over`() throws {
+        let monitor = try monitor()
+        defer { monitor.stop() }
+        #expect(settle(monitor))
+        for count in 1...5 {
+            try stall()
+            probe.endTurn()
+            #expect(settle(monitor))
+            #expect(received.labels.withLock { $0.count } == count)
+        }
+    }
+
+    @Test func `a stall that goes on is waited for until the deadline`() throws {
+        let monitor = try monitor()
+        defer { monitor.stop() }
+        try stall()
+        #expect(!settle(monitor, within: 50))
+        #expect(received.labels.withLock { $0.isEmpty })
+        probe.endTurn()
+        #expect(settle(monitor))
+        #expect(received.labels.withLock { $0 } == ["settled"])
+    }
+}
+
+/// A loop whose turns the test makes itself.
+struct ProbedLoop {
+    let probe = LoopProbe(label: "probe")
+
+    /// One turn on the calling thread.
+    func turn(_ work: () -> Void) {
+        probe.beginTurn()
+        work()
+        probe.endTurn()
+    }
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Glibc
+import LinuxSupport
+import Testing
+import TestSupport
+
+@testable import StallReports
+@testable import stallwatch_demo
+
+/// A short soak that ends by itself, and one that a signal ends.
+@Suite(.serialized) struct SoakTests {
+    /// Short scenarios of the main loop, a thread's loop, a queue and a probe.
+    private static let scenarios = ["usleep", "cpu-spin", "fifo", "run-until-loop", "queue", "probe", "gap-unwatched"]
+
+    private struct Summary: Decodable {
+        struct Calls: Decodable {
+            var calls, reported, captured, interrupted, early: Int
+        }
+        struct Act: Decodable {
+            var done, failed: Int
+        }
+
+        var seed: Int
+        var problems: [String]
+        var rounds, stalls, reported: Int
+        var growth: [String: Int]?
+        var calls: Calls
+        var chaos: [String: Act]
+    }
+
+    /// The demo with a soak of `length`.
+    private func soak(_ length: String, in directory: TemporaryDirectory) throws -> Command {
+        Command(
+            program: try Command.product("stallwatch-demo"),
+            arguments: ["--soak", length, "--seed", "7"] + Self.scenarios.flatMap { ["--scenario", $0] }
+                + ["--output", directory.path("reports"), "--summary", directory.path("summary.json")]
+        )
+    }
+
+    @Test(.timeLimit(.minutes(3))) func aShortSoakPassesAndDoesEverything() throws {
+        let directory = try TemporaryDirectory()
+        let stolen = CPUSteal()
+        let result = try soak("25s", in: directory).run()
+        let lines = result.output.split(separator: "\n")
+        #expect(lines.first?.hasSuffix("--seed 7") == true)
+        let data = try Data(contentsOf: URL(filePath: directory.path("summary.json")))
+        let summary = try JSONDecoder().decode(Summary.self, from: data)
+        #expect(summary.seed == 7)
+        #expect((result.status == 0) == summary.problems.isEmpty, "\(result.text)")
+        #expect(lines.last?.hasPrefix(summary.problems.isEmpty ? "soak ok. Seed 7, " : "soak FAILED") == true)
+        #expect(summary.stalls > 6 && summary.reported == summary.stalls)
+        let early = "\(summary.calls.early) calls returned early"
+        #expect(summary.problems.filter { $0 != early } == [], "\(result.text)")
+        stolen.excuses {
+            // The clock decides these: how many scenarios fit into the time, and the ticks that some timeouts count.
+            #expect(summary.rounds >= 2)
+            #expect(summary.growth != nil)
+            #expect(summary.calls.early == 0)
+        }
+        #expect(summary.calls.calls >= 8 && summary.calls.captured > 0)
+        #expect(summary.calls.interrupted == 0)
+        // No option permits changes of the clock.
+        #expect(Set(summary.chaos.keys) == ["fork", "exec", "load", "exception", "allocation", "memory"])
+        for (kind, act) in summary.chaos { #expect(act.done > 0 && act.failed == 0, "\(kind)") }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aSignalEndsTheSoakWithTotalsAndAStatus() async throws {
+        let directory = try TemporaryDirectory()
+        let command = try soak("1h", in: directory)
+        let child = try ChildProcess(command.arguments, executable: command.program)
+        try await Task.sleep(for: .seconds(3))
+        kill(child.id, SIGINT)
+        // `nil`: its exit status is not 0.
+        #expect(await child.finish(within: .seconds(30)).answer == nil)
+        let data = try Data(contentsOf: URL(filePath: directory.path("summary.json")))
+        #expect(try JSONDecoder().decode(Summary.self, from: data).problems == ["a signal ended it early"])
+    }
+}
+
+/// The examples build as separate packages and work as documented.
+@Suite(.serialized) struct ExampleTests {
+    private static let examples = Repository.root.appendingPathComponent("Examples")
+
+    private static var hasGLib: Bool {
+        guard let program = Command.find("pkg-config") else { return false }
+        return (try? Command(program: program, arguments: ["--exists", "glib-2.0"]).run().status) == 0
+    }
+
+    @Test(.enabled(if: hasGLib, "the headers of GLib are not installed"))
+    func aStallOfAGLibLoopInCIsReported() throws {
+        let package = Self.examples.appendingPathComponent("glib-loop").path
+        let swift = try #require(Command.find("swift"))
+        let build = ["build", "--package-path", package, "--product", "glib-loop"]
+        try Command(program: swift, arguments: build).succeed()
+        let products = try Command(program: swift, arguments: build + ["--show-bin-path"]).succeed()
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+
+        let directory = try TemporaryDirectory()
+        let reports = directory.path("reports")
+        let output = try Command(program: "\(products)/glib-loop", arguments: [reports]).succeed()
+        let files = try FileManager.default.contentsOfDirectory(atPath: reports).filter { $0.hasSuffix(".json") }
+        let file = try #require(files.first)
+        #expect(files.count == 1)
+        let data = try Data(contentsOf: URL(fileURLWithPath: reports).appendingPathComponent(file))
+        let report = try StallReport(jsonData: [UInt8](data))
+        #expect(output.contains(report.summary))
+        #expect(report.loop.kind == .probe)
+        #expect(report.culprit?.function == "work_for_too_long")
+        #expect(report.state == .ended)
+        #expect(abs(report.durationMilliseconds - 300) < 15)
+    }
+}

@@ -1,0 +1,305 @@
+import Foundation
+import Glibc
+import Testing
+import TestSupport
+
+@testable import LinuxSupport
+@testable import StallReports
+@testable import StallSymbols
+@testable import StallWatch
+
+/// A stripped executable with its debug file gives the same result as the unstripped one.
+@Suite("Debug files", .needsToolchain, .serialized)
+struct SymbolicationDebugFileTests {
+    @Test("found by build ID")
+    func byBuildID() throws {
+        let parts = try SymbolicationParts()
+        let directory = try parts.directory("by-id")
+        let path = "\(directory)/.build-id/\(parts.buildID.prefix(2))/\(parts.buildID.dropFirst(2)).debug"
+        try place(parts.debugFile, at: path)
+        // Use a separate directory, where .gnu_debuglink finds no file.
+        try place(parts.stripped, at: "\(directory)/bin/mixed")
+        let report = parts.report(imageAt: "\(directory)/bin/mixed")
+        try parts.expectWhole(report.symbolicated(with: StallReport.DebugSources(directories: [directory])))
+        let unnamed = report.symbolicated(with: StallReport.DebugSources())
+        #expect(unnamed.images.map(\.reason) == ["no debug information was found"])
+    }
+
+    @Test("found by the name in .gnu_debuglink, beside the image")
+    func byDebugLink() throws {
+        let parts = try SymbolicationParts()
+        let directory = try parts.directory("linked")
+        try place(parts.stripped, at: "\(directory)/mixed")
+        try place(parts.debugFile, at: "\(directory)/.debug/mixed.debug")
+        let report = parts.report(imageAt: "\(directory)/mixed")
+        try parts.expectWhole(report.symbolicated(with: StallReport.DebugSources()))
+    }
+
+    @Test("found by .gnu_debuglink's checksum where there is no build ID, and only then")
+    func byChecksum() throws {
+        let parts = try SymbolicationParts()
+        let directory = try parts.directory("checksum")
+        for (part, name) in [(parts.stripped, "mixed"), (parts.debugFile, "mixed.debug")] {
+            try SymbolicationToolchain.run(
+                "llvm-objcopy", ["--remove-section=.note.gnu.build-id", part, "\(directory)/\(name)"]
+            )
+        }
+        try SymbolicationToolchain.run("llvm-objcopy", ["--remove-section=.gnu_debuglink", "\(directory)/mixed"])
+        try SymbolicationToolchain.run(
+            "llvm-objcopy", ["--add-gnu-debuglink=\(directory)/mixed.debug", "\(directory)/mixed"]
+        )
+        let report = parts.report(imageAt: "\(directory)/mixed", buildID: nil)
+        #expect(report.symbolicated(with: StallReport.DebugSources()).frames == (try parts.expected()).frames)
+        // One more byte changes the checksum.
+        let handle = try #require(FileHandle(forWritingAtPath: "\(directory)/mixed.debug"))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data([0]))
+        try handle.close()
+        let unnamed = report.symbolicated(with: StallReport.DebugSources())
+        #expect(unnamed.frames.allSatisfy { $0.file == nil })
+        #expect(unnamed.images.allSatisfy { $0.reason == "no debug information was found" })
+    }
+
+    @Test("a debug file of another build is not used")
+    func wrongBuild() throws {
+        let parts = try SymbolicationParts()
+        let directory = try parts.directory("wrong")
+        try place(parts.debugFile, at: "\(directory)/mixed.debug")
+        let other = String(parts.buildID.reversed())
+        let report = parts.report(imageAt: "/nowhere/mixed", buildID: other)
+        let named = report.symbolicated(with: StallReport.DebugSources(directories: [directory]))
+        #expect(named.frames == report.frames)
+        #expect(named.images.allSatisfy { $0.reason?.contains("No such file") == true })
+    }
+
+    @Test("symbolicating twice changes nothing")
+    func isIdempotent() throws {
+        let parts = try SymbolicationParts()
+        let once = try parts.expected()
+        #expect(once.symbolicated(with: StallReport.DebugSources()) == once)
+        // Symbolication without the files keeps the known names.
+        var elsewhere = once
+        for index in elsewhere.images.indices { elsewhere.images[index].path = "/nowhere/mixed" }
+        #expect(elsewhere.symbolicated(with: StallReport.DebugSources()).frames == once.frames)
+    }
+
+    private func place(_ file: String, at path: String) throws {
+        let manager = FileManager.default
+        let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        try manager.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        if manager.fileExists(atPath: path) { try manager.removeItem(atPath: path) }
+        try manager.copyItem(atPath: file, toPath: path)
+    }
+}
+
+/// Debug files from a server, requested only if the caller permits it, and within the caller's time limit.
+///
+/// The client runs in a separate process, because libdebuginfod reads its servers and cache from the environment.
+@Suite("Debug files from debuginfod", .needsToolchain, .serialized)
+struct SymbolicationDebuginfodTests {
+    @Test(
+        "a stripped executable and a debuginfod server give the unstripped result",
+        .enabled(if: Command.find("debuginfod") != nil, "debuginfod is not installed"))
+    func fromAServer() async throws {
+        let parts = try SymbolicationParts()
+        let directory = try TemporaryDirectory()
+        let served = directory.path("served")
+        try FileManager.default.createDirectory(atPath: served, withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: parts.debugFile, toPath: served + "/mixed.debug")
+        let server = try DebuginfodServer(of: served, in: directory)
+        defer { server.end() }
+        #expect(try server.waits(for: parts.buildID))
+
+        let result = try await symbolicated(
+            parts.report(imageAt: try parts.alone(in: directory)), server.url, in: directory
+        )
+        try parts.expectWhole(result.report)
+    }
+
+    @Test("a server that never answers costs at most the time limit")
+    func fromASilentServer() async throws {
+        let parts = try SymbolicationParts()
+        let directory = try TemporaryDirectory()
+        let server = try SilentServer()
+        var report = parts.report(imageAt: try parts.alone(in: directory))
+        // Three images whose debug files must all be requested.
+        report.images += (1...2).map { number in
+            var image = report.images[0]
+            image.buildID = String(repeating: "\(number)", count: 40)
+            image.path = "/nowhere/\(number)"
+            return image
+        }
+        for index in report.frames.indices { report.frames[index].image = index % 3 }
+        let result = try await symbolicated(report, server.url, in: directory, limitMilliseconds: 3000)
+        #expect(server.wasAsked)
+        #expect((1500...3000).contains(result.milliseconds), "\(result.milliseconds) ms")
+        #expect(result.report.frames == report.frames)
+    }
+
+    @Test("no server is contacted by default, even with servers in the environment")
+    func notByDefault() async throws {
+        let parts = try SymbolicationParts()
+        let directory = try TemporaryDirectory()
+        let server = try SilentServer()
+        let report = parts.report(imageAt: try parts.alone(in: directory))
+        let result = try await symbolicated(report, server.url, in: directory, usesDebuginfod: false)
+        #expect(!server.wasAsked)
+        #expect(result.report.frames == report.frames)
+        #expect(result.report.images.allSatisfy { $0.reason != nil })
+    }
+
+    private struct Answer: Codable {
+        var report: StallReport
+        var milliseconds: Double
+    }
+
+    /// Symbolicates the report in a process with these servers in its environment.
+    private func symbolicated(
+        _ report: StallReport, _ url: String, in directory: TemporaryDirectory, usesDebuginfod: Bool = true,
+        limitMilliseconds: Int = 60_000
+    ) async throws -> Answer {
+        let question = directory.path("question.json")
+        let answer = directory.path("answer.json")
+        try JSONEncoder().encode(report).write(to: URL(fileURLWithPath: question))
+        await #expect(processExitsWith: .success) {
+            [
+                url = url as String, cache = directory.path("cache") as String, question = question as String,
+                answer = answer as String, usesDebuginfod = usesDebuginfod as Bool,
+                limit = limitMilliseconds as Int
+            ] in
+            setenv("DEBUGINFOD_URLS", url, 1)
+            setenv("DEBUGINFOD_CACHE_PATH", cache, 1)
+            let report = try JSONDecoder().decode(
+                StallReport.self, from: Data(contentsOf: URL(fileURLWithPath: question))
+            )
+            let begin = monotonicNow()
+            let named = report.symbolicated(
+                with: StallReport.DebugSources(usesDebuginfod: usesDebuginfod, timeLimit: .milliseconds(limit))
+            )
+            let milliseconds = Double(monotonicNow() - begin) / 1e6
+            try JSONEncoder().encode(Answer(report: named, milliseconds: milliseconds))
+                .write(to: URL(fileURLWithPath: answer))
+        }
+        return try JSONDecoder().decode(Answer.self, from: Data(contentsOf: URL(fileURLWithPath: answer)))
+    }
+}
+
+extension SymbolicationParts {
+    /// Copies the stripped executable into a directory without its debug file.
+    fileprivate func alone(in directory: TemporaryDirectory) throws -> String {
+        let path = directory.path("bin/mixed")
+        try FileManager.default.createDirectory(atPath: directory.path("bin"), withIntermediateDirectories: true)
+        try FileManager.default.copyItem(atPath: stripped, toPath: path)
+        return path
+    }
+}
+
+/// Debian's debuginfod on the loopback address, serving the files of one directory.
+final class DebuginfodServer {
+    private let process: Process
+    private let port: UInt16
+
+    var url: String { "http://127.0.0.1:\(port)" }
+
+    init(of files: String, in directory: TemporaryDirectory) throws {
+        port = try LoopbackSocket().port
+        process = Command(
+            program: try #require(Command.find("debuginfod")),
+            arguments: [
+                "--scan-file-dir", "--database=:memory:", "--port=\(port)", "--rescan-time=0", "--groom-time=0",
+                "--concurrency=1", files,
+            ],
+            // Before elfutils 0.190, debuginfod has no option for the address to listen on.
+            environment: ["LD_PRELOAD": try Preload.loopback.make(in: directory), "TMPDIR": directory.path("")]
+        ).process()
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run(atMost: Process.timeout)
+    }
+
+    /// Waits up to 30 seconds until the server has found the debug file of that build ID.
+    func waits(for buildID: String) throws -> Bool {
+        for _ in 0..<300 {
+            if let socket = try? LoopbackSocket(connectedTo: port),
+                socket.answer(to: "GET /buildid/\(buildID)/debuginfo HTTP/1.0\r\n\r\n").hasPrefix("HTTP/1.1 200 ")
+            {
+                return true
+            }
+            usleep(100_000)
+        }
+        return false
+    }
+
+    /// Ends the server and waits for its end.
+    func end() {
+        process.kill()
+        process.waitUntilExit()
+    }
+}
+
+/// A server that accepts connections and never answers.
+final class SilentServer {
+    private let socket: LoopbackSocket
+
+    var url: String { "http://127.0.0.1:\(socket.port)" }
+
+    init() throws {
+        socket = try LoopbackSocket()
+        guard listen(socket.descriptor, 16) == 0 else { throw Command.Failure(description: "listen: \(errno)") }
+    }
+
+    /// Whether a client has connected.
+    var wasAsked: Bool {
+        var poll = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
+        return Glibc.poll(&poll, 1, 0) == 1
+    }
+}
+
+/// A TCP socket on the loopback address; closed when this object is released.
+private final class LoopbackSocket {
+    let descriptor: Int32
+    let port: UInt16
+
+    /// Creates a listening socket at a free port.
+    init() throws { (descriptor, port) = try Self.make(0, Glibc.bind) }
+
+    init(connectedTo port: UInt16) throws { (descriptor, self.port) = try Self.make(port, Glibc.connect) }
+
+    deinit { close(descriptor) }
+
+    /// Sends a request and returns the first piece of the answer that arrives within 5 seconds.
+    func answer(to request: String) -> String {
+        var limit = timeval(tv_sec: 5, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let bytes = Array(request.utf8)
+        var answer = [UInt8](repeating: 0, count: 4096)
+        guard send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else { return "" }
+        let count = recv(descriptor, &answer, answer.count, 0)
+        return String(decoding: answer.prefix(max(count, 0)), as: UTF8.self)
+    }
+
+    private static func make(
+        _ port: UInt16, _ use: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) throws -> (Int32, UInt16) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let status = withUnsafeMutablePointer(to: &address) { pointer in
+            // A sockaddr_in may be passed as a sockaddr (ip(7)).
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                let status = use(descriptor, address, length)
+                return status == 0 ? getsockname(descriptor, address, &length) : status
+            }
+        }
+        guard status == 0 else {
+            let reason = errno
+            close(descriptor)
+            throw Command.Failure(description: "a loopback socket: \(String(cString: strerror(reason)))")
+        }
+        // The own port of a connecting socket is not needed.
+        return (descriptor, port == 0 ? UInt16(bigEndian: address.sin_port) : port)
+    }
+}

@@ -1,0 +1,226 @@
+import Dispatch
+import Foundation
+import Glibc
+import LinuxSupport
+import Synchronization
+import Testing
+import TestSupport
+
+@testable import StallReports
+
+/// The main stalls under every restriction that containers and systems set: the program starts, the right function is
+/// blamed, the cause is right or missing where the posture says so, no call is interrupted, and what the monitor and
+/// `stallwatch doctor` say about the posture agrees with the reports.
+@Suite(.serialized) struct PostureMatrixTests {
+    private static let always = [Posture.none] + Posture.filtered + Posture.withoutFile + [.sandboxed]
+
+    /// The size of the file whose pages are read.
+    private static let fileSize = 16 << 20
+    /// Most of a run is waiting, so several run at a time.
+    private static let lanes = 3
+
+    /// The runs of all postures that this machine can set up for one program, by name.
+    private static let runs = Result { try runAll(always + optional.filter(\.isAvailable)) }
+    private static let optional: [Posture] = [.unprivileged, .hiddenProcesses, .foreignProc, .undumpable, .readOnly]
+
+    @Test(arguments: always.map(\.name)) func `stalls are explained`(posture: String) throws {
+        try expectRightCells(posture)
+    }
+
+    @Test(.enabled(if: Posture.unprivileged.isAvailable, "unprivileged user: needs root or another user"))
+    func `stalls are explained to an unprivileged user`() throws {
+        try expectRightCells(Posture.unprivileged.name)
+    }
+
+    @Test(.enabled(if: Posture.hiddenProcesses.isAvailable, "hidepid=2: needs root to mount /proc"))
+    func `stalls are explained under hidepid`() throws {
+        try expectRightCells(Posture.hiddenProcesses.name)
+    }
+
+    @Test(.enabled(if: Posture.foreignProc.isAvailable, "PID namespaces: needs root"))
+    func `stalls are explained with another PID namespace's /proc`() throws {
+        try expectRightCells(Posture.foreignProc.name)
+        let run = try #require(try Self.runs.get()[Posture.foreignProc.name])
+        #expect(run.capabilities?.environment.isProcForeign == true)
+        #expect(run.diagnosis?.environment.isProcForeign == true)
+        #expect(run.capabilities?.summary?.hasPrefix("/proc belongs to another PID namespace") == true)
+    }
+
+    @Test(.enabled(if: Posture.undumpable.isAvailable, "not dumpable: needs another user than root"))
+    func `stalls are explained in a process that is not dumpable`() throws {
+        try expectRightCells(Posture.undumpable.name)
+    }
+
+    @Test(.enabled(if: Posture.readOnly.isAvailable, "read-only root: needs root or user namespaces"))
+    func `stalls are explained on a read-only root`() throws {
+        try expectRightCells(Posture.readOnly.name)
+    }
+
+    @Test(.enabled(if: Posture.yama(1).isAvailable, "Yama 1: needs root and a kernel with Yama"))
+    func `stalls are explained under Yama 1`() throws { try expectRightCells(under: 1) }
+
+    @Test(.enabled(if: Posture.yama(2).isAvailable, "Yama 2: needs root and a kernel with Yama"))
+    func `stalls are explained under Yama 2`() throws { try expectRightCells(under: 2) }
+
+    /// The reference: the comparison finds a wrong claim.
+    @Test func `a wrong claim is contradicted`() throws {
+        let run = try #require(try Self.runs.get()[Posture.none.name])
+        let capabilities = try #require(run.capabilities)
+        for name in [Capabilities.FeatureName.read, .waitChannel, .status, .bootID, .symbols] {
+            var wrong = capabilities
+            let index = try #require(wrong.features.firstIndex { $0.name == name })
+            wrong.features[index].state = wrong.features[index].state == .works ? .missing : .works
+            #expect(CapabilityClaims(capabilities: wrong, reports: run.reports).contradictions.count == 1)
+        }
+    }
+
+    /// The scope is the machine's, so no other run may be under way.
+    private func expectRightCells(under scope: Int) throws {
+        _ = try Self.runs.get()
+        let run = try YamaScope.with(scope) { try Self.runAll([.yama(scope)]) }
+        try expectRightCells(#require(run.values.first))
+    }
+
+    private func expectRightCells(_ posture: String) throws {
+        try expectRightCells(#require(try Self.runs.get()[posture]))
+    }
+
+    private func expectRightCells(_ run: PostureRun) {
+        #expect(run.hasEnded, "\(run.output)")
+        #expect(run.interrupted == 0, "\(run.output)")
+        for (expected, cell) in zip(PostureRun.expected, run.cells) {
+            if case .wrong(let what) = cell { Issue.record("\(run.posture.name), \(expected.name): \(what)") }
+        }
+        #expect(run.wrongClaims == [], "\(run.posture.name)")
+        #expect(run.cells.count { if case .notJudged = $0 { true } else { false } } <= 1, "\(run.notes)")
+    }
+
+    /// Runs all postures and prints the matrix.
+    private static func runAll(_ postures: [Posture]) throws -> [String: PostureRun] {
+        let scratch = try TemporaryDirectory()
+        let libraries = try [Preload.forbid, .hide].map { try $0.make(in: scratch) }
+        let files = try (0..<lanes).map { try file(named: "pages-\($0)", in: scratch) }
+        let results = Mutex<[String: Result<PostureRun, any Error>]>([:])
+        let next = Atomic<Int>(0)
+        DispatchQueue.concurrentPerform(iterations: min(lanes, postures.count)) { lane in
+            while case let index = next.add(1, ordering: .relaxed).oldValue, index < postures.count {
+                let run = Result { try PostureRun(postures[index], libraries: libraries, file: files[lane]) }
+                results.withLock { $0[postures[index].name] = run }
+            }
+        }
+        let runs = try results.withLock { try $0.mapValues { try $0.get() } }
+        print(PostureRun.matrix(postures.compactMap { runs[$0.name] }))
+        return runs
+    }
+
+    /// Makes a file on the disk that any user can read.
+    private static func file(named name: String, in directory: TemporaryDirectory) throws -> String {
+        let path = try directory.write(name, [UInt8](repeating: 7, count: fileSize))
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        let descriptor = open(path, O_RDONLY)
+        defer { close(descriptor) }
+        // Only clean pages can be dropped.
+        try #require(fsync(descriptor) == 0)
+        return path
+    }
+}
+
+/// The capabilities of a monitor in a process of its own.
+///
+/// ``PostureMatrixTests`` compares them with its reports.
+@Suite(.serialized) struct CapabilityTests {
+    /// Starts the host where ptrace is refused.
+    private func start(
+        _ arguments: [String], _ directory: TemporaryDirectory, environment: [String] = []
+    ) throws -> TestHost {
+        let library = try Preload.forbid.make(in: directory)
+        return try TestHost(arguments, wrapper: ["FORBID_CALLS=ptrace:1"] + environment + ["LD_PRELOAD=\(library)"])
+    }
+
+    /// The kernel ends a process that sends a signal, and ptrace is refused: the monitor does not try signals.
+    @Test func `a filter that kills does not end a program at its start`() throws {
+        let directory = try TemporaryDirectory()
+        let arguments = ["stalls", directory.path("reports"), "20000", "1", "500", "500"]
+        #expect(try start(arguments, directory, environment: ["FORBID_SIGNALS=1"]).finish().last == "S 0")
+    }
+
+    @Test func `the tool reads what the monitor has found`() throws {
+        let directory = try TemporaryDirectory()
+        // Sleeps for longer than the test takes, and for less than its threshold.
+        let arguments = ["stalls", directory.path("reports"), "90000", "1", "60000", "60000"]
+        let host = try start(arguments, directory)
+        // The file is there as soon as the monitor has tried everything.
+        var answer: Tool.Diagnosis?
+        let isThere = eventually {
+            let text = try? Tool.run(["doctor", "--json", "\(host.pid)"])
+            answer = text.flatMap { try? Tool.decode(Tool.Diagnosis.self, $0) }
+            return answer?.source == "monitor"
+        }
+        #expect(isThere)
+        let found = try #require(answer)
+        #expect(found.capabilities[.ptrace]?.state == .missing)
+        #expect(found.capabilities.environment.pid == host.pid)
+        #expect(found.capabilities.environment.seccompMode == 2)
+        #expect(found.process?.isMonitored == true)
+        #expect(found.process?.reportDirectory == directory.path("reports"))
+        // The file has no name in the directory.
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
+        #expect(names == [])
+        let text = try Tool.run(["doctor", "\(host.pid)"])
+        #expect(text.contains("Missing: capture by ptrace (Operation not permitted)\n"))
+        #expect(text.contains("\n    set:  systemd: SystemCallFilter=ptrace on a line of its own\n"))
+    }
+
+    /// There /proc/self/exe is the dynamic linker.
+    @Test func `a program that the dynamic linker starts has names and lines`() throws {
+        #if arch(arm64)
+            let linker = "/lib/ld-linux-aarch64.so.1"
+        #else
+            let linker = "/lib64/ld-linux-x86-64.so.2"
+        #endif
+        let directory = try TemporaryDirectory()
+        let host = try TestHost(["stalls", directory.path("reports"), "50", "1", "300", "300"], wrapper: [linker])
+        #expect(host.finish().last == "S 1")
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
+        let file = try #require(files.first { $0.hasPrefix("stall-") })
+        let report = try directory.report("reports/\(file)")
+        #expect(report.process.name == "stallwatch-test-host")
+        #expect(report.culprit?.function.contains("stallOnce") == true, "\(report.culprit?.function ?? "none")")
+        let lines = report.frames.filter { $0.file?.hasSuffix("TestHost.swift") == true }.compactMap(\.line)
+        #expect(!lines.isEmpty)
+    }
+}
+
+/// What a monitor costs a process with a gigabyte of memory under a seccomp filter, as in a container.
+@Suite(.serialized) struct LargeProcessTests {
+    /// The page faults that one step may cause; a copy of the process causes 262,144.
+    private static let mostFaults = 2_000
+    /// The time in which a step's page faults have happened, in seconds: the app writes all its memory ten times a second.
+    private static let time = 2.0
+
+    @Test func `a monitor copies no memory of the app`() throws {
+        let directory = try TemporaryDirectory()
+        let forbid = try Preload.forbid.make(in: directory)
+        let host = try TestHost(
+            ["control", directory.path, "large"], wrapper: ["FORBID_CALLS=nothing:1", "LD_PRELOAD=\(forbid)"])
+        // The count before the monitor starts.
+        let line = host.firstLine()
+        var before = try #require(line.hasPrefix("F ") ? Int(line.dropFirst(2)) : nil)
+        let stat = try #require(readSmallFile("/proc/\(host.pid)/status").flatMap(ProcessStatus.init))
+        #expect(stat.seccompMode == 2)
+        let isControlled = eventually { (try? Tool.run(["state", "\(host.pid)"])) != nil }
+        #expect(isControlled)
+        func faults(_ name: String) throws {
+            Thread.sleep(forTimeInterval: Self.time)
+            let now = Int(try #require(readSmallFile("/proc/\(host.pid)/stat").flatMap(ProcStat.init)).minorFaults)
+            print("large process: \(name) caused \(now - before) page faults")
+            #expect(now - before < Self.mostFaults, "\(name)")
+            before = now
+        }
+        try faults("start")
+        _ = try Tool.run(["stacks", "\(host.pid)"])
+        try faults("stacks")
+        _ = try Tool.run(["profile", "\(host.pid)", "--seconds", "1"])
+        try faults("profile")
+    }
+}

@@ -1,0 +1,222 @@
+import Foundation
+import Testing
+import TestSupport
+
+@testable import StallReports
+
+/// `stallwatch run`, with programs that know nothing of StallWatch.
+@Suite(.serialized) struct RunTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// The reports' directory.
+    private var reports: String { directory.path("reports") }
+
+    /// Runs a command with the tool, in the directory of this test.
+    private func run(_ words: [String], options: [String] = [], input: String = "") throws -> Command.Output {
+        var command = Command(
+            program: try Command.product("stallwatch"),
+            arguments: ["run", "--output", "reports", "--threshold", "150ms"] + options + ["--"] + words,
+            directory: directory.path)
+        command.input = input
+        return try command.run()
+    }
+
+    /// Runs a command without the tool.
+    private func runAlone(_ words: [String], input: String = "") throws -> Command.Output {
+        try Command(
+            program: words[0], arguments: Array(words.dropFirst()), directory: directory.path, input: input
+        ).run()
+    }
+
+    private func writtenReports() throws -> [StallReport] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: reports)) ?? []
+        return try names.filter { $0.hasSuffix(".json") }.sorted().map { name in
+            let data = try #require(FileManager.default.contents(atPath: "\(reports)/\(name)"))
+            return try StallReport(jsonData: [UInt8](data))
+        }
+    }
+
+    private static let functions: [RunProgram: String] = [
+        .glib: "wait_in_a_callback", .runLoop: "waitInATimer()", .asyncMain: "waitOnTheMainActor()",
+    ]
+
+    @Test(arguments: RunProgram.available)
+    func `a stall of an unmodified program is reported`(program: RunProgram) throws {
+        let words = [try program.path(), "stall"]
+        let output = try run(words, input: "a line\n")
+        let alone = try runAlone(words, input: "a line\n")
+        #expect(output.status == alone.status && output.status == 7)
+        #expect(output.output == alone.output)
+        let line = output.errors.dropFirst(alone.errors.count)
+        #expect(output.errors.hasPrefix(alone.errors))
+        #expect(line.hasSuffix(": 1 stall, see: stallwatch show \(reports)\n"), "\(output.errors)")
+
+        let report = try #require(try writtenReports().first)
+        #expect(try writtenReports().count == 1)
+        #expect(report.culprit?.function.contains(Self.functions[program] ?? "?") == true, "\(report.summary)")
+        #expect(report.cause?.kind == .sleep)
+        #expect(report.state == .ended)
+        #expect(report.loop.label == (program == .glib ? "glib" : "main"))
+        #expect(report.durationMilliseconds >= 350)
+        // After its first suspension an async main runs on the thread that serves the main queue.
+        if program != .asyncMain { #expect(report.loop.thread?.id == Int32(report.process.pid)) }
+        let symbols = report.stacks.joined().compactMap { report.frames[$0].symbol }
+        #expect(symbols.contains { $0.contains(Self.outerFunctions[program] ?? "?") }, "\(symbols)")
+    }
+
+    /// Functions near the beginnings of the programs' stacks.
+    private static let outerFunctions: [RunProgram: String] = [
+        .glib: "g_main_loop_run", .runLoop: "CFRunLoopRunSpecific", .asyncMain: "swift_job_run",
+    ]
+
+    @Test(
+        .enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"), arguments: ["end", "nest"])
+    func `what is no turn of a GLib loop is no stall`(mode: String) throws {
+        let words = [try RunProgram.glib.path(), mode]
+        let output = try run(words)
+        let alone = try runAlone(words)
+        #expect((output.status, output.output, output.errors) == (alone.status, alone.output, alone.errors))
+        #expect(try writtenReports().isEmpty)
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `a poll function that the program sets later stays`() throws {
+        let output = try run([try RunProgram.glib.path(), "poll"])
+        #expect(output.status == 7)
+        #expect(output.errors.hasSuffix("set a poll function of its own, so its GLib loop was not watched any more\n"))
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `a program that forks while the monitor is loaded loses no child`() throws {
+        let output = try run([try RunProgram.glib.path(), "fork"])
+        #expect(output.status == 0, "\(output.text)")
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `children do not see the library unless they are asked for`() throws {
+        let program = try RunProgram.glib.path()
+        #expect(try run([program, "child"]).output == "")
+        let names = ["LD_PRELOAD", "STALLWATCH_RUN_LIBRARY", "STALLWATCH_RUN_OUTPUT", "STALLWATCH_RUN_SETTINGS"]
+        let all = try run([program, "child"], options: ["--children"]).output
+        #expect(all.split(separator: "\n").map(String.init) == names)
+        _ = try run([program, "start", "stall"])
+        #expect(try writtenReports().isEmpty)
+        _ = try run([program, "start", "stall"], options: ["--children"])
+        #expect(try writtenReports().count == 1)
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `the program of a script is watched`() throws {
+        let program = try RunProgram.glib.path()
+        for (name, line) in [("direct", program), ("by-env", "/usr/bin/env -S \(program)")] {
+            let script = try directory.write(name, "#!\(line) stall\n")
+            chmod(script, 0o755)
+            #expect(try run(["./\(name)"], options: ["--quiet"]).errors == "to standard error\n")
+        }
+        #expect(try writtenReports().count == 2)
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `a variable does the same as an option`() throws {
+        let program = try RunProgram.glib.path()
+        var command = Command(
+            program: try Command.product("stallwatch"), arguments: ["run", "--", program, "stall"],
+            environment: [
+                "STALLWATCH_OUTPUT": reports, "STALLWATCH_THRESHOLD": "1h", "STALLWATCH_QUIET": "1",
+                "STALLWATCH_LOOP": "glib", "STALLWATCH_CHILDREN": "0",
+            ], directory: directory.path)
+        #expect(try command.run().status == 7)
+        #expect(try writtenReports().isEmpty)
+        command.environment["STALLWATCH_THRESHOLD"] = "150ms"
+        #expect(try command.run().errors == "to standard error\n")
+        #expect(try writtenReports().count == 1)
+        command.environment["STALLWATCH_THRESHOLD"] = "soon"
+        let refused = try command.run()
+        #expect(refused.status == 64)
+        #expect(refused.errors.contains("STALLWATCH_THRESHOLD: 'soon' is not a duration."))
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `the program keeps the process id and dies of its signals`() throws {
+        let program = try RunProgram.glib.path()
+        let tool = try Command.product("stallwatch")
+        let line = "\"$1\" run --quiet --output reports -- \"$2\" signal $3; echo $?"
+        for (signal, status) in [(9, 137), (15, 143), (13, 141)] {
+            let shell = Command(
+                program: "/bin/bash", arguments: ["-c", line, "bash", tool, program, "\(signal)"],
+                directory: directory.path)
+            #expect(try shell.succeed() == "\(status)\n")
+        }
+        let same = Command(
+            program: "/bin/bash",
+            arguments: ["-c", "\"$1\" run -- /bin/sh -c 'echo $$' & wait; echo $!", "bash", tool],
+            directory: directory.path)
+        let ids = try same.succeed().split(separator: "\n")
+        #expect(ids.count == 2 && ids[0] == ids[1])
+    }
+
+    @Test(.enabled(if: RunProgram.glib.isAvailable, "the headers of GLib are not installed"))
+    func `blocked and ignored signals stay as they were`() throws {
+        let program = try RunProgram.glib.path()
+        let tool = try Command.product("stallwatch")
+        // The shell ignores SIGPIPE and SIGHUP for the program.
+        for trap in ["trap '' PIPE HUP", "trap - PIPE"] {
+            let outputs = try [[program], [tool, "run", "--", program]].map { words in
+                try Command(
+                    program: "/bin/bash", arguments: ["-c", "\(trap); \"$@\"", "bash"] + words,
+                    directory: directory.path
+                ).run().output.split(separator: "\n").filter { $0.hasPrefix("Sig") }
+            }
+            #expect(outputs[0] == outputs[1] && outputs[0].count == 2)
+        }
+    }
+}
+
+/// A program of `Tests/Support/Run`, compiled by the tests.
+enum RunProgram: String, CaseIterable, Sendable {
+    case glib = "glib_program.c"
+    case runLoop = "run_loop.swift"
+    case asyncMain = "async_main.swift"
+
+    /// Whether this machine can compile it.
+    var isAvailable: Bool { self != .glib || Self.glibOptions != nil }
+
+    static let available = allCases.filter(\.isAvailable)
+
+    /// The compiler's options for GLib; `nil` if its headers are not installed.
+    static let glibOptions: [String]? = {
+        guard let program = Command.find("pkg-config"),
+            let words = try? Command(program: program, arguments: ["--cflags", "--libs", "glib-2.0"]).succeed()
+        else { return nil }
+        return words.split(whereSeparator: \.isWhitespace).map(String.init)
+    }()
+
+    /// The directory of the compiled programs, which lives as long as the tests.
+    private static let directory = Result { try TemporaryDirectory() }
+    private static let paths = Dictionary(
+        uniqueKeysWithValues: available.map { program in (program, Result { try program.compile() }) })
+
+    /// The path of the program, compiled once.
+    func path() throws -> String { try #require(Self.paths[self]).get() }
+
+    private func compile() throws -> String {
+        let path = try Self.directory.get().path(rawValue.split(separator: ".")[0].description)
+        let source = Repository.support.appendingPathComponent("Run/\(rawValue)").path
+        if self == .glib {
+            try Command(
+                program: try #require(Command.find("clang")),
+                arguments: ["-g", "-O1", source, "-o", path] + (Self.glibOptions ?? [])
+            ).succeed()
+        } else {
+            let library = self == .asyncMain ? ["-parse-as-library"] : []
+            try Command(
+                program: try #require(Command.find("swiftc")),
+                arguments: ["-g", "-Onone", "-swift-version", "6", "-module-name", "Program", source, "-o", path]
+                    + library
+            ).succeed()
+        }
+        return path
+    }
+}

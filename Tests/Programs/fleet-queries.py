@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""Runs the queries of Fleet/ on DuckDB and ClickHouse (PyPI's duckdb and chdb) and compares them with `stallwatch`.
+
+    Tests/Programs/fleet-queries.py --tool STALLWATCH --demo STALLWATCH-DEMO [--reports 100000] [--seed 1] [--benchmark]
+
+1. groups.sql over made-up reports as NDJSON: equal to `stallwatch top --json`, in every column.
+2. regressions.sql and rates.sql over 5,000 of them: equal to `stallwatch diff --json` of the two versions; and
+   new-fingerprints.sql: the groups whose `firstSeen` of `top --json` is on the last day.
+3. groups.sql over the table otel_logs, filled with what `stallwatch ship` sends: equal to `top --json` again.
+4. The dashboard Fleet/grafana/stalls.json: the models of Grafana's own schema (PyPI's grafana-foundation-sdk) have every
+   field, and every query runs over that table and returns rows.
+
+--benchmark does only the first step and prints the wall time and the largest memory of each program.
+
+Exit status: 0 if all are equal, 1 if not, 69 if a package is missing.
+"""
+
+import argparse
+import datetime
+import itertools
+import json
+import math
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from checks import Fault, expect
+from otlp_receiver import Server
+
+try:
+    import chdb.session
+    import duckdb
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+    from grafana_foundation_sdk.models.dashboard import Dashboard
+    from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
+except ImportError as missing:
+    print(f"{missing}: run scripts/install-python-packages.sh fleet")
+    sys.exit(69)
+
+FLEET = pathlib.Path(__file__).resolve().parents[2] / "Fleet"
+VERSIONS = ("1.4.2", "1.5.0")
+SMALL = 5_000
+# The names in the queries, and in `top --json`.
+COLUMNS = {
+    "count": "count", "reports": "reports", "total_ms": "totalMilliseconds", "p50_ms": "p50Milliseconds",
+    "p95_ms": "p95Milliseconds", "max_ms": "maxMilliseconds", "cause": "cause", "loop": "loop", "first_seen": "firstSeen",
+    "last_seen": "lastSeen",
+}
+
+# Runs a program and prints its largest memory in KiB on standard error.
+MEASURED = (
+    "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)"
+)
+
+
+class DuckDB:
+    name = "DuckDB"
+
+    def __init__(self, directory, **variables):
+        self.connection = duckdb.connect()
+        for name, value in variables.items():
+            self.connection.execute(f"SET VARIABLE {name} = '{value}'")
+
+    def run(self, query):
+        result = self.connection.execute((FLEET / "duckdb" / query).read_text())
+        names = [column[0] for column in result.description]
+        return [dict(zip(names, row)) for row in result.fetchall()]
+
+    def load(self):
+        self.run("stalls.sql")
+
+
+class ClickHouse:
+    name = "ClickHouse"
+    numbers = itertools.count(1)
+
+    def __init__(self, directory, **variables):
+        self.session = chdb.session.Session(str(directory / f"clickhouse-{next(self.numbers)}"))
+        for name, value in variables.items():
+            self.session.query(f"SET param_{name} = '{value}'")
+        self.session.query("SET output_format_json_quote_64bit_integers = 0")
+
+    def run(self, query):
+        return self.ask((FLEET / "clickhouse" / query).read_text())
+
+    def ask(self, text):
+        return [json.loads(line) for line in str(self.session.query(text, "JSONEachRow")).splitlines()]
+
+    def load(self):
+        self.session.query((FLEET / "clickhouse" / "stalls-ndjson.sql").read_text())
+
+    def close(self):
+        self.session.close()
+
+
+def equal(left, right):
+    if isinstance(left, datetime.datetime):
+        left = left.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if isinstance(left, str) and isinstance(right, str):
+        # ClickHouse prints a time without T and Z.
+        return left == right or left.replace(" ", "T") + "Z" == right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        # Sums depend on the order in the last digits; `top` rounds to microseconds.
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-3)
+    return left == right
+
+
+def compare_groups(engine, rows, top):
+    expect(len(rows) == len(top["groups"]), f"{engine}: {len(rows)} groups, not {len(top['groups'])}")
+    known = {group["fingerprint"]: group for group in top["groups"]}
+    for row in rows:
+        group = known[row["fingerprint"]]
+        culprit = group.get("culprit", {})
+        pairs = [(name, row[name], group[other]) for name, other in COLUMNS.items()]
+        pairs += [(name, row[name] or None, culprit.get(name)) for name in ["function", "file", "line"]]
+        for name, found, wanted in pairs:
+            expect(equal(found, wanted), f"{engine}: {name} of {row['fingerprint']} is {found}, not {wanted}")
+    totals = [row["total_ms"] for row in rows]
+    expect(totals == sorted(totals, reverse=True), f"{engine}: the worst group is not the first one")
+    for name, wanted in [("count", top["count"]), ("reports", top["reports"]), ("total_ms", top["totalMilliseconds"])]:
+        found = sum(row[name] for row in rows)
+        expect(equal(found, wanted), f"{engine}: the sum of {name} is {found}, not {wanted}")
+
+
+def tool(arguments, *words):
+    result = subprocess.run([arguments.tool, *words, "--json"], capture_output=True, text=True)
+    expect(result.returncode == 0, f"{words[0]}: {result.stderr}")
+    return json.loads(result.stdout)
+
+
+def timed(what, action):
+    began = time.monotonic()
+    result = action()
+    print(f"{what}: {time.monotonic() - began:.1f} s")
+    return result
+
+
+def generate(arguments, reports, file):
+    subprocess.run(
+        [arguments.demo, "generate", "--reports", str(reports), "--seed", str(arguments.seed), "--ndjson", file], check=True)
+    return file
+
+
+def check_groups(arguments, directory):
+    file = directory / "stalls.ndjson"
+    timed(f"{arguments.reports} reports made", lambda: generate(arguments, arguments.reports, file))
+    top = timed("stallwatch top", lambda: tool(arguments, "top", file))
+    expect(top["reports"] == arguments.reports, f"top read {top['reports']} reports")
+    for engine in [DuckDB, ClickHouse]:
+        def query():
+            database = engine(directory, files=file)
+            database.load()
+            return database, database.run("groups.sql")
+
+        database, rows = timed(engine.name, query)
+        compare_groups(engine.name, rows, top)
+        if engine is ClickHouse:
+            database.close()
+    file.unlink()
+
+
+def check_versions(arguments, directory):
+    file = generate(arguments, SMALL, directory / "small.ndjson")
+    parts = [directory / f"{version}.ndjson" for version in VERSIONS]
+    lines = file.read_bytes().splitlines(keepends=True)
+    for version, part in zip(VERSIONS, parts):
+        part.write_bytes(b"".join(line for line in lines if f'"version":"{version}"'.encode() in line))
+    diff = tool(arguments, "diff", *parts)
+    top = tool(arguments, "top", file)
+    day = max(group["lastSeen"] for group in top["groups"])[:10]
+    new = {group["fingerprint"] for group in top["groups"] if group["firstSeen"].startswith(day)}
+    expect(new, "no group is new on the last day")
+    kinds = {change["change"] for change in diff["changes"]}
+    expect({"new", "worse", "same"} <= kinds, f"the reports have changes of too few kinds: {kinds}")
+    for engine in [DuckDB, ClickHouse]:
+        database = engine(directory, files=file, before_version=VERSIONS[0], after_version=VERSIONS[1], day=day)
+        database.load()
+        known = {change["fingerprint"]: change for change in diff["changes"]}
+        rows = database.run("regressions.sql")
+        expect(len(rows) == len(known), f"{engine.name}: {len(rows)} changes, not {len(known)}")
+        for row in rows:
+            change = known[row["fingerprint"]]
+            expect(row["change"] == change["change"], f"{engine.name}: {row} but {change}")
+            for side, name in [("before", "base"), ("after", "new")]:
+                for column, field in [("count", "count"), ("ms_per_hour", "millisecondsPerHour"), ("median_ms", "medianMilliseconds")]:
+                    found, wanted = row[f"{side}_{column}"], change[name][field]
+                    expect(equal(found, wanted), f"{engine.name}: {side}_{column} is {found}, not {wanted}")
+        rates = database.run("rates.sql")
+        for version, side in zip(VERSIONS, ["base", "new"]):
+            mine = [row for row in rates if row["version"] == version]
+            for column, field in [("hours", "hours"), ("total_ms", "totalMilliseconds"), ("count", "count")]:
+                found = sum(row[column] for row in mine)
+                expect(equal(found, diff[side][field]), f"{engine.name}: {column} of {version} is {found}, not {diff[side][field]}")
+            for row in mine:
+                rate = row["total_ms"] / 1000 / row["hours"]
+                expect(equal(row["stalled_seconds_per_hour"], rate), f"{engine.name}: a rate is {row}")
+        found = {row["fingerprint"] for row in database.run("new-fingerprints.sql")}
+        expect(found == new, f"{engine.name}: new on {day} are {found}, not {new}")
+        if engine is ClickHouse:
+            database.close()
+    print(f"{SMALL} reports of two versions: regressions, rates and new fingerprints are equal")
+
+
+def text(value):
+    """An attribute as the exporters for ClickHouse store it: as a string."""
+    kind = value.WhichOneof("value")
+    return str(getattr(value, kind)) if kind else ""
+
+
+def check_shipped(arguments, directory):
+    stalls = directory / "stalls"
+    subprocess.run(
+        [arguments.demo, "generate", "--reports", "1000", "--seed", str(arguments.seed), "--output", stalls], check=True)
+    rows = []
+
+    def answer(path, headers, body):
+        for entry in logs_service_pb2.ExportLogsServiceRequest.FromString(body).resource_logs:
+            shared = {pair.key: text(pair.value) for pair in entry.resource.attributes}
+            for record in entry.scope_logs[0].log_records:
+                rows.append({
+                    "Timestamp": f"{record.time_unix_nano // 10**9}.{record.time_unix_nano % 10**9:09}",
+                    "ServiceName": shared["service.name"], "Body": text(record.body),
+                    "SeverityText": record.severity_text, "ResourceAttributes": shared,
+                    "LogAttributes": {pair.key: text(pair.value) for pair in record.attributes},
+                })
+        return 200, {}, b""
+
+    server = Server(answer)
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    subprocess.run(
+        [arguments.tool, "ship", stalls, "--otlp", f"http://127.0.0.1:{server.port}", "--once"], check=True, env=environment,
+        capture_output=True)
+    # As after a lost answer: some records twice.
+    rows += rows[:100]
+    logs = directory / "otel.ndjson"
+    logs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    database = ClickHouse(directory)
+    # The columns of the exporters' table that the view uses.
+    database.session.query(
+        "CREATE TABLE otel_logs (Timestamp DateTime64(9), ServiceName String, Body String, SeverityText String, "
+        "ResourceAttributes Map(String, String), LogAttributes Map(String, String)) ENGINE = MergeTree ORDER BY Timestamp")
+    database.session.query(f"INSERT INTO otel_logs SELECT * FROM file('{logs}', JSONEachRow)")
+    database.run("stalls-otel.sql")
+    compare_groups("ClickHouse, shipped", database.run("groups.sql"), tool(arguments, "top", stalls))
+    panels = check_dashboard(database)
+    database.close()
+    print(f"1000 shipped reports: groups are equal, {panels} queries of the dashboard have rows")
+
+
+def compare_fields(file, known, place):
+    """A field that Grafana's schema does not have is lost on the way through its models."""
+    # The schema leaves open what a data source's query has.
+    if place.endswith("rawSql"):
+        return
+    if isinstance(file, dict):
+        for key, value in file.items():
+            expect(key in known, f"dashboard: {place}.{key} is not in Grafana's schema")
+            compare_fields(value, known[key], f"{place}.{key}")
+    elif isinstance(file, list):
+        expect(len(file) == len(known), f"dashboard: {place} has elements that are not in Grafana's schema")
+        for index, pair in enumerate(zip(file, known)):
+            compare_fields(*pair, f"{place}[{index}]")
+    else:
+        expect(file == known, f"dashboard: {place} is {file}, and {known} in Grafana's schema")
+
+
+def check_dashboard(database):
+    """Runs the dashboard's queries, with the macros that Grafana's plugin for ClickHouse replaces."""
+    path = FLEET / "grafana" / "stalls.json"
+    dashboard = json.loads(path.read_text())
+    known = json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))
+    compare_fields(dashboard, known, "$")
+    macros = [
+        (r"\$__timeFilter\((\w+)\)", r"\1 BETWEEN toDateTime('2026-10-31') AND toDateTime('2026-11-30')"),
+        (r"\$__timeInterval\((\w+)\)", r"toStartOfInterval(\1, INTERVAL 3600 second)"),
+        (r"\$__fromTime", "toDateTime('2026-11-13')"), (r"\$__toTime", "toDateTime('2026-11-15')"),
+        (r"\$\{(\w+):singlequote\}", lambda match: {"service": "'notes'", "version": "'1.4.2','1.5.0'", "host": "'web-1','web-2'"}[match[1]]),
+    ]
+    texts = [
+        (panel["title"], target["rawSql"]) for panel in dashboard["panels"] for target in panel.get("targets", [])
+    ] + [(variable["name"], variable["query"]) for variable in dashboard["templating"]["list"] if variable["type"] == "query"]
+    for title, query in texts:
+        for macro, replacement in macros:
+            query = re.sub(macro, replacement, query)
+        expect("$" not in query, f"dashboard, {title}: an unknown macro in {query}")
+        rows = database.ask(query)
+        expect(rows, f"dashboard, {title}: no rows")
+    return len(texts)
+
+
+def run_engine(name, file, output):
+    """Answers the question in this process, and prints the process's largest memory in KiB."""
+    database = next(engine for engine in [DuckDB, ClickHouse] if engine.name == name)(output.parent, files=file)
+    database.load()
+    output.write_text(json.dumps(database.run("groups.sql"), default=str))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def benchmark(arguments, directory):
+    """Times each program as a whole process, with its largest memory."""
+    file, output = directory / "stalls.ndjson", directory / "output.json"
+    timed(f"{arguments.reports} reports made", lambda: generate(arguments, arguments.reports, file))
+    print(f"{file.stat().st_size / 1e9:.2f} GB of NDJSON, {file.stat().st_size // arguments.reports} bytes per report")
+    began = time.monotonic()
+    # From a small process: the largest memory of a child counts the process that it was forked from.
+    run = subprocess.run([sys.executable, "-c", MEASURED, arguments.tool, "top", file, "--json"], check=True, capture_output=True)
+    top, memory = json.loads(run.stdout), int(run.stderr)
+    print(f"stallwatch top: {time.monotonic() - began:.1f} s, {memory / 1024:.0f} MiB at most")
+    for name in [DuckDB.name, ClickHouse.name]:
+        began = time.monotonic()
+        memory = int(subprocess.run(
+            [sys.executable, __file__, "--tool", arguments.tool, "--demo", arguments.demo, "--engine", name, file, output],
+            check=True, capture_output=True, text=True).stdout)
+        print(f"{name}: {time.monotonic() - began:.1f} s, {memory / 1024:.0f} MiB at most")
+        rows = json.loads(output.read_text())
+        for row in rows:
+            for column in ["first_seen", "last_seen"]:
+                # DuckDB's times have no fraction at a whole second.
+                row[column] = row[column] if "." in row[column] else row[column] + ".000000"
+        compare_groups(name, rows, top)
+    print("all three are equal")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", required=True)
+    parser.add_argument("--demo", required=True)
+    parser.add_argument("--reports", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--benchmark", action="store_true")
+    parser.add_argument("--engine", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.engine:
+        name, file, output = arguments.engine
+        run_engine(name, file, pathlib.Path(output))
+        return 0
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="stallwatch-queries-"))
+    try:
+        if arguments.benchmark:
+            benchmark(arguments, directory)
+        else:
+            check_shipped(arguments, directory)
+            check_versions(arguments, directory)
+            check_groups(arguments, directory)
+        return 0
+    except Fault as fault:
+        print(f"FAILED: {fault}")
+        return 1
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Runs the tests of Tests/Samples/StallsInTests that hang, and checks what `stallwatch test` says of each.
+
+    Tests/Programs/hangs-in-tests.py --tool STALLWATCH
+
+Each of the three tests hangs forever in another way. The text has to name the test, the function and the line that a
+comment `// hangs: NAME` marks, and what only this hang has: the owners of the locks, the child process, or that no thread
+has anything to do. The run has to end with status 124, within seconds, and leave no process behind. A fourth test has the
+trait .hangDump and ends by itself. The script also checks the statuses of commands that do not hang.
+
+The package and the tool have to be built (`make stalls-in-tests` does that). Exit status: 0 if everything is right, 1 if
+not.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "Tests/Samples/StallsInTests"
+# A hang is found after two seconds; a busy machine may take much longer to start the tests.
+MOST_SECONDS = 120
+HUNG = 124
+
+faults = []
+
+
+def check(right, text):
+    if not right:
+        faults.append(text)
+    return bool(right)
+
+
+def place(mark):
+    """Returns `File.swift:line` of a mark."""
+    for path in (PACKAGE / "Tests").rglob("*.swift"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.endswith(f"// hangs: {mark}"):
+                return f"{path.name}:{number}"
+    raise SystemExit(f"no line has the mark {mark}")
+
+
+def tests(name):
+    return ["swift", "test", "--package-path", PACKAGE, "--skip-build", "--filter", name]
+
+
+def run(tool, *command, options=()):
+    begun = time.monotonic()
+    done = subprocess.run([tool, "test", *options, "--", *command], capture_output=True, text=True, timeout=MOST_SECONDS)
+    return done, time.monotonic() - begun
+
+
+def check_hang(tool, name, *expected):
+    with tempfile.TemporaryDirectory() as output:
+        options = ("--after", "2s", "--fail", "--output", output)
+        done, seconds = run(tool, *tests(f"HangingTests.HangingTests/{name}"), options=options)
+        reports = list(pathlib.Path(output).rglob("*.json"))
+    right = check(done.returncode == HUNG, f"{name}: status {done.returncode}, expected {HUNG}")
+    for text in (rf"{name}\(\) has not finished", *expected):
+        right &= check(re.search(text, done.stderr), f"{name}: the text has no {text!r}")
+    right &= check(len(reports) == 1, f"{name}: {len(reports)} reports, expected 1")
+    if not right:
+        print(f"--- {name} ---\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
+    print(f"{name}: {'right' if right else 'WRONG'}, ended after {seconds:.1f} s")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool", required=True)
+    tool = parser.parse_args().tool
+
+    owner = r"thread \d+( \"[^\"]*\")?"
+    wait = rf"{owner} is in a deadlock: waits in \S+ for the mutex, which {owner} holds\n +"
+    check_hang(
+        tool, "deadlock",
+        wait + r"lockInOrder\(_:\).*" + re.escape(place("deadlock")),
+        wait + r"lockInOtherOrder\(_:\).*" + re.escape(place("other")),
+    )
+    check_hang(tool, "continuation", "No thread is in the app's code", "a continuation that was never resumed")
+    check_hang(
+        tool, "child", r"Child process \d+: /bin/sleep 612, waits", r"waitForChild\(_:\).*" + re.escape(place("child")),
+    )
+    left = subprocess.run(["pgrep", "-f", "^/bin/sleep 612"], capture_output=True, text=True).stdout
+    check(not left, f"processes are left behind: {left!r}")
+
+    done, seconds = run(tool, *tests("SlowTests"), options=("--after", "60s"))
+    text = rf"SlowTests.waitsForALongTime\(\) has not finished after 1\.[\s\S]*{re.escape(place('slow'))}"
+    if not check(done.returncode == 0 and re.search(text, done.stdout + done.stderr), "hangDump: its text is wrong or missing"):
+        print(f"--- hangDump ---\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
+    print(f"hangDump: ended after {seconds:.1f} s")
+
+    for command, status in [(["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137),
+                            (["/no/such/program"], 127), (["/etc/passwd"], 126)]:
+        done, _ = run(tool, *command)
+        check(done.returncode == status, f"{command}: status {done.returncode}, expected {status}")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    print(f"hangs in tests: {'ok' if not faults else f'{len(faults)} faults'}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

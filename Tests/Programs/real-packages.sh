@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Stalls in calls into published packages, and checks that each report blames the app's function that made the call.
+#
+#   Tests/Programs/real-packages.sh debug            a debug build
+#   Tests/Programs/real-packages.sh release-static   a release build with the Swift libraries linked statically
+#
+# Further arguments go to the program: a folder for the reports, and a part of the labels to try. Exit status: that of
+# the program, or 64 for a wrong argument.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+
+kind=${1-}
+case "$kind" in
+debug) options=() ;;
+release-static) options=(-c release --static-swift-stdlib) ;;
+*)
+    echo "usage: $0 debug|release-static [REPORTS [LABEL]]" >&2
+    exit 64
+    ;;
+esac
+shift
+
+package=Tests/RealPackages
+options+=(--package-path "$package" --scratch-path "$package/.build-$kind" --product real-packages)
+swift build "${options[@]}"
+"$(swift build "${options[@]}" --show-bin-path)/real-packages" "$@"

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Runs the demo in slim root file systems and counts the right reports in each.
+#
+#   Tests/Programs/slim-root.sh [demo options...]   three minutes each, and one more for each at the first run
+#
+#   slim               Debian's minimal root (debootstrap, minbase) with the additions of Swift's slim images: libcurl,
+#                      libxml2, tzdata
+#   libunwind8         the same with libunwind8, which StallWatch does not use
+#   libunwind8+libdw1  the same with libunwind8 and libdw1, which adds inlined functions, files and lines
+#
+# The program is a release build with the Swift libraries linked statically. In each root it has its own /proc, and the
+# machine's /dev and /sys, as in a container.
+#
+# Needs root for chroot(2) and mounts, the packages of `scripts/install-dependencies.sh slim`, and the network at the
+# first run. SLIM_ROOTS is the directory of the roots, .build/slim by default. Exit status: 0 if the demo ran in all
+# roots, with all results right (without libdw, except those that need inlined functions); 1 if not; 69 without root.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+
+readonly unavailable=69
+readonly release=bookworm
+readonly base=libcurl4,libxml2,tzdata
+readonly roots=${SLIM_ROOTS:-$PWD/.build/slim}
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo 'Only root can create and enter a root file system: run this with sudo.' >&2
+    exit $unavailable
+fi
+
+# The options of `make builds`, which uses the same folder.
+options=(--product stallwatch-demo --enable-all-traits -c release --static-swift-stdlib --scratch-path .build-release-static)
+swift build "${options[@]}"
+program=$(swift build "${options[@]}" --show-bin-path)/stallwatch-demo
+
+# make_root NAME [PACKAGE...]: creates the root if it is missing.
+make_root() {
+    local name=$1 packages=$base
+    shift
+    [ -e "$roots/$name/complete" ] && return
+    for package in "$@"; do packages+=,$package; done
+    echo "Creating the root file system $name (one minute)."
+    rm -rf --one-file-system "${roots:?}/$name"
+    mkdir -p "$roots/packages"
+    debootstrap --variant=minbase --cache-dir="$roots/packages" --include="$packages" "$release" "$roots/$name" \
+        >"$roots/$name.log" || {
+        tail -5 "$roots/$name.log" >&2
+        exit $unavailable
+    }
+    touch "$roots/$name/complete"
+}
+
+# has NAME LIBRARY: succeeds if the root has the library.
+has() { compgen -G "$roots/$1/usr/lib/*/$2.so.*" >/dev/null; }
+
+# run_in NAME [demo options...]: runs the demo in the root, in mount and process namespaces of its own.
+run_in() {
+    local root=$roots/$1
+    shift
+    cp -- "$program" "$root/stallwatch-demo"
+    rm -rf "$root/stalls" "$root/summary.json"
+    # shellcheck disable=SC2016 # The inner shell expands them.
+    unshare --mount --pid --fork --kill-child bash -c '
+        mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" &&
+            mount -t tmpfs tmpfs "$0/tmp" &&
+            exec chroot "$0" /stallwatch-demo --quiet --output /stalls --summary /summary.json "$@"' "$root" "$@" \
+        >"$root.output" 2>&1
+}
+
+# count NAME WHAT-MAY-BE-WRONG...: prints the counts of the root's summary. Fails if another result is wrong.
+count() {
+    python3 - "$roots/$1/summary.json" "$@" <<'PYTHON'
+import json, sys
+
+path, name, *may_be_wrong = sys.argv[1:]
+results = json.load(open(path))
+unjudged = ("not-available", "inconclusive")
+judged = [result for result in results if result["result"] not in unjudged]
+right = [result for result in judged if result["result"] == "ok"]
+wanted = [result for result in judged if result["expectedFunction"]]
+named = [result for result in wanted if result["blamedFunction"] == result["expectedFunction"]]
+print(
+    f"{name}: starts, {len(right)} of {len(judged)} scenarios right, {len(named)} of {len(wanted)} functions right, "
+    f"{len(results) - len(judged)} not judged"
+)
+for result in results:
+    if result["result"] != "ok":
+        print(f"  {result['scenario']}: {result['result']}, {result['blamedFunction']}, {result['cause']}")
+wrong = {result["scenario"] for result in judged if result["result"] != "ok"} - set(may_be_wrong)
+sys.exit(0 if judged and not wrong else 1)
+PYTHON
+}
+
+status=0
+check() {
+    local name=$1
+    shift
+    if [ ! -s "$roots/$name/summary.json" ]; then
+        echo "$name: the demo did not run:" >&2
+        tail -5 "$roots/$name.output" >&2
+        status=1
+    else
+        count "$name" "$@" || status=1
+    fi
+}
+
+make_root slim
+make_root libunwind8 libunwind8
+make_root libunwind8+libdw1 libunwind8 libdw1
+if has slim libunwind || has slim libdw || has libunwind8 libdw || ! has libunwind8 libunwind ||
+    ! has libunwind8+libdw1 libdw; then
+    echo "The roots in $roots do not have the libraries of their names: remove them and run this again." >&2
+    exit 1
+fi
+
+# The demo's own exit status does not count, because each root has its own list of allowed results.
+for name in slim libunwind8 libunwind8+libdw1; do run_in "$name" "$@" || true; done
+check slim inlined
+check libunwind8 inlined
+check libunwind8+libdw1
+exit $status

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Uses a page of `stallwatch html` at several widths, light and dark: filters, address, timeline, layout, accessibility.
+
+    Tests/Programs/use-page.py PAGE REPORTS FUNCTION AXE
+
+PAGE is the page of the NDJSON file REPORTS, FUNCTION a function on some but not all stacks, AXE the file axe.min.js.
+Checks that each filter leaves the stalls that it should, counted in REPORTS; that the address after # shows the same
+view again and Back the one before; that a brush on the timeline zooms; in which order Esc undoes; that the page fits its
+width; and that axe finds no fault.
+
+Prints figures. Exit status: 0 when all is right, 1 when not, 64 for a wrong argument, 69 when something is missing.
+"""
+
+import datetime
+import json
+import pathlib
+import sys
+
+from browser import Page, check_silence, start
+from checks import Fault, equal, expect
+# After the browser, which finds the Python that has Selenium.
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+WIDTHS = [390, 800, 1280, 1920]
+HOSTILE = (
+    "q=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E&loop=__proto__&process=%00&metadata=constructor&min=1e9&side=7"
+    "&hide=constructor,toString,cpu&group=%3Cscript%3E&function=%22%3E&time=9,1&stall=..%2F..&list=nothing&zoom=99.0.x&up=2"
+)
+
+
+def count(reports, condition):
+    return sum(1 for report in reports if condition(report))
+
+
+def functions(report):
+    return {frame.get("function") for frame in report["frames"]}
+
+
+def begin(report):
+    """The time of a report in microseconds."""
+    time = datetime.datetime.fromisoformat(report["startedAt"].removesuffix("Z"))
+    return (time - datetime.datetime(2026, 1, 1)) // datetime.timedelta(microseconds=1)
+
+
+def choose(page, name, value):
+    """Chooses a value of a filter by its text; an empty one chooses none."""
+    page.script(
+        """const select = document.getElementById("filter-" + arguments[0]);
+        const option = [...select.options].find((option) => option.textContent === arguments[1]) || select.options[0];
+        select.value = option.value; select.dispatchEvent(new Event("change"));""",
+        name, value,
+    )
+    return page.state()["stalls"]
+
+
+def search(page, words):
+    page.press("/")
+    equal(page.focused(), "search", "what / goes to")
+    page.script("document.activeElement.value = arguments[0]; document.activeElement.dispatchEvent(new Event('input'))", words)
+    return page.state()["stalls"]
+
+
+def check_filters(page, reports, function):
+    every = len(reports)
+    withFunction = count(reports, lambda report: function in functions(report))
+    expect(0 < withFunction < every, "the function is on no or on all stacks")
+    equal(search(page, function.lower()), withFunction, "the stalls that a search leaves")
+    key, value = next(iter(reports[0]["metadata"].items()))
+    same = count(reports, lambda report: value in report["metadata"].get(key, ""))
+    equal(search(page, f"{key}={value}"), same, "the stalls with the searched metadata")
+    equal(search(page, "no such thing"), 0, "the stalls that a search for nothing leaves")
+    expect(page.is_shown("clear"), "nothing brings the stalls back")
+    page.press(Keys.ESCAPE)
+    equal(page.state()["stalls"], every, "the stalls after Esc in the search")
+    expect(page.focused() != "search", "Esc does not leave the search")
+
+    loop = reports[0]["loop"]["label"]
+    of_loop = count(reports, lambda report: report["loop"]["label"] == loop)
+    if of_loop < every:
+        equal(choose(page, "loop", loop), of_loop, f"the stalls of {loop}")
+        expect(page.text("shown").startswith(f"{of_loop:,} of {every:,} stall"), f"it says {page.text('shown')!r}")
+        # Two filters at once.
+        both = count(reports, lambda report: report["loop"]["label"] == loop and function in functions(report))
+        equal(search(page, function), both, f"the stalls of {loop} with the function")
+        page.press(Keys.ESCAPE)
+        choose(page, "loop", "")
+    for minimum, words in [(500, "≥ 500 ms"), (5000, "≥ 5.00 s")]:
+        longer = count(reports, lambda report: report["durationMilliseconds"] >= minimum)
+        if 0 < longer < every and page.script(
+            "return [...document.getElementById('filter-minimum').options].some((each) => each.textContent === arguments[0])", words
+        ):
+            equal(choose(page, "minimum", words), longer, f"the stalls {words}")
+            choose(page, "minimum", "")
+    cause = reports[0]["cause"]["kind"]
+    page.script("document.querySelector('[data-cause=\"' + arguments[0] + '\"]').click()", cause)
+    others = count(reports, lambda report: report["cause"]["kind"] != cause)
+    equal(page.state()["stalls"], others, f"the stalls without {cause}")
+    page.press(Keys.ESCAPE)
+    equal(page.state()["stalls"], every, "the stalls after Esc")
+    return withFunction
+
+
+def check_frame(page, reports, function, wanted):
+    """From a frame of the flame graph to its stalls."""
+    search(page, function)
+    page.press(Keys.ENTER)
+    page.script("document.activeElement.blur()")
+    equal(page.state()["current"], function, "the current frame")
+    page.press("s")
+    page.script("document.activeElement.blur()")
+    equal(page.state()["stalls"], wanted, "the stalls of the frame")
+    expect(page.is_shown("chip-function"), "nothing says that only a frame's stalls are shown")
+    search(page, "")
+    page.press(Keys.ESCAPE)
+    equal(page.state()["stalls"], wanted, "the stalls of the frame without the search")
+    page.script("document.getElementById('chip-function').click()")
+    equal(page.state()["stalls"], len(reports), "the stalls without the frame")
+
+
+def check_address(page, driver, address, reports, function, wanted):
+    """The address shows the same view again; Back shows the view before."""
+    page = Page(driver, address)
+    equal(page.hash(), "", "the address at first")
+    first = page.state()
+    search(page, function)
+    searched = page.hash()
+    expect("q=" in searched, f"the address after a search is {searched}")
+    page.press(Keys.ENTER)
+    page.script("document.activeElement.blur()")
+    page.press("b", "r", Keys.END, Keys.ENTER)
+    view, link = page.state(), page.hash()
+    expect(link != searched, "the address does not change")
+    shown = page.text("detail")
+    equal(view["stalls"], wanted, "the stalls of the view")
+
+    again = Page(driver, address + link)
+    equal(again.state(), view, "the view of the link")
+    equal(again.text("detail"), shown, "the stall of the link")
+    equal(again.script("return document.getElementById('search').value"), function, "the search of the link")
+    equal(again.hash(), link, "the address of the link")
+
+    page = Page(driver, address)
+    search(page, function[:-1])
+    page.press(function[-1])
+    page.script("document.activeElement.blur()")
+    page.press("b")
+    page.script("history.back()")
+    page.wait("!document.getElementById('bottom-up').checked", "the first Back")
+    equal(page.state()["stalls"], wanted, "the stalls after the first Back")
+    page.script("history.back()")
+    # All letters of the search are one step.
+    page.wait("document.getElementById('search').value === ''", "the second Back")
+    equal(page.state(), first, "the view after the second Back")
+
+    hostile = Page(driver, address + "#" + HOSTILE)
+    equal(hostile.state()["stalls"], 0, "the stalls that a made-up search leaves")
+    hostile.press(Keys.ESCAPE)
+    hostile.script("document.activeElement.blur()")
+    others = count(reports, lambda report: report["cause"]["kind"] != "cpu")
+    equal(hostile.state()["stalls"], others, "the stalls of a made-up address")
+    hostile.press(Keys.ESCAPE)
+    equal(hostile.state()["stalls"], len(reports), "the stalls after a made-up address")
+
+
+def check_brush(page, driver, address, reports):
+    """A brush on the timeline leaves its stalls and zooms in; Esc undoes the zoom, the range, the rest."""
+    page = Page(driver, address)
+    canvas = driver.find_element("id", "timeline")
+    page.script("arguments[0].scrollIntoView()", canvas)
+    width = canvas.rect["width"]
+    move = ActionChains(driver).move_to_element_with_offset(canvas, int(-width * 0.1), 0).click_and_hold()
+    move.move_by_offset(int(width * 0.2), 0).release().perform()
+    chosen = page.script("return stallwatch.filters.range")
+    expect(chosen is not None, "a brush selects nothing")
+    first = min(begin(report) for report in reports)
+    wanted = count(
+        reports,
+        lambda report: begin(report) - first <= chosen[1]
+        and begin(report) - first + round(report["durationMilliseconds"] * 1000) >= chosen[0],
+    )
+    equal(page.state()["stalls"], wanted, "the stalls of the brush")
+    expect(page.is_shown("all-times") and page.is_shown("chip-time"), "nothing says that a range is shown")
+    expect("time=" in page.hash(), "the address has no range")
+    middle = page.script("return stallwatch.timeline.view")
+    equal([round(time) for time in middle], [round(time) for time in chosen], "the times of the zoomed timeline")
+    again = Page(driver, address + page.hash())
+    equal(again.state()["stalls"], wanted, "the stalls of the brush's link")
+
+    if wanted > 0:
+        again.press("f", Keys.ARROW_DOWN, Keys.ENTER)
+        inner = again.state()["zoom"]
+        again.press("/")
+        again.press(*"a")
+        again.press(Keys.ESCAPE)
+        equal(again.script("return document.getElementById('search').value"), "", "the search after Esc")
+        again.press("f", Keys.ARROW_DOWN, Keys.ENTER)
+        equal(again.state()["zoom"], inner, "the zoom")
+        again.press(Keys.ESCAPE)
+        expect(again.state()["zoom"] != inner, "Esc does not zoom out")
+        expect(again.script("return stallwatch.filters.range !== null"), "Esc undoes two steps")
+    again.press(Keys.ESCAPE)
+    equal(again.state()["stalls"], len(reports), "the stalls after Esc")
+    expect(not again.is_shown("all-times"), "a range is shown after Esc")
+
+
+def check_layout(page, driver, axe):
+    """At each width, light and dark, the page fits and axe finds no fault."""
+    source = pathlib.Path(axe).read_text()
+    faults = []
+    for width in WIDTHS:
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        )
+        for scheme in ["light", "dark"]:
+            driver.execute_cdp_cmd(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            )
+            driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+            found = page.script("return [innerWidth, document.documentElement.scrollWidth]")
+            equal(found, [width, width], "the widths of the window and of the page")
+            for id in ["search", "timeline", "groups", "detail", "flame"]:
+                box = page.script(
+                    "const box = document.getElementById(arguments[0]).getBoundingClientRect(); return [box.left, box.right]", id
+                )
+                expect(0 <= box[0] < box[1] <= width, f"{id} is at {box} of {width}")
+            # What is cut off in the list can be read nowhere else on the row.
+            culprit = page.script("const cell = document.querySelector('#groups .row .name'); return cell.clientWidth")
+            expect(culprit >= 80, f"the culprit has {culprit} pixels of {width}")
+            driver.execute_script(source)
+            result = driver.execute_async_script("axe.run().then(arguments[0], (error) => arguments[0]({error: String(error)}))")
+            expect("violations" in result, f"axe failed: {result}")
+            expect(len(result["passes"]) > 10, "axe checked next to nothing")
+            for fault in result["violations"]:
+                faults.append(f"{width} {scheme}: {fault['id']}: {[node['html'][:120] for node in fault['nodes'][:3]]}")
+    equal(faults, [], "what axe finds")
+
+
+def main(arguments):
+    if len(arguments) != 4:
+        print(__doc__, file=sys.stderr)
+        return 64
+    path, ndjson, function, axe = arguments
+    if not pathlib.Path(axe).exists():
+        print(f"{axe} is missing: run `make test`, which installs it", file=sys.stderr)
+        return 69
+    reports = [json.loads(line) for line in pathlib.Path(ndjson).read_text().splitlines()]
+    address = pathlib.Path(path).resolve().as_uri()
+    driver = start()
+    try:
+        page = Page(driver, address)
+        wanted = check_filters(page, reports, function)
+        check_frame(page, reports, function, wanted)
+        check_address(page, driver, address, reports, function, wanted)
+        check_brush(page, driver, address, reports)
+        check_silence(driver, address)
+        check_layout(Page(driver, address), driver, axe)
+        print(f"{len(reports)} reports, {wanted} with the function, {len(WIDTHS)} widths")
+    except Fault as fault:
+        print(fault)
+        return 1
+    finally:
+        driver.quit()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+package import Foundation
+import Glibc
+package import StallReports
+package import Testing
+
+/// The tool `stallwatch`, and real reports for it.
+package enum Tool {
+    /// Runs the tool and returns what it prints.
+    @discardableResult
+    package static func run(_ arguments: [String]) throws -> String {
+        try Command(program: Command.product("stallwatch"), arguments: arguments).succeed()
+    }
+
+    /// Runs a shell's command line, in which `$TOOL` is the tool.
+    package static func shell(_ line: String) throws -> Command.Output {
+        let tool = try Command.product("stallwatch")
+        return try Command(program: "/bin/bash", arguments: ["-c", line], environment: ["TOOL": tool]).run()
+    }
+
+    /// A program of `Tests/Programs`.
+    package static func reader(_ name: String, _ arguments: [String]) throws -> Command.Output {
+        let path = Repository.root.appendingPathComponent("Tests/Programs/\(name)").path
+        return try Command(program: "/usr/bin/env", arguments: ["python3", path] + arguments).run()
+    }
+
+    /// Runs the demo, which stalls real loops and writes the reports to `directory`.
+    package static func stallDemo(into directory: String) throws {
+        let scenarios = ["cpu-spin", "sleep", "lock", "timer", "source0"]
+        try Command(
+            program: Command.product("stallwatch-demo"),
+            arguments: ["--output", directory] + scenarios.flatMap { ["--scenario", $0] }
+        ).succeed()
+    }
+
+    /// The function in which the scenario `cpu-spin` computes.
+    package static let spinning = "spinTheCPU(for:)"
+
+    /// The output of `doctor --json`.
+    package struct Diagnosis: Decodable {
+        package struct Process: Decodable {
+            package let isMonitored: Bool
+            package let reportDirectory: String?
+        }
+        package let source: String
+        package let capabilities: Capabilities
+        package let process: Process?
+    }
+
+    /// The output of `top --json`.
+    package struct Top: Decodable {
+        package let totalMilliseconds: Double
+        package let reports: Int
+    }
+
+    /// The output of `tree --json`.
+    package struct Tree: Decodable {
+        package struct Node: Decodable {
+            package let parent: Int?
+            package let function: String
+            package let totalMilliseconds: Double
+        }
+        package let totalMilliseconds: Double
+        package let nodes: [Node]
+
+        /// The stalled time of all stacks with the function; of nested calls only the outermost counts.
+        package func milliseconds(of function: String) -> Double {
+            nodes.indices.reduce(0) { sum, index in
+                var next = nodes[index].parent
+                while let node = next, nodes[node].function != function { next = nodes[node].parent }
+                return nodes[index].function == function && next == nil ? sum + nodes[index].totalMilliseconds : sum
+            }
+        }
+    }
+
+    package static func decode<Value: Decodable>(_ type: Value.Type, _ text: String) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(text.utf8))
+    }
+}
+
+/// A process of the test host.
+///
+/// It ends with this object at the latest.
+package final class TestHost {
+    package let process: Process
+    private let output = Pipe()
+    /// The output so far.
+    private var text = Data()
+
+    /// Starts the host with these arguments, through the command `wrapper` if it is not empty.
+    ///
+    /// `program` is a copy of the host; `nil` for the host itself.
+    package init(_ arguments: [String], wrapper: [String] = [], program: String? = nil) throws {
+        let words = wrapper + [try program ?? Command.product("stallwatch-test-host")] + arguments
+        process = Command(
+            program: "/usr/bin/env", arguments: words,
+            // The runtime's crash report takes seconds and is not tested here.
+            environment: ["SWIFT_BACKTRACE": "enable=no"]
+        ).process()
+        process.standardOutput = output
+        try process.run(atMost: Process.timeout)
+    }
+
+    deinit { process.kill() }
+
+    package var pid: Int32 { process.processIdentifier }
+
+    /// Waits for the first line.
+    ///
+    /// The host writes each line with one call.
+    package func firstLine() -> String {
+        text += output.fileHandleForReading.availableData
+        return String(decoding: text.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    }
+
+    /// Waits for the end of the process.
+    ///
+    /// - Returns: The lines of its output.
+    package func finish() -> [String] {
+        text += output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}
+
+/// A small shared library, compiled by the tests and preloaded into a program to change its behavior.
+package enum Preload: String {
+    /// See Tests/Support/Preload/forbid.c.
+    case forbid
+    /// See Tests/Support/Preload/hide.c.
+    case hide
+    /// See Tests/Support/Preload/allocations.c.
+    case allocations
+    /// See Tests/Support/Preload/exception_owner.c.
+    case exceptionOwner = "exception_owner"
+    /// See Tests/Support/Preload/loopback.c.
+    case loopback
+    /// See Tests/Support/Preload/span.c.
+    case span
+
+    /// Compiles the library into `directory` and returns its path.
+    package func make(in directory: TemporaryDirectory) throws -> String {
+        let library = directory.path("\(rawValue).so")
+        let source = Repository.support.appendingPathComponent("Preload/\(rawValue).c").path
+        try Command(
+            program: try #require(Command.find("clang")),
+            arguments: ["-shared", "-fPIC", "-Wall", "-Wextra", source, "-o", library]
+        ).succeed()
+        return library
+    }
+}
+
+/// The Swift toolchain's tools and the files that they build for these tests.
+package enum SymbolicationToolchain {
+    /// The directory of the first `swiftc` in the search path.
+    package static let directory: String? = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":")
+        .map { "\($0)/swiftc" }
+        .first { FileManager.default.isExecutableFile(atPath: $0) }
+        .flatMap { realpath($0, nil) }
+        .map { path in
+            defer { free(path) }
+            return URL(fileURLWithPath: String(cString: path)).deletingLastPathComponent().path
+        }
+
+    /// Whether all tools are installed.
+    package static let isComplete = ["swiftc", "clang", "llvm-symbolizer", "llvm-objcopy"].allSatisfy { tool in
+        directory.map { FileManager.default.isExecutableFile(atPath: "\($0)/\(tool)") } ?? false
+    }
+
+    /// The directory for this run's files, removed when the process ends; the pid in its name separates runs.
+    package static let scratch: String = {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("stallwatch-symbols-\(getpid())").path
+        try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        atexit { try? FileManager.default.removeItem(atPath: SymbolicationToolchain.scratch) }
+        return path
+    }()
+
+    /// Runs a tool to its end and returns its output.
+    @discardableResult
+    package static func run(_ tool: String, _ arguments: [String], input: String = "") throws -> String {
+        let program = tool.hasPrefix("/") ? tool : "\(directory ?? "")/\(tool)"
+        return try Command(program: program, arguments: arguments, directory: scratch, input: input).succeed()
+    }
+}
+
+extension Trait where Self == ConditionTrait {
+    /// Skips a suite on a machine without the Swift toolchain's tools.
+    package static var needsToolchain: Self {
+        .enabled(if: SymbolicationToolchain.isComplete, "the toolchain has no clang, llvm-symbolizer or llvm-objcopy")
+    }
+}

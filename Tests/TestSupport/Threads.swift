@@ -1,0 +1,89 @@
+import CUnwindTestSupport
+import Glibc
+package import LinuxSupport
+import Synchronization
+
+/// A thread that waits for events without an end, and takes each event at once, as the thread of an event loop.
+package final class EpollThread: Sendable {
+    package let thread: Int32
+    /// The epoll set.
+    package let descriptor: Int32
+    private let event: Int32
+    private let isStopping: Flag
+    private let worker: WorkerThread
+
+    private final class Flag: Sendable {
+        let value = Atomic<Bool>(false)
+        let thread = Atomic<Int32>(0)
+        let isKnown = Semaphore()
+    }
+
+    /// - Throws: ``SystemError`` if the system refuses the thread.
+    package init() throws(SystemError) {
+        var event: Int32 = -1
+        let descriptor = cunwind_test_epoll(&event)
+        let flag = Flag()
+        worker = try WorkerThread(name: "test-epoll") { [event] in
+            flag.thread.store(ownThread() ?? 0, ordering: .releasing)
+            flag.isKnown.post()
+            while !flag.value.load(ordering: .acquiring) { cunwind_test_take_event(descriptor, event) }
+        }
+        flag.isKnown.wait()
+        thread = flag.thread.load(ordering: .acquiring)
+        self.descriptor = descriptor
+        self.event = event
+        isStopping = flag
+    }
+
+    /// Returns where the thread waits, once it does; `nil` if it does not within some seconds.
+    package func place() -> EpollWait? {
+        var place: EpollWait?
+        _ = eventually {
+            place = EpollWait(thread: thread)
+            return place != nil
+        }
+        return place
+    }
+
+    /// Sends an event.
+    package func send() {
+        var one: UInt64 = 1
+        _ = write(event, &one, 8)
+    }
+
+    /// Ends the thread; call it once.
+    package func stop() {
+        isStopping.value.store(true, ordering: .releasing)
+        send()
+        worker.join()
+        close(event)
+        close(descriptor)
+    }
+}
+
+/// Returns the calling thread's kernel id, from a link such as "4700/task/4711" (proc(5)).
+package func ownThread() -> Int32? {
+    readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) }
+}
+
+/// Waits for another thread to make a condition true, checking every 5 ms.
+///
+/// - Parameters:
+///   - seconds: The longest time to wait.
+///   - condition: The condition.
+/// - Returns: Whether the condition became true.
+package func eventually(within seconds: Int = 20, _ condition: () -> Bool) -> Bool {
+    for _ in 0..<seconds * 200 {
+        if condition() { return true }
+        usleep(5_000)
+    }
+    return condition()
+}
+
+/// The values that closures receive on other threads.
+package final class Collected<Value: Sendable>: Sendable {
+    private let values = Mutex<[Value]>([])
+    package init() {}
+    package var all: [Value] { values.withLock { $0 } }
+    package func add(_ value: Value) { values.withLock { $0.append(value) } }
+}
