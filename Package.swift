@@ -78,7 +78,9 @@ let package = Package(
         // The tool `stallwatch`. Its folder has another name: on a case-insensitive disk that name is the library's.
         .executableTarget(
             name: "StallWatchCLI",
-            dependencies: ["CCurl", "LinuxSupport", "StallReports", "StallSymbols", "TextOutput", argumentParser],
+            dependencies: [
+                "CCurl", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput", argumentParser,
+            ],
             resources: [.embedInCode("HTML/Page")]),
         .executableTarget(
             name: "stallwatch-demo",

@@ -10,10 +10,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,39 +56,6 @@ int clinux_semaphore_wait_until(sem_t *semaphore, uint64_t deadline) {
     failed = deadline == UINT64_MAX ? sem_wait(semaphore) : sem_clockwait(semaphore, CLOCK_MONOTONIC, &until);
   } while (failed != 0 && errno == EINTR);
   return failed == 0 ? 0 : errno;
-}
-
-/// The unit in which memory can be missing, and what any pipe can hold (pipe(7)).
-#define PAGE_BYTES 4096u
-
-// The kernel copies through a pipe: write(2) of memory that is not mapped gives EFAULT. Never blocks: a pipe holds a page.
-static bool read_by_pipe(uint64_t address, uint8_t *to, size_t length) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-  size_t done = 0;
-  while (done < length) {
-    size_t piece = PAGE_BYTES - (size_t)((address + done) % PAGE_BYTES);
-    if (piece > length - done) piece = length - done;
-    if (write(ends[1], (const void *)(uintptr_t)(address + done), piece) != (ssize_t)piece) break;
-    if (read(ends[0], to + done, piece) != (ssize_t)piece) break;
-    done += piece;
-  }
-  close(ends[0]);
-  close(ends[1]);
-  return done == length;
-}
-
-bool clinux_read_memory(uint64_t address, void *to, size_t length) {
-  if (address + length < address) return false;
-  // A seccomp filter may kill a process for process_vm_readv(2).
-  if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0) return read_by_pipe(address, to, length);
-  struct iovec local = {.iov_base = to, .iov_len = length};
-  struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = length};
-  // One's own process needs no permission (ptrace(2), "Ptrace access mode checking"). The pid is asked for each time: a
-  // process made by fork(2) has another one.
-  ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-  if (got < 0 && (errno == EPERM || errno == ENOSYS)) return read_by_pipe(address, to, length);
-  return got == (ssize_t)length;
 }
 
 // Exported by libswiftCore. The first gives the short form of Swift names and knows C++ names too; it serves the
@@ -145,6 +112,10 @@ bool clinux_executable_base(const void *code, uint64_t *base) {
   *base = search.base;
   return search.is_inside;
 }
+
+uint64_t clinux_program_headers(void) { return getauxval(AT_PHDR); }
+
+bool clinux_is_dumpable(void) { return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1; }
 
 int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : errno; }
 

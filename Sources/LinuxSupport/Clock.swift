@@ -18,11 +18,49 @@ package func bootTimeNow() -> UInt64 {
     return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
+/// Returns the nanoseconds for which the threads of this process have been on a CPU.
+package func processTimeNow() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+}
+
 /// Returns the nanoseconds of the wall clock since 1970.
 package func wallClockNow() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+}
+
+/// A CPU clock of a thread, in nanoseconds.
+///
+/// The values are those of the kernel's include/linux/posix-timers_types.h.
+package enum ThreadClock: Int32 {
+    /// CPUCLOCK_PROF: the clock ticks in the kernel and in user mode.
+    case ticks = 0
+    /// CPUCLOCK_VIRT: the clock ticks in user mode.
+    case userTicks = 1
+    /// CPUCLOCK_SCHED: the exact time, also of a thread that runs now.
+    case exact = 2
+
+    /// The largest id of a thread (PID_MAX_LIMIT).
+    private static let maximumThread: Int32 = 1 << 22
+    /// CPUCLOCK_PERTHREAD_MASK.
+    private static let perThread: Int32 = 4
+
+    /// Reads the clock of a thread; `nil` if this process has no such thread, or the system no such clock.
+    ///
+    /// Takes a system call. pthread_getcpuclockid(3) has the same encoding, for the exact clock only.
+    ///
+    /// - Parameter thread: The thread's kernel id.
+    /// - Returns: The time.
+    package func nanoseconds(of thread: Int32) -> UInt64? {
+        // The clock of thread 0 is that of the calling thread. Beyond the largest id the encoding would overflow.
+        guard (1...Self.maximumThread).contains(thread) else { return nil }
+        var time = timespec()
+        guard clock_gettime(clockid_t(~thread << 3 | Self.perThread | rawValue), &time) == 0 else { return nil }
+        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
 }
 
 /// Sleeps for half a millisecond: the interval of a wait that polls.

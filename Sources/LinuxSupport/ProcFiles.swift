@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 
 /// Returns the contents of a small file, such as one in /proc.
@@ -36,33 +37,51 @@ package func readLink(_ path: String) -> String? {
     return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// The fields of /proc/<pid>/stat that StallWatch uses (proc(5)).
-package struct ProcessStat: Equatable {
-    /// The state (field 3): one letter.
-    package var state: String
-    /// The id of the parent process (field 4).
-    package var parent: Int32
-    /// The number of threads (field 20).
-    package var threads: Int
-    /// The start time in clock ticks since the boot (field 22).
-    package var startTicks: UInt64
+/// Returns the last part of a path: the name of the file.
+package func fileName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
 
-    /// Parses the file's text; `nil` if it lacks a field.
-    package init?(_ text: String) {
-        var fields = ByteCursor(text)
-        // The command's name in parentheses may contain any character: count fields from the last parenthesis.
-        guard fields.skip(pastLast: UInt8(ascii: ")")), let state = fields.word(), let parent = fields.number() else {
-            return nil
-        }
-        fields.skipWords(15)
-        guard let threads = fields.number() else { return nil }
-        fields.skipWords(1)
-        guard let startTicks = fields.number() else { return nil }
-        self.state = state
-        self.parent = Int32(clamping: parent)
-        self.threads = Int(clamping: threads)
-        self.startTicks = startTicks
+/// The number of bytes read of /proc/self/maps: some 10,000 mappings.
+package let maximumMaps = 1 << 20
+
+/// Returns the file mapped at an address; `nil` if the address is in no file mapping.
+///
+/// - Parameters:
+///   - address: The address.
+///   - maps: The text of /proc/<pid>/maps (proc(5)).
+/// - Returns: The file's path.
+package func mappedFile(at address: UInt64, in maps: String) -> String? {
+    for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
+        // "begin-end perms offset device inode path"; the path may contain spaces.
+        let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
+        guard let range = fields.first, let dash = range.firstIndex(of: UInt8(ascii: "-")),
+            let begin = UInt64(Substring(range[..<dash]), radix: 16),
+            let end = UInt64(Substring(range[range.index(after: dash)...]), radix: 16), begin <= address,
+            address < end
+        else { continue }
+        let path = fields.count == 6 ? String(Substring(fields[5].drop { $0 == UInt8(ascii: " ") })) : ""
+        return path.hasPrefix("/") ? path : nil
     }
+    return nil
+}
+
+/// The executable of this process.
+///
+/// /proc/self/exe is the dynamic linker if that was started with the executable's path, as in
+/// `/lib64/ld-linux-x86-64.so.2 ./notes`.
+package enum OwnExecutable {
+    /// The path; empty if it is not known.
+    package static let path = named ?? readLink("/proc/self/exe") ?? ""
+    /// A path by which the file can be opened, even if it has been deleted or replaced where the system permits that.
+    package static let file = named ?? "/proc/self/exe"
+
+    /// The file that is mapped where the program headers are; `nil` if no dynamic linker was started.
+    private static let named: String? = {
+        guard let started = readLink("/proc/self/exe"), fileName(started).hasPrefix("ld"),
+            let maps = readSmallFile("/proc/self/maps", limit: maximumMaps)
+        else { return nil }
+        // The dynamic linker puts the executable's headers in place of its own (elf/rtld.c).
+        return mappedFile(at: clinux_program_headers(), in: maps)
+    }()
 }
 
 /// The fields of /proc/<pid>/status that say what the system permits a process (proc_pid_status(5)).
@@ -111,48 +130,5 @@ package struct ProcessStatus: Equatable, Sendable {
         // Hexadecimal without a prefix.
         capabilities =
             effective.skip(pastLinePrefix: "CapEff:") ? effective.word().flatMap { UInt64($0, radix: 16) } : nil
-    }
-}
-
-/// The files in /proc/<pid>/task/<tid> that diagnoses and captures read.
-package enum ThreadFile: String, CaseIterable, Sendable {
-    case syscall, wchan, schedstat, stat, status, stack
-
-    /// The result of reading such a file.
-    package enum Answer: Equatable, Sendable {
-        case shown
-        /// The file is there, and does not show its value.
-        case hidden
-        /// The file cannot be opened.
-        case missing(errno: Int32)
-    }
-
-    /// Reads the file of a thread.
-    ///
-    /// The thread must be waiting: `wchan` and `stack` are empty for a running thread.
-    ///
-    /// - Parameter directory: The thread's directory.
-    /// - Returns: Whether the file shows its value.
-    package func read(in directory: String) -> Answer {
-        guard let text = readSmallFile("\(directory)/\(rawValue)") else { return .missing(errno: errno) }
-        return isShown(text) ? .shown : .hidden
-    }
-
-    /// Returns whether the text contains the file's value.
-    func isShown(_ text: String) -> Bool {
-        var cursor = ByteCursor(text)
-        switch self {
-        // "running", or numbers.
-        case .syscall: return cursor.next != nil
-        // The kernel writes "0" for a thread that does not wait, and for a reader without permission.
-        case .wchan: return cursor.word().map { $0 != "0" } ?? false
-        // A kernel that does not count shows zeros.
-        case .schedstat:
-            guard cursor.number() != nil, cursor.number() != nil, let slices = cursor.number() else { return false }
-            return slices > 0
-        case .stat: return ProcessStat(text) != nil
-        case .status: return cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:") && cursor.number() != nil
-        case .stack: return cursor.next != nil
-        }
     }
 }

@@ -10,7 +10,7 @@ package struct ProcessIdentity: Sendable, Hashable {
     /// The kernel's id of the boot: hexadecimal digits and dashes.
     package var bootID: String
 
-    /// Returns the identity of the calling process; `nil` if /proc is not mounted.
+    /// Returns the identity of the calling process; `nil` if /proc is not mounted, or another PID namespace's.
     package static func current() -> ProcessIdentity? { ProcessIdentity(pid: getpid()) }
 
     /// Reads the identity of the process that currently has the id `pid`; `nil` if there is none.
@@ -24,10 +24,11 @@ package struct ProcessIdentity: Sendable, Hashable {
     /// Returns whether the process that currently has the id `pid` runs.
     package static func isRunning(_ pid: Int32) -> Bool { stat(ofRunning: pid) != nil }
 
-    private static func stat(ofRunning pid: Int32) -> ProcessStat? {
-        guard let stat = readSmallFile("/proc/\(pid)/stat").flatMap(ProcessStat.init) else { return nil }
+    private static func stat(ofRunning pid: Int32) -> ProcStat? {
+        // With another PID namespace's /proc, the id is another process's there.
+        guard showsOwnThreads, let stat = readSmallFile("/proc/\(pid)/stat").flatMap(ProcStat.init) else { return nil }
         // A zombie counts as gone, unless only its first thread has ended (as in a program that calls dispatchMain).
-        return stat.state != "Z" || stat.threads > 1 ? stat : nil
+        return stat.letter != "Z" || stat.threads > 1 ? stat : nil
     }
 
     package init(pid: Int32, startTicks: UInt64, bootID: String) {
@@ -38,8 +39,8 @@ package struct ProcessIdentity: Sendable, Hashable {
 
     /// Whether this process still runs.
     ///
-    /// A process on another host or in another pid namespace counts as gone.
-    package var isAlive: Bool { ProcessIdentity(pid: pid) == self }
+    /// A process on another host or in another pid namespace counts as gone. Without /proc each one counts as running.
+    package var isAlive: Bool { !showsOwnThreads || ProcessIdentity(pid: pid) == self }
 }
 
 extension ProcessIdentity: LosslessStringConvertible {
@@ -75,11 +76,11 @@ package struct RunningProcess: Sendable, Equatable {
 
     /// Reads a process; `nil` if there is none with this id.
     package init?(id: Int32) {
-        guard let stat = readSmallFile("/proc/\(id)/stat").flatMap(ProcessStat.init) else { return nil }
+        guard let stat = readSmallFile("/proc/\(id)/stat").flatMap(ProcStat.init) else { return nil }
         let words = readSmallFile("/proc/\(id)/cmdline").map { $0.split(separator: "\0").joined(separator: " ") } ?? ""
         let name = readSmallFile("/proc/\(id)/comm").map(firstLine) ?? "?"
         self.init(
-            id: id, parent: stat.parent, command: words.isEmpty ? "[\(name)]" : words, state: stat.state,
+            id: id, parent: stat.parent, command: words.isEmpty ? "[\(name)]" : words, state: stat.letter,
             startTicks: stat.startTicks
         )
     }
@@ -120,7 +121,7 @@ package enum ProcessPause: Sendable, Equatable {
         let states = (directoryEntries("/proc/\(pid)/task") ?? []).compactMap { thread in
             Int32(thread.name) == nil ? nil : readSmallFile("/proc/\(pid)/task/\(thread.name)/stat")
         }
-        return ofThreads(states.compactMap { ProcessStat($0)?.state }) ?? (isFrozen(pid) ? .frozen : nil)
+        return ofThreads(states.compactMap { ProcStat($0)?.letter }) ?? (isFrozen(pid) ? .frozen : nil)
     }
 
     /// Returns why threads in these states cannot run (proc_pid_stat(5)); `nil` if one of them can.
@@ -169,8 +170,9 @@ package struct ThreadIdentity: Sendable, Equatable {
         self.init(id: id, name: readSmallFile("/proc/self/task/\(id)/comm").map(firstLine))
     }
 
-    /// Returns the kernel ids of all threads of this process, in ascending order.
+    /// Returns the kernel ids of all threads of this process, in ascending order; none if /proc does not show them.
     package static func all() -> [Int32] {
-        (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.sorted()
+        guard showsOwnThreads else { return [] }
+        return (directoryEntries("/proc/self/task") ?? []).compactMap { Int32($0.name) }.sorted()
     }
 }

@@ -16,7 +16,7 @@ package final class CUnwindEngine: CaptureEngine {
     private var threadsBeforeTidying = CUnwindEngine.leastThreadsToTidy
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
-    private let executable = readLink("/proc/self/exe") ?? ""
+    private let executable = OwnExecutable.path
     /// Who unwinds the stacks, chosen when the engine was created.
     package let unwinder: Unwinder
     /// The engine's steps with two results that ``disagreements`` has.
@@ -32,6 +32,9 @@ package final class CUnwindEngine: CaptureEngine {
     static let maximumOpenThreads = 64
     /// The least number of open threads worth a search for ended ones; each has three descriptors.
     static let leastThreadsToTidy = 8
+
+    /// The readings of a clock, a millisecond apart, after which a thread counts as blocked: a busy one may be without a CPU.
+    private static let maximumClockReadings = 5
 
     /// The signal for captures where ptrace is refused.
     ///
@@ -112,6 +115,12 @@ package final class CUnwindEngine: CaptureEngine {
             throw .noSuchThread
         }
         let isUninterruptible = status.state == CChar(UInt8(ascii: "D"))
+        // Without /proc, only the thread's clock shows whether it runs. A stop could interrupt the call of one that waits.
+        if status.state == 0, !status.shows_system_call {
+            return Self.isRunning(thread)
+                ? ThreadStatus(state: .running)
+                : ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
+        }
         guard status.shows_system_call else {
             guard isUninterruptible || status.state == CChar(UInt8(ascii: "S")) else {
                 return ThreadStatus(state: .running)
@@ -134,6 +143,15 @@ package final class CUnwindEngine: CaptureEngine {
                 status.system_call, Self.isSocket(status.arguments.0)
             )
         )
+    }
+
+    /// Returns whether a thread's CPU clock runs; waits for that for some milliseconds.
+    private static func isRunning(_ thread: Int32) -> Bool {
+        let first = ThreadClock.exact.nanoseconds(of: thread)
+        return (0..<maximumClockReadings).contains { _ in
+            usleep(1_000)
+            return ThreadClock.exact.nanoseconds(of: thread) != first
+        }
     }
 
     package func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack {
@@ -213,6 +231,17 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func leave(processor: Int32) {
         _ = cunwind_engine_leave_processor(engine, processor)
+    }
+}
+
+/// Reads memory of this process through the kernel, for which an unmapped address is an error, not a signal.
+package struct GuardedMemory: MemoryReading {
+    package init() {}
+
+    package func bytes(at address: UInt64, count: Int) -> [UInt8]? {
+        guard count > 0 else { return nil }
+        var bytes = [UInt8](repeating: 0, count: count)
+        return cunwind_read_memory(address, &bytes, count) ? bytes : nil
     }
 }
 

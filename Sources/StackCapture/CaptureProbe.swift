@@ -71,6 +71,36 @@ package struct CaptureProbe: Sendable, Equatable {
         }
     }
 
+    /// Returns the results by the names that features have in capabilities.
+    ///
+    /// - Parameters:
+    ///   - works: The value for a feature that works.
+    ///   - missing: Makes the value for one that does not, from the reason.
+    ///   - notTried: Makes the value for one that was not tried, from the reason.
+    /// - Returns: A value for each method, and for process_vm_readv(2).
+    package func features<Outcome>(
+        works: Outcome, missing: (String) -> Outcome, notTried: (String) -> Outcome
+    ) -> [String: Outcome] {
+        let attempts: [(CapturedStack.Method, Attempt)] = [
+            (.read, read), (.ptrace, ptrace), (.signal, signal), (.perf, perf),
+        ]
+        var features = Dictionary(uniqueKeysWithValues: attempts.map { ($0.rawValue, $1) })
+        features["processVMReadv"] =
+            switch memory {
+            case .call: .works
+            case .file: .failed("memory is read through /proc/self/mem")
+            case .pipe: .failed("memory is read through a pipe")
+            case nil: .failed("memory cannot be read")
+            }
+        return features.mapValues { attempt in
+            switch attempt {
+            case .works: works
+            case .failed(let reason): missing(reason)
+            case .notTried(let reason): notTried(reason)
+            }
+        }
+    }
+
     private static func attemptSignal(of thread: Int32, with engine: CUnwindEngine) -> Attempt {
         engine.maySendSignals()
             ? attempt(.signal, of: thread, with: engine)

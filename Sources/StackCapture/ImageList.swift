@@ -1,3 +1,5 @@
+import LinuxSupport
+
 /// The images of a process at one moment, sorted by address.
 package struct ImageList: Sendable, Equatable {
     package private(set) var images: [LoadedImage]
@@ -41,5 +43,5 @@ package struct LoadedImage: Sendable, Hashable {
     }
 
     /// The file's name without its directories.
-    package var name: String { path.split(separator: "/").last.map(String.init) ?? path }
+    package var name: String { fileName(path) }
 }

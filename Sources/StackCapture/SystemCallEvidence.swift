@@ -1,4 +1,4 @@
-import Glibc
+import LinuxSupport
 
 /// The evidence of whether a running thread is in a system call: where its last clock tick went.
 ///
@@ -69,13 +69,11 @@ package struct TickedCPUTime: Equatable, Sendable {
     ///
     /// - Parameter thread: The thread's kernel id.
     package init?(thread: Int32) {
-        // CPUCLOCK_VIRT and CPUCLOCK_PROF with CPUCLOCK_PERTHREAD_MASK, of include/linux/posix-timers_types.h. glibc's
-        // pthread_getcpuclockid(3) has the same encoding, for the exact clock only.
-        let userClock = clockid_t(~thread << 3 | 4 | 1)
-        let bothClock = clockid_t(~thread << 3 | 4 | 0)
         // A tick between two readings would count for the wrong one; there is none between the next two.
         for _ in 0..<2 {
-            guard let before = Self.read(userClock), let both = Self.read(bothClock), let after = Self.read(userClock)
+            guard let before = ThreadClock.userTicks.nanoseconds(of: thread),
+                let both = ThreadClock.ticks.nanoseconds(of: thread),
+                let after = ThreadClock.userTicks.nanoseconds(of: thread)
             else { return nil }
             if before == after {
                 self.init(user: after, system: both &- after)
@@ -83,11 +81,5 @@ package struct TickedCPUTime: Equatable, Sendable {
             }
         }
         return nil
-    }
-
-    private static func read(_ clock: clockid_t) -> UInt64? {
-        var time = timespec()
-        guard clock_gettime(clock, &time) == 0 else { return nil }
-        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
     }
 }

@@ -93,12 +93,26 @@ extension Capabilities {
     /// It names the missing features that are not optional, each with its loss.
     public var summary: String? {
         guard isDegraded else { return nil }
-        let parts = missing.filter { !$0.isOptional }.map { feature in
+        let isProcForeign = environment.isProcForeign == true
+        let features = missing.filter { !$0.isOptional && !(isProcForeign && Environment.ofProc.contains($0.name)) }
+        var parts = features.map { feature in
             "no \(feature.name.title)" + (feature.detail.map { " (\($0))" } ?? "")
                 + (feature.loss.map { ": \($0)" } ?? "")
         }
+        if isProcForeign { parts.insert(Environment.foreignProc, at: 0) }
         return parts.joined(separator: "; ") + "; \"stallwatch doctor \(environment.pid)\" says what to set"
     }
+}
+
+extension Capabilities.Environment {
+    /// What a /proc of another PID namespace means, in a sentence without its period.
+    package static let foreignProc =
+        "/proc belongs to another PID namespace and counts as missing: blocked threads have neither a stack nor a cause"
+    /// The features that go with it.
+    static let ofProc: Set<Capabilities.FeatureName> = [.read, .syscall, .waitChannel, .schedstat, .stat, .status]
+    /// How to mount the right one.
+    static let ownProc =
+        "mount the namespace's own /proc: unshare --mount-proc, bwrap --proc /proc, or mount -t proc proc /proc"
 }
 
 /// The settings, packages and versions that enable a missing feature, from the rules that forbid it.
@@ -127,6 +141,7 @@ struct CapabilityRemedies {
         case .syscall: syscall
         case .waitChannel, .schedstat, .stat, .status: procFile
         case .kernelStack: ["CAP_SYS_ADMIN, which is more than a program should have for this"]
+        case .bootID where environment.isProcForeign == true: procFile
         case .pressure, .steal, .bootID:
             ["systemd: no ProcSubset=pid", "a kernel with CONFIG_PSI and psi=1, for the pressure"].prefix(
                 name == .pressure ? 2 : 1
@@ -221,10 +236,14 @@ struct CapabilityRemedies {
     }
 
     private var syscall: [String] {
-        isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor does not have this file, in any setting"]
+        environment.isProcForeign == true
+            ? [Capabilities.Environment.ownProc]
+            : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor does not have this file, in any setting"]
     }
 
     private var procFile: [String] {
-        isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor and some sandboxes do not have this file"]
+        environment.isProcForeign == true
+            ? [Capabilities.Environment.ownProc]
+            : isUndumpable ? [Self.dumpable] : ["Linux's own /proc: gVisor and some sandboxes do not have this file"]
     }
 }

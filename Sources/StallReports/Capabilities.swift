@@ -170,12 +170,15 @@ extension Capabilities {
         public var perfEventParanoid: Int?
         /// The process that traces this one, such as a debugger; `nil` if there is none.
         public var tracer: Int32?
+        /// Whether /proc belongs to another PID namespace, so that it does not show the process's threads under their ids;
+        /// `nil` if it does not.
+        public var isProcForeign: Bool?
 
         package init(
             pid: Int32, userID: UInt32? = nil, kernel: String = "", architecture: String = "",
             seccompMode: Int? = nil, hasNoNewPrivileges: Bool? = nil, yamaScope: Int? = nil,
             securityLabel: String? = nil, isDumpable: Bool? = nil, maySysPtrace: Bool? = nil,
-            perfEventParanoid: Int? = nil, tracer: Int32? = nil
+            perfEventParanoid: Int? = nil, tracer: Int32? = nil, isProcForeign: Bool? = nil
         ) {
             self.pid = pid
             self.userID = userID
@@ -189,6 +192,7 @@ extension Capabilities {
             self.maySysPtrace = maySysPtrace
             self.perfEventParanoid = perfEventParanoid
             self.tracer = tracer
+            self.isProcForeign = isProcForeign
         }
     }
 }

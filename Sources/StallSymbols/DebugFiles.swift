@@ -26,7 +26,7 @@ struct DebugFiles {
     ///
     /// - Throws: A reason in words.
     func file(of image: ImageIdentity) throws(Missing) -> ELFFile {
-        let path = image.isOwnExecutable ? "/proc/self/exe" : image.path
+        let path = image.isOwnExecutable ? OwnExecutable.file : image.path
         let file: ELFFile
         do {
             file = try ELFFile(path: path)

@@ -23,7 +23,7 @@ package struct ReportSymbolication {
     package static func inProcess(_ settings: SymbolicationSettings, inApp: InAppSettings) -> ReportSymbolication {
         ReportSymbolication(
             symbolicator: Symbolicator(settings), functions: FunctionClassifier(inApp),
-            ownExecutable: readLink("/proc/self/exe"),
+            ownExecutable: OwnExecutable.path,
             timeLimit: nanoseconds(settings.timeLimit), timeout: inProcessTimeout
         )
     }

@@ -1,3 +1,4 @@
+internal import CLinux
 import Glibc
 package import LinuxSupport
 package import StallReports
@@ -86,6 +87,7 @@ package enum HostProbe {
         var environment = environment(of: getpid(), status, directory: "/proc/self")
         environment.userID = geteuid()
         environment.isDumpable = LinuxSupport.isDumpable
+        if isProcForeign { environment.isProcForeign = true }
         return environment
     }
 
@@ -124,11 +126,34 @@ package enum HostProbe {
         return label.isEmpty || label == "unconfined" ? nil : String(label)
     }
 
+    /// Tries the sources of a diagnosis, on a thread of its own.
+    ///
+    /// - Returns: The outcomes.
+    package static func sources() -> [Capabilities.FeatureName: Capabilities.Outcome] {
+        let outcomes = try? ProbedThread.run(isWaiting: true) { thread in
+            var outcomes = sources(thread: "/proc/self/task/\(thread)")
+            outcomes[.pageFaults] = pageFaults(of: thread)
+            return outcomes
+        }
+        return outcomes ?? [:]
+    }
+
+    /// Tries whether the kernel records the page faults of a thread.
+    private static func pageFaults(of thread: Int32) -> Capabilities.Outcome {
+        var watch = clinux_fault_watch()
+        // Under a filter a monitor does not even try it, because the filter may kill the process.
+        guard let status = readSmallFile("/proc/thread-self/status"), !ProcessStatus.mayHaveFilter(status),
+            clinux_watch_faults(thread, &watch)
+        else { return .missing() }
+        clinux_unwatch_faults(&watch)
+        return .works()
+    }
+
     /// Tries the sources of a diagnosis.
     ///
     /// - Parameter thread: The directory of a thread that waits, such as `/proc/self/task/4700`.
     /// - Returns: The outcomes.
-    package static func sources(thread: String) -> [Capabilities.FeatureName: Capabilities.Outcome] {
+    static func sources(thread: String) -> [Capabilities.FeatureName: Capabilities.Outcome] {
         var outcomes: [Capabilities.FeatureName: Capabilities.Outcome] = [:]
         for file in ThreadFile.allCases {
             switch file.read(in: thread) {

@@ -1,4 +1,3 @@
-import CLinux
 import CUnwind
 import CUnwindTestSupport
 import Glibc
@@ -18,14 +17,14 @@ import Testing
     }
 
     @Test(arguments: [EPERM, ENOSYS, 0])
-    func `CLinux reads memory where process_vm_readv is refused`(error: Int32) {
+    func `memory is read without an engine`(error: Int32) {
         let status = cunwind_test_run_without_vm_readv(error) {
             // After fork(2) in a process with threads: system calls only.
             var (word, copy) = (UInt64(0x5a5a), UInt64(0))
             let isRead = withUnsafePointer(to: &word) { word in
-                clinux_read_memory(UInt64(UInt(bitPattern: word)), &copy, 8)
+                cunwind_read_memory(UInt64(UInt(bitPattern: word)), &copy, 8)
             }
-            return isRead && copy == 0x5a5a && !clinux_read_memory(16, &copy, 8)
+            return isRead && copy == 0x5a5a && !cunwind_read_memory(16, &copy, 8)
         }
         #expect(status == 1 << 8, "the child's exit status is 1")
     }

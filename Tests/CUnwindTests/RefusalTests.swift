@@ -20,6 +20,21 @@ import Testing
         #expect(result.read_is_complete)
     }
 
+    /// The values of seccomp(2): KILL_PROCESS, KILL_THREAD, TRAP; and ERRNO with EPERM.
+    @Test(arguments: [0x8000_0000, 0, 0x3_0000, 0x5_0001] as [UInt32], [true, false])
+    func `a filter that kills is found out`(action: UInt32, sharesMemory: Bool) {
+        var trials = cunwind_test_trials()
+        #expect(cunwind_test_try_calls(action, sharesMemory, &trials) == 0)
+        #expect(trials.is_tried)
+        // The calls of the enumeration CUNWIND_CALL_READ_MEMORY, 0, and CUNWIND_CALL_QUEUE_SIGNAL, 4.
+        #expect(trials.deadly == (action == 0x5_0001 ? 0 : 1 << 0 | 1 << 4))
+        #expect(trials.other_calls == 0)
+        // 64 MB are 16,384 pages: the app pays for a copy of them with a fault each.
+        #expect(sharesMemory ? trials.faults < 100 : trials.faults > 16_000, "\(trials.faults) page faults")
+        #expect(trials.is_known)
+        #expect(trials.is_known_later, "a filter more is another answer")
+    }
+
     /// As strace or a debugger does for a while.
     @Test func `a thread with a tracer is busy until the tracer is gone`() {
         var error: Int32 = 0, second: Int32 = -1

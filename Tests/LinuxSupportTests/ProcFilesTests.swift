@@ -93,30 +93,35 @@ import TestSupport
     }
 }
 
-@Suite struct ThreadFileTests {
-    @Test(arguments: [
-        (ThreadFile.syscall, "running\n", true), (.syscall, "", false), (.wchan, "futex_wait_queue", true),
-        (.wchan, "0", false), (.schedstat, "12 3 4\n", true), (.schedstat, "0 0 0\n", false),
-        (.schedstat, "1\n", false),
-        (.status, "Name:\tx\nvoluntary_ctxt_switches:\t5\n", true), (.status, "Name:\tx\n", false),
-        (.stat, "1 (x) S 1\n", false), (.stack, "[<0>] futex_wait+0x1/0x2\n", true), (.stack, "", false),
-    ])
-    func `a file shows its value or not`(file: ThreadFile, text: String, isShown: Bool) {
-        #expect(file.isShown(text) == isShown)
+@Suite struct MappedFileTests {
+    private let maps = """
+        55d0c8a00000-55d0c8b00000 r--p 00000000 fe:00 1234                       /opt/app/bin/app
+        7f1c31400000-7f1c31500000 rw-p 00000000 00:00 0\u{20}
+        7f1c31600000-7f1c31700000 r--s 00000000 fe:00 77                         /data/a file (deleted)
+        7ffe3c300000-7ffe3c400000 rw-p 00000000 00:00 0                          [stack]
+
+        """
+
+    @Test func `an address is found in its mapping`() {
+        #expect(mappedFile(at: 0x55d0_c8a0_0000, in: maps) == "/opt/app/bin/app")
+        #expect(mappedFile(at: 0x7f1c_316f_ffff, in: maps) == "/data/a file (deleted)")
     }
 
-    @Test func `files of a waiting thread are read`() throws {
-        try ProbedThread.run(isWaiting: true) { thread in
-            for file in [ThreadFile.schedstat, .stat, .status] {
-                #expect(file.read(in: "/proc/self/task/\(thread)") == .shown)
-            }
+    @Test(arguments: [0, 0x55d0_c8b0_0000, 0x7f1c_3140_0000, 0x7ffe_3c30_0000, .max] as [UInt64])
+    func `memory without a file has no path`(address: UInt64) {
+        #expect(mappedFile(at: address, in: maps) == nil)
+    }
+
+    @Test func `invalid maps have no path`() {
+        for text in ["", "\n\n", "-", "zz-yy r--p 0 0 0 /x", "10-", "0-ffffffffffffffff r--p"] {
+            #expect(mappedFile(at: 0x10, in: text) == nil)
         }
     }
 
-    @Test func `a missing file has an error number`() throws {
-        let directory = try TemporaryDirectory()
-        #expect(ThreadFile.wchan.read(in: directory.path) == .missing(errno: ENOENT))
-        try directory.write("wchan", "0")
-        #expect(ThreadFile.wchan.read(in: directory.path) == .hidden)
+    @Test func `the executable is the file of this process`() {
+        #expect(OwnExecutable.path == readLink("/proc/self/exe"))
+        #expect(OwnExecutable.file == "/proc/self/exe")
+        #expect(fileName("/opt/app/bin/app") == "app")
+        #expect(fileName("app") == "app")
     }
 }

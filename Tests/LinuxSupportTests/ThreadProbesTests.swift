@@ -3,18 +3,10 @@ import Testing
 
 @testable import LinuxSupport
 
-@Suite struct SystemTrialTests {
-    /// A reference for the trials: what the calls do in this process.
-    @Test func `own memory can be read`() {
-        #expect(SystemTrial.readMemory.refusal() == nil)
-        #expect(SystemTrial.signal.refusal() == nil)
-    }
-}
-
 @Suite struct ProbedThreadTests {
     @Test func `the thread waits or computes`() throws {
         func state(_ thread: Int32) -> String? {
-            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init)?.state
+            readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init)?.letter
         }
         #expect(try ProbedThread.run(isWaiting: true, state) == "S")
         #expect(try ProbedThread.run(isWaiting: false, state) == "R")

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Glibc
+import LinuxSupport
 import Synchronization
 import Testing
 import TestSupport
@@ -20,7 +21,7 @@ import TestSupport
 
     /// The runs of all postures that this machine can set up for one program, by name.
     private static let runs = Result { try runAll(always + optional.filter(\.isAvailable)) }
-    private static let optional: [Posture] = [.unprivileged, .hiddenProcesses, .undumpable, .readOnly]
+    private static let optional: [Posture] = [.unprivileged, .hiddenProcesses, .foreignProc, .undumpable, .readOnly]
 
     @Test(arguments: always.map(\.name)) func `stalls are explained`(posture: String) throws {
         try expectRightCells(posture)
@@ -34,6 +35,15 @@ import TestSupport
     @Test(.enabled(if: Posture.hiddenProcesses.isAvailable, "hidepid=2: needs root to mount /proc"))
     func `stalls are explained under hidepid`() throws {
         try expectRightCells(Posture.hiddenProcesses.name)
+    }
+
+    @Test(.enabled(if: Posture.foreignProc.isAvailable, "PID namespaces: needs root"))
+    func `stalls are explained with another PID namespace's /proc`() throws {
+        try expectRightCells(Posture.foreignProc.name)
+        let run = try #require(try Self.runs.get()[Posture.foreignProc.name])
+        #expect(run.capabilities?.environment.isProcForeign == true)
+        #expect(run.diagnosis?.environment.isProcForeign == true)
+        #expect(run.capabilities?.summary?.hasPrefix("/proc belongs to another PID namespace") == true)
     }
 
     @Test(.enabled(if: Posture.undumpable.isAvailable, "not dumpable: needs another user than root"))
@@ -159,5 +169,58 @@ import TestSupport
         let text = try Tool.run(["doctor", "\(host.pid)"])
         #expect(text.contains("Missing: capture by ptrace (Operation not permitted)\n"))
         #expect(text.contains("\n    set:  systemd: SystemCallFilter=ptrace on a line of its own\n"))
+    }
+
+    /// There /proc/self/exe is the dynamic linker.
+    @Test func `a program that the dynamic linker starts has names and lines`() throws {
+        #if arch(arm64)
+            let linker = "/lib/ld-linux-aarch64.so.1"
+        #else
+            let linker = "/lib64/ld-linux-x86-64.so.2"
+        #endif
+        let directory = try TemporaryDirectory()
+        let host = try TestHost(["stalls", directory.path("reports"), "50", "1", "300", "300"], wrapper: [linker])
+        #expect(host.finish().last == "S 1")
+        let files = try FileManager.default.contentsOfDirectory(atPath: directory.path("reports"))
+        let file = try #require(files.first { $0.hasPrefix("stall-") })
+        let report = try directory.report("reports/\(file)")
+        #expect(report.process.name == "stallwatch-test-host")
+        #expect(report.culprit?.function.contains("stallOnce") == true, "\(report.culprit?.function ?? "none")")
+        let lines = report.frames.filter { $0.file?.hasSuffix("TestHost.swift") == true }.compactMap(\.line)
+        #expect(!lines.isEmpty)
+    }
+}
+
+/// What a monitor costs a process with a gigabyte of memory under a seccomp filter, as in a container.
+@Suite(.serialized) struct LargeProcessTests {
+    /// The page faults that one step may cause; a copy of the process causes 262,144.
+    private static let mostFaults = 2_000
+    /// The time in which a step's page faults have happened, in seconds: the app writes all its memory ten times a second.
+    private static let time = 2.0
+
+    @Test func `a monitor copies no memory of the app`() throws {
+        let directory = try TemporaryDirectory()
+        let forbid = try Preload.forbid.make(in: directory)
+        let host = try TestHost(
+            ["control", directory.path, "large"], wrapper: ["FORBID_CALLS=nothing:1", "LD_PRELOAD=\(forbid)"])
+        // The count before the monitor starts.
+        let line = host.firstLine()
+        var before = try #require(line.hasPrefix("F ") ? Int(line.dropFirst(2)) : nil)
+        let stat = try #require(readSmallFile("/proc/\(host.pid)/status").flatMap(ProcessStatus.init))
+        #expect(stat.seccompMode == 2)
+        let isControlled = eventually { (try? Tool.run(["state", "\(host.pid)"])) != nil }
+        #expect(isControlled)
+        func faults(_ name: String) throws {
+            Thread.sleep(forTimeInterval: Self.time)
+            let now = Int(try #require(readSmallFile("/proc/\(host.pid)/stat").flatMap(ProcStat.init)).minorFaults)
+            print("large process: \(name) caused \(now - before) page faults")
+            #expect(now - before < Self.mostFaults, "\(name)")
+            before = now
+        }
+        try faults("start")
+        _ = try Tool.run(["stacks", "\(host.pid)"])
+        try faults("stacks")
+        _ = try Tool.run(["profile", "\(host.pid)", "--seconds", "1"])
+        try faults("profile")
     }
 }

@@ -16,4 +16,12 @@ import Testing
     @Test func `the methods are tried once`() {
         #expect(CaptureProbe.result(mayUsePtrace: nil) == CaptureProbe.result(mayUsePtrace: nil))
     }
+
+    @Test func `each method is a feature`() {
+        let probe = CaptureProbe.result(mayUsePtrace: nil)
+        let features = probe.features(works: "works", missing: { "missing: \($0)" }, notTried: { "not tried: \($0)" })
+        #expect(Set(features.keys) == ["read", "ptrace", "signal", "perf", "processVMReadv"])
+        #expect(features["read"] == "works")
+        if probe.ptrace == .works { #expect(features["signal"] == "not tried: not used where ptrace works") }
+    }
 }

@@ -23,6 +23,8 @@ package struct Posture: Sendable {
         case readOnly
         /// /proc is mounted with `hidepid=2`.
         case hiddenProcesses
+        /// /proc is the one of the outer PID namespace.
+        case foreignProc
     }
 
     /// The name in the matrix.
@@ -89,6 +91,17 @@ extension Posture {
         return posture
     }()
 
+    /// The /proc of another PID namespace, which shows no thread under its id.
+    ///
+    /// Only the thread's CPU clock shows whether it runs: a blocked one can be neither read nor stopped.
+    package static let foreignProc: Posture = {
+        var posture = sandboxed
+        posture.name = "another PID namespace's /proc"
+        (posture.missingFiles, posture.machine) = ([], .foreignProc)
+        posture.mayLack["paging"] = [.function, .cause]
+        return posture
+    }()
+
     package static let unprivileged: Posture = {
         var posture = Posture("unprivileged user")
         posture.isUnprivileged = true
@@ -146,7 +159,10 @@ extension Posture {
         ]
         let missing =
             refusedCalls.keys.compactMap { ofCalls[$0] } + (missingFiles + emptyFiles).compactMap { ofFiles[$0] }
-        return Set(missing + (isDumpable ? [] : [.ptrace, .syscall]))
+        let foreign: [Capabilities.FeatureName] =
+            machine == .foreignProc
+            ? [.read, .syscall, .waitChannel, .schedstat, .stat, .status, .kernelStack, .bootID] : []
+        return Set(missing + (isDumpable ? [] : [.ptrace, .syscall]) + foreign)
     }
 
     /// Returns the command, with its arguments, that runs a program in this posture; the program's own words follow.
@@ -165,6 +181,7 @@ extension Posture {
                     "sh", "-c",
                     "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro / && cd \"$0\" && exec \"$@\"", directory,
                 ]
+        case .foreignProc: words += ["unshare", "--pid", "--fork", "--kill-child"]
         case .hiddenProcesses:
             words += Self.ownMounts + ["--pid", "--fork", "--kill-child"]
             words += ["sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"]
@@ -192,7 +209,7 @@ extension Posture {
         if let yamaScope { return YamaScope.canBecome(yamaScope) && Self.unprivileged.isAvailable }
         guard let scratch = try? TemporaryDirectory() else { return false }
         // With namespaces of another user one is root inside, and nothing is hidden from root.
-        if machine == .hiddenProcesses, geteuid() != 0 { return false }
+        if [.hiddenProcesses, .foreignProc].contains(machine), geteuid() != 0 { return false }
         let output = try? Command(
             program: "/usr/bin/env", arguments: command(in: scratch.path, preloading: []) + ["true"], timeout: 20
         ).run()

@@ -62,6 +62,9 @@ size_t clinux_function_size(const void *_Nonnull address);
 /// mapped. Takes the dynamic linker's lock. Async-signal-safe: no.
 bool clinux_executable_base(const void *_Nonnull code, uint64_t *_Nonnull base);
 
+/// The address of the executable's program headers (getauxval(3), AT_PHDR). Async-signal-safe: yes.
+uint64_t clinux_program_headers(void);
+
 /// Prepares clinux_barrier_in_all_threads(). Returns whether it works here: Linux 4.14, and no seccomp filter against
 /// it. With several threads it can take some 10 ms the first time. Async-signal-safe: yes.
 bool clinux_prepare_barrier_in_all_threads(void);
@@ -78,11 +81,6 @@ static inline uint64_t clinux_load_word(const uint64_t *_Nonnull word) {
 
 /// Keeps the compiler from moving memory accesses past it, and is no instruction. Async-signal-safe: yes.
 static inline void clinux_compiler_barrier(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
-
-/// Copies `length` bytes at `address` of this process into `to`. Memory that is not mapped is an error, not a signal: the
-/// kernel does the copying, by process_vm_readv(2) or, under a seccomp filter, through a pipe that is made for it. Returns
-/// whether all of it could be read. Async-signal-safe: yes.
-bool clinux_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
 /// A watch for the page faults of one thread that go to a disk. Zero-initialized by the caller.
 struct clinux_fault_watch {
@@ -200,20 +198,6 @@ bool clinux_wait_for_poll(uint64_t polls, uint64_t *_Nonnull identifier);
 
 /// Ends all polls, and the waits for them (io_destroy(2)). May take some 10 ms. Async-signal-safe: yes.
 void clinux_destroy_polls(uint64_t polls);
-
-/// A system call that may be forbidden.
-enum clinux_trial {
-  CLINUX_TRY_READ_MEMORY,  ///< process_vm_readv(2) of the caller's own memory.
-  CLINUX_TRY_PTRACE,       ///< ptrace(2): stops a child.
-  CLINUX_TRY_SAMPLING,     ///< perf_event_open(2): a clock event that also samples the kernel.
-  CLINUX_TRY_PAGE_FAULTS,  ///< perf_event_open(2): page faults in user mode.
-  CLINUX_TRY_SIGNAL        ///< rt_tgsigqueueinfo(2).
-};
-
-/// Carries out the call in a child process, which it waits for: for 1 s at most. For a tool: fork(2) copies the page
-/// tables of the whole process. Returns 0 if the call works; else an error number, or the negative number of the signal that
-/// ended the child, as of a filter that kills. Async-signal-safe: no.
-int clinux_try(enum clinux_trial trial);
 
 /// The short, readable form of a mangled Swift or C++ name, or NULL when the name is neither.
 /// The caller frees the result with free(3). Allocates. Async-signal-safe: no.

@@ -38,12 +38,8 @@ static int open_file(const cunwind_engine *engine, pid_t tid, const char *name) 
   return -1;
 }
 
-static bool exists(const char *path) { return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0; }
-
-// Checks the thread's directory. Does not use tgkill(2) with signal 0: to a filter or a tracer, a capture must not look
-// like a signal. Without /proc, a thread never counts as ended. Does not use snprintf(3), which is not
-// async-signal-safe.
-static bool is_thread_of_this_process(pid_t tid) {
+// Does not use snprintf(3), which is not async-signal-safe.
+static bool has_directory(pid_t tid) {
   static const char directory[] = "/proc/self/task";
   char path[sizeof directory + 16], digits[12];
   size_t count = 0, length = sizeof directory - 1;
@@ -53,7 +49,13 @@ static bool is_thread_of_this_process(pid_t tid) {
   while ((tid /= 10) > 0);
   while (count > 0) path[length++] = digits[--count];
   path[length] = 0;
-  return exists(path) || !exists(directory);
+  return cunwind_raw(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0;
+}
+
+// Does not use tgkill(2) with signal 0: to a filter or a tracer, a capture must not look like a signal. Without /proc, a
+// thread never counts as ended; nor with the /proc of another PID namespace, which has other ids, also for the caller.
+bool cunwind_thread_exists(pid_t tid) {
+  return has_directory(tid) || !has_directory((pid_t)cunwind_raw(SYS_gettid, 0, 0, 0, 0, 0, 0));
 }
 
 static bool is_out_of_descriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
@@ -72,7 +74,7 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   thread->signal_number = engine->signal_number;
   int *const files[] = {&thread->status_file, &thread->system_call_file, &thread->slices_file, &thread->wait_file};
   static const char *const names[] = {"status", "syscall", "schedstat", "wchan"};
-  int error = tid > 0 && is_thread_of_this_process(tid) ? 0 : ESRCH;
+  int error = tid > 0 && cunwind_thread_exists(tid) ? 0 : ESRCH;
   for (size_t index = 0; index < sizeof files / sizeof *files; index++) {
     *files[index] = -1;
     // wchan replaces the missing syscall file.
@@ -85,7 +87,7 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
     }
   }
   // The thread may have ended meanwhile, which would explain missing files.
-  if (error == 0 && thread->status_file < 0 && !is_thread_of_this_process(tid)) error = ESRCH;
+  if (error == 0 && thread->status_file < 0 && !cunwind_thread_exists(tid)) error = ESRCH;
   if (error == 0) return thread;
   cunwind_thread_close(thread);
   errno = error;
@@ -172,13 +174,13 @@ bool cunwind_thread_is_there(const cunwind_thread *thread) {
   int file = thread->status_file >= 0 ? thread->status_file : thread->system_call_file;
   char first;
   if (file >= 0 && cunwind_raw(SYS_pread64, file, (long)&first, 1, 0, 0, 0) == -ESRCH) return false;
-  return is_thread_of_this_process(thread->tid);
+  return cunwind_thread_exists(thread->tid);
 }
 
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status) {
   long got = thread->status_file < 0 ? 0 : read_all(thread->status_file, thread->text, sizeof thread->text);
   if (got == -ESRCH) return false;
-  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  if (got <= 0) return cunwind_thread_exists(thread->tid);
   parse_status(thread->text, thread->signal_number, thread_status);
   return thread_status->state != 'Z' && thread_status->state != 'X';
 }
@@ -188,7 +190,7 @@ bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_stat
   thread_status->system_call = -1;
   long got = thread->system_call_file < 0 ? 0 : read_all(thread->system_call_file, thread->text, sizeof thread->text);
   if (got == -ESRCH) return false;
-  if (got <= 0) return is_thread_of_this_process(thread->tid);
+  if (got <= 0) return cunwind_thread_exists(thread->tid);
   thread_status->shows_system_call = true;
   parse_system_call(thread->text, thread_status);
   return true;

@@ -34,6 +34,9 @@ typedef struct cunwind_blocked_thread {
 
 #pragma GCC visibility push(hidden)
 
+/// Returns whether this process has a thread with that id; true where /proc does not show it. Async-signal-safe: yes.
+bool cunwind_thread_exists(pid_t tid);
+
 /// Returns whether the opened thread still exists; another thread with its id does not count. Async-signal-safe: yes.
 bool cunwind_thread_is_there(const cunwind_thread *thread);
 

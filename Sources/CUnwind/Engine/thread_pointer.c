@@ -10,8 +10,8 @@
 
 #include "Engine/task_context.h"
 #include "Memory/guarded_memory.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
+#include "System/seccomp_probe.h"
 
 CUNWIND_BARE uint64_t cunwind_own_thread_pointer(void) {
   uint64_t pointer;
@@ -38,7 +38,7 @@ static uint64_t robust_list(pid_t tid) {
 
 bool cunwind_robust_list_offset(int64_t *offset) {
   // A filter of system calls may end the process for a call that few programs make.
-  if (cunwind_call_is_deadly(SYS_get_robust_list, 0)) return false;
+  if (cunwind_call_is_deadly(CUNWIND_CALL_ROBUST_LIST)) return false;
   uint64_t head = robust_list(0);
   *offset = (int64_t)(head - cunwind_own_thread_pointer());
   return head != 0;

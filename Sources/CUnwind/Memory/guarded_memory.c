@@ -20,6 +20,7 @@
 
 #include "System/child_process.h"
 #include "System/raw_system_call.h"
+#include "System/seccomp_probe.h"
 
 /// The remote pieces in one call. The kernel accepts 1024 (UIO_MAXIOV); 16 keep the caller's stack small.
 #define PIECES_PER_CALL 16
@@ -29,6 +30,8 @@ static int chosen_access = CUNWIND_MEMORY_ANY;
 /// /proc/self/mem: the process id in the upper half, the descriptor in the lower half. 0: not open. A child of fork(2)
 /// needs its own file.
 static uint64_t chosen_file;
+/// The seccomp filters under which the access was chosen: cunwind_seccomp_filters().
+static uint32_t chosen_under;
 
 CUNWIND_BARE static long own_process(void) { return cunwind_raw(SYS_getpid, 0, 0, 0, 0, 0, 0); }
 
@@ -145,7 +148,7 @@ static bool gives_word(size_t (*read)(uint64_t address, void *to, size_t length)
   return read((uint64_t)(uintptr_t)&word, &copy, sizeof copy) == sizeof copy && copy == word;
 }
 
-static bool try_call(void) { return !cunwind_call_is_deadly(SYS_process_vm_readv, 0) && gives_word(read_by_call); }
+static bool try_call(void) { return !cunwind_call_is_deadly(CUNWIND_CALL_READ_MEMORY) && gives_word(read_by_call); }
 
 static bool try_file(void) {
   uint64_t before = __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE), process = (uint64_t)own_process();
@@ -171,11 +174,23 @@ bool cunwind_guarded_choose(cunwind_memory_access wanted) {
   for (size_t index = 0; index < sizeof accesses / sizeof *accesses; index++) {
     if (wanted != CUNWIND_MEMORY_ANY && wanted != accesses[index].access) continue;
     if (!accesses[index].works()) continue;
+    __atomic_store_n(&chosen_under, cunwind_seccomp_filters(), __ATOMIC_RELAXED);
     __atomic_store_n(&chosen_access, accesses[index].access, __ATOMIC_RELEASE);
     return true;
   }
   errno = EPERM;
   return false;
+}
+
+bool cunwind_read_memory(uint64_t address, void *to, size_t length) {
+  cunwind_memory_access access = cunwind_guarded_access();
+  bool is_chosen =
+      access != CUNWIND_MEMORY_ANY && __atomic_load_n(&chosen_under, __ATOMIC_RELAXED) == cunwind_seccomp_filters();
+  // After fork(2) the file is the parent's.
+  if (access == CUNWIND_MEMORY_FILE)
+    is_chosen &= __atomic_load_n(&chosen_file, __ATOMIC_ACQUIRE) >> 32 == (uint64_t)own_process();
+  return (is_chosen || cunwind_guarded_choose(CUNWIND_MEMORY_ANY)) && length > 0 &&
+         cunwind_guarded_read(address, to, length) == length;
 }
 
 bool cunwind_page_cache_init(cunwind_page_cache *cache) {

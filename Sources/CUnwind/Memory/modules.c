@@ -148,6 +148,9 @@ bool cunwind_modules_init(cunwind_modules *modules) {
   memset(modules, 0, sizeof *modules);
   ssize_t length = readlink("/proc/self/exe", modules->executable_path, sizeof modules->executable_path - 1);
   modules->executable_path[length > 0 ? length : 0] = 0;
+  // The link leads to the dynamic linker if that was started with the executable's path: the path is not known here.
+  const char *name = strrchr(modules->executable_path, '/');
+  if (name && strncmp(name, "/ld", 3) == 0) modules->executable_path[0] = 0;
   modules->list = reserve(CUNWIND_MAX_IMAGES * sizeof(cunwind_module));
   modules->paths = reserve(CUNWIND_MAX_PATH_BYTES);
   // Two pieces per image: its entry and its build ID.

@@ -21,6 +21,7 @@
 #include "Engine/engine.h"
 #include "System/child_process.h"
 #include "System/raw_system_call.h"
+#include "System/seccomp_probe.h"
 
 /// The CPU time before the first interrupt (10 us, the minimum: kernel/events/core.c, perf_swevent_start_hrtimer).
 #define PERIOD_NANOSECONDS 10000u
@@ -212,12 +213,8 @@ static cunwind_status status_of(long error) {
 
 static cunwind_status copy_sampled(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                    cunwind_registers *registers, cunwind_capture_info *info) {
-  if (!engine->perf.is_checked) {
-    engine->perf.is_checked = true;
-    engine->perf.is_forbidden = cunwind_call_is_deadly(SYS_perf_event_open, 0);
-  }
   info->error = EPERM;
-  if (engine->perf.is_forbidden) return CUNWIND_REFUSED;
+  if (cunwind_call_is_deadly(CUNWIND_CALL_PERF_EVENT)) return CUNWIND_REFUSED;
   info->error = 0;
   if (!cunwind_thread_is_there(thread)) return CUNWIND_NO_SUCH_THREAD;
   cunwind_stack_copy_touch(engine->copy);

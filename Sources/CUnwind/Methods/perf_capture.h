@@ -11,8 +11,6 @@
 typedef struct cunwind_perf_capture {
   struct perf_event_attr event;
   cunwind_helper_memory helper;  ///< The memory of the helper that opens events.
-  bool is_checked;               ///< The next field is valid.
-  bool is_forbidden;             ///< A seccomp filter kills the caller of perf_event_open(2).
 } cunwind_perf_capture;
 
 #endif

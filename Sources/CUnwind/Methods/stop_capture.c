@@ -18,6 +18,7 @@
 #include "Methods/pending_stop.h"
 #include "System/child_process.h"
 #include "System/raw_system_call.h"
+#include "System/seccomp_probe.h"
 
 /// The time between two attempts to stop a thread that another engine's helper traces, in nanoseconds.
 #define BUSY_PAUSE_NANOSECONDS 50000ull
@@ -30,7 +31,7 @@ static bool yama_may_require_name(void) {
   static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
   char scope = 0;
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return !cunwind_call_is_deadly(SYS_prctl, PR_SET_PTRACER);
+  if (file < 0) return !cunwind_call_is_deadly(CUNWIND_CALL_NAME_TRACER);
   cunwind_raw(SYS_read, file, (long)&scope, 1, 0, 0, 0);
   cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
   return scope == '1';
@@ -120,7 +121,7 @@ static cunwind_status run_once(cunwind_engine *engine, pid_t tid, cunwind_stack_
 // ptrace returns EPERM also for a thread that has ended but was not reaped (ptrace_attach, exit_state): not a refusal.
 static bool has_ended(pid_t tid) {
   char state = state_of("/proc/self/task", tid);
-  return state == 0 || state == 'Z' || state == 'X';
+  return state == 0 ? !cunwind_thread_exists(tid) : state == 'Z' || state == 'X';
 }
 
 // A thread has one tracer at a time (ptrace(2): EPERM for a second one). If that is the helper of another engine, this
@@ -157,11 +158,11 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
   }
   if (!helper->is_checked) {
     helper->is_checked = true;
-    helper->is_forbidden = cunwind_call_is_deadly(SYS_ptrace, PTRACE_SEIZE);
     helper->may_be_placed =
-        !cunwind_call_is_deadly(SYS_sched_getaffinity, 0) && !cunwind_call_is_deadly(SYS_sched_setaffinity, 0);
+        !cunwind_call_is_deadly(CUNWIND_CALL_READ_AFFINITY) && !cunwind_call_is_deadly(CUNWIND_CALL_SET_AFFINITY);
   }
-  if (helper->is_forbidden) {
+  // Each time, because the app may have added a filter.
+  if (cunwind_call_is_deadly(CUNWIND_CALL_PTRACE)) {
     helper->request->error = EPERM;
     return CUNWIND_REFUSED;
   }

@@ -69,8 +69,7 @@ typedef struct cunwind_helper_memory {
   pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
   bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
-  bool is_checked;      ///< The next two fields are valid.
-  bool is_forbidden;    ///< A seccomp filter would kill the helper.
+  bool is_checked;      ///< The next field is valid.
   bool may_be_placed;   ///< No seccomp filter kills a thread that chooses its processor.
 } cunwind_helper_memory;
 

@@ -13,10 +13,6 @@
 /// has reaped it. Async-signal-safe: yes.
 bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
 
-/// Returns whether a seccomp filter kills the caller of the system call `number`, with `first` as its first argument
-/// and 0 as the others. A child with a copy of our memory tries the call. Async-signal-safe: yes.
-bool cunwind_call_is_deadly(long number, long first);
-
 /// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.
 void cunwind_pause(uint64_t nanoseconds);
 

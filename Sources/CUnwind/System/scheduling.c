@@ -24,8 +24,8 @@
 #include <sys/prctl.h>
 
 #include "Engine/engine.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
+#include "System/seccomp_probe.h"
 
 // Returns the size of the kernel's own set; EINVAL: it is larger than ours.
 static long read_allowed(cunwind_processors *allowed) {
@@ -120,6 +120,6 @@ bool cunwind_request_short_slice(void) {
   prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0);
   scheduling own = {.size = sizeof own, .runtime = SLICE_NANOSECONDS};
   if (!read_own_scheduling(&own) || (own.policy != SCHED_OTHER && own.policy != SCHED_BATCH)) return false;
-  if (cunwind_call_is_deadly(SYS_sched_setattr, 0)) return false;
+  if (cunwind_call_is_deadly(CUNWIND_CALL_SET_SCHEDULING)) return false;
   return cunwind_raw(SYS_sched_setattr, 0, (long)&own, 0, 0, 0, 0) == 0;
 }

@@ -261,6 +261,10 @@ cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
 /// Returns how memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
 cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
 
+/// Copies `length` bytes at `address` of this process. Memory that is not mapped is an error, not a signal. Needs no
+/// engine. Returns whether all of it could be read. Async-signal-safe: no.
+bool cunwind_read_memory(uint64_t address, void *_Nonnull to, size_t length);
+
 /// Frees an engine; does nothing for NULL. Restores the signal action that it found, if the current one is still ours,
 /// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, and only for a helper that did not
 /// end in time. Async-signal-safe: no.

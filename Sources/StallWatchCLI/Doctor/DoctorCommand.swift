@@ -118,6 +118,7 @@ struct DiagnosisText {
         var lines = [terminal.style(title, .bold)]
         if let process = diagnosis.process { lines += about(process) }
         lines.append(Self.rules(capabilities.environment))
+        if capabilities.environment.isProcForeign == true { lines.append(Capabilities.Environment.foreignProc + ".") }
         let works = capabilities.features.filter { $0.state == .works }
         if !works.isEmpty {
             lines += ["", terminal.style("Works", .green) + ": " + works.map(Self.name).joined(separator: ", ")]

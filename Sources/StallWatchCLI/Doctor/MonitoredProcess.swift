@@ -1,5 +1,6 @@
 import Glibc
 import LinuxSupport
+import StackCapture
 import StallReports
 import StallSymbols
 
@@ -43,6 +44,12 @@ struct MonitoredProcess {
     /// - Throws: When there is no such process, or it is another user's.
     static func status(of pid: Int32) throws(CommandFailure) -> ProcessStatus {
         let directory = "/proc/\(pid)"
+        guard !isProcForeign else {
+            throw CommandFailure(
+                .noInput,
+                "/proc belongs to another PID namespace, so it shows process \(pid) under another id: mount this one's own."
+            )
+        }
         // Signal 0 only checks: /proc may hide the processes of other users (hidepid, proc(5)).
         let isThere = kill(pid, 0) == 0 || errno == EPERM
         guard isThere else { throw CommandFailure(.noInput, "There is no process \(pid).") }
@@ -131,43 +138,17 @@ struct MonitoredProcess {
 }
 
 /// The capabilities of a process that is started like the tool.
-///
-/// The tool has no capture engine. It tries the system calls that a capture needs in child processes, and /proc on a
-/// thread of its own.
 enum ToolCapabilities {
     static func current() -> Capabilities {
-        let sources = try? ProbedThread.run(isWaiting: true) { HostProbe.sources(thread: "/proc/self/task/\($0)") }
-        var outcomes = sources ?? [:]
-        let refusals = Dictionary(uniqueKeysWithValues: SystemTrial.allCases.map { ($0, $0.refusal()) })
-        func outcome(_ trial: SystemTrial) -> Capabilities.Outcome {
-            refusals[trial].flatMap(\.self).map { .missing($0) } ?? .works()
-        }
-        outcomes[.processVMReadv] = outcome(.readMemory)
-        outcomes[.ptrace] = outcome(.ptrace)
-        outcomes[.perf] = outcome(.sampling)
-        outcomes[.pageFaults] = outcome(.pageFaults)
-        outcomes[.signal] = outcomes[.ptrace] == .works() ? .notTried("not used where ptrace works") : outcome(.signal)
-        outcomes[.read] = read(outcomes)
+        var outcomes = HostProbe.sources()
+        let captures = CaptureProbe.result(mayUsePtrace: nil)
+            .features(works: Capabilities.Outcome.works(), missing: { .missing($0) }, notTried: { .notTried($0) })
+        for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
         for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush, .libunwind] {
             outcomes[name] = others
         }
-        let environment = HostProbe.environment()
-        // A monitor does not try it under a filter, which may kill, nor where it cannot know whether there is one.
-        if ProcessStatus.mayHaveFilter(readSmallFile("/proc/self/status") ?? "") { outcomes[.pageFaults] = .missing() }
-        return Capabilities(environment, outcomes)
-    }
-
-    /// Whether a blocked thread can be read: its system call is shown, and something shows that it has not run meanwhile.
-    static func read(_ outcomes: [Capabilities.FeatureName: Capabilities.Outcome]) -> Capabilities.Outcome {
-        guard outcomes[.syscall] == .works() else {
-            return .missing("\(Capabilities.FeatureName.syscall.title) is missing")
-        }
-        guard outcomes[.schedstat] == .works() || outcomes[.status] == .works() else {
-            return .missing(
-                "\(Capabilities.FeatureName.schedstat.title) and \(Capabilities.FeatureName.status.title) are missing")
-        }
-        return .works()
+        return Capabilities(HostProbe.environment(), outcomes)
     }
 }

@@ -91,11 +91,11 @@ struct HangReporter {
         let directory = "/proc/\(process)/task"
         let ids = (directoryEntries(directory) ?? []).compactMap { Int32($0.name) }.sorted()
         return ids.prefix(Self.maximumThreads).compactMap { id in
-            guard let stat = readSmallFile("\(directory)/\(id)/stat").flatMap(ProcessStat.init) else { return nil }
+            guard let stat = readSmallFile("\(directory)/\(id)/stat").flatMap(ProcStat.init) else { return nil }
             let name = readSmallFile("\(directory)/\(id)/comm").map { " \"\(firstLine($0))\"" } ?? ""
-            let channel = readSmallFile("\(directory)/\(id)/wchan").map(firstLine) ?? "0"
-            let place = channel == "0" || channel.isEmpty ? "" : " in the kernel's \(channel)"
-            return "  thread \(id)\(name) \(Self.state(stat.state))\(place)"
+            let channel = WaitChannel(readSmallFile("\(directory)/\(id)/wchan").map(ByteCursor.init))
+            let place = channel.function.map { " in the kernel's \($0)" } ?? ""
+            return "  thread \(id)\(name) \(Self.state(stat.letter))\(place)"
         }
     }
 

@@ -1,3 +1,4 @@
+import LinuxSupport
 import Foundation
 import StallWatch
 
@@ -160,7 +161,7 @@ struct RecordedOutcome: Codable, Equatable {
         }
         var read: [ReportedStall] = []
         for file in reports {
-            let name = file.split(separator: "/").last.map(String.init) ?? file
+            let name = fileName(file)
             read.append(try ReportedStall.read(name, in: directory))
         }
         return Outcome(

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "CUnwindTestSupport.h"
 #include "Restrictions/seccomp_filter.h"
 #include "Support/bounded.h"
+#include "System/seccomp_probe.h"
 
 static uint32_t refusal(bool kills) { return cunwind_test_refusal_by(kills ? 0 : EPERM); }
 
@@ -141,4 +143,49 @@ static bool captures_nothing_whole(void) {
 
 int cunwind_test_stop_under_filter(bool kills) {
   return run_under_filter(SYS_sched_setaffinity, kills ? 0 : EPERM, captures_nothing_whole);
+}
+
+#define MEMORY_BYTES (64ul << 20)
+
+static uint64_t page_faults(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_minflt;
+}
+
+static void try_calls(uint32_t action, bool shares_memory, cunwind_test_trials *trials) {
+  if (cunwind_test_refuse(SYS_process_vm_readv, action) < 0) _exit(1);
+  if (cunwind_test_refuse(SYS_rt_tgsigqueueinfo, action) < 0) _exit(1);
+  void *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // A copy of a huge page would be one fault.
+  if (memory == MAP_FAILED || madvise(memory, MEMORY_BYTES, MADV_NOHUGEPAGE) != 0) _exit(2);
+  memset(memory, 1, MEMORY_BYTES);
+  cunwind_test_thread *thread = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
+  if (!thread) _exit(3);
+  uint64_t before = page_faults();
+  trials->is_tried = cunwind_try_rare_calls(shares_memory, &trials->deadly);
+  memset(memory, 2, MEMORY_BYTES);
+  trials->faults = page_faults() - before;
+  uint32_t filtered = 1u << CUNWIND_CALL_READ_MEMORY | 1u << CUNWIND_CALL_QUEUE_SIGNAL;
+  trials->other_calls = trials->deadly & ~filtered;
+  trials->deadly &= filtered;
+  trials->is_known = !cunwind_call_is_deadly(CUNWIND_CALL_PTRACE);
+  if (cunwind_test_refuse(SYS_ptrace, refusal(true)) < 0) _exit(4);
+  trials->is_known_later = cunwind_call_is_deadly(CUNWIND_CALL_PTRACE);
+  cunwind_test_thread_stop(thread);
+}
+
+int cunwind_test_try_calls(uint32_t action, bool shares_memory, cunwind_test_trials *trials) {
+  void *shared = mmap(NULL, sizeof *trials, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return -1;
+  pid_t child = fork();
+  if (child == 0) {
+    try_calls(action, shares_memory, shared);
+    _exit(0);
+  }
+  int status = -1;
+  if (child > 0) cunwind_test_await_child(child, &status);
+  memcpy(trials, shared, sizeof *trials);
+  munmap(shared, sizeof *trials);
+  return status;
 }

@@ -259,6 +259,20 @@ int cunwind_test_stop_of_traced(int *_Nonnull error, int *_Nonnull second);
 /// caller. Returns false with errno if the child could not be made.
 bool cunwind_test_refusal(bool kills, cunwind_test_refusal_result *_Nonnull result);
 
+/// What a process with 64 MB of memory finds out about its seccomp filters.
+typedef struct cunwind_test_trials {
+  bool is_tried;
+  uint32_t deadly;       ///< The bits of the calls that kill.
+  uint32_t other_calls;  ///< Those that should not.
+  uint64_t faults;       ///< The page faults of the process while it writes all its memory again.
+  bool is_known;         ///< Before one more filter for ptrace(2), that call is not deadly.
+  bool is_known_later;   ///< With it, the call is.
+} cunwind_test_trials;
+
+/// Tries the rare calls in a child process with two threads, under filters for process_vm_readv(2) and
+/// rt_tgsigqueueinfo(2) with this action. Returns the child's wait status (wait(2)).
+int cunwind_test_try_calls(uint32_t action, bool shares_memory, cunwind_test_trials *_Nonnull trials);
+
 /// Runs `body` in a child process, under a seccomp filter with which process_vm_readv(2) fails with `error`, or kills
 /// (0). Returns how the child ended (wait(2)); its exit status is 1 if `body` returned true, 0 if false.
 int cunwind_test_run_without_vm_readv(int error, bool (*_Nonnull body)(void));

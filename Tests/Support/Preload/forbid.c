@@ -1,7 +1,7 @@
 // Preloaded into a program, forbids system calls before its first thread starts (seccomp(2)). FORBID_CALLS: calls that
-// fail with an error number each, such as "ptrace:1,perf_event_open:38". FORBID_SIGNALS: a system call that sends a signal
-// kills the process with SIGSYS, so a normal exit proves that none was sent. The filter also applies to all threads and
-// children.
+// fail with an error number each, such as "ptrace:1,perf_event_open:38"; "nothing:1" is a filter that allows all.
+// FORBID_SIGNALS: a system call that sends a signal kills the process with SIGSYS, so a normal exit proves that none was
+// sent. The filter also applies to all threads and children.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -38,6 +38,7 @@ static const struct {
     {"perf_event_open", SYS_perf_event_open},
     {"fsync", SYS_fsync},
     {"fdatasync", SYS_fdatasync},
+    {"nothing", -1},
 };
 
 static void forbid_listed(const char *list) {

@@ -22,12 +22,20 @@ enum ControlledApp {
         case count
         /// The main run loop is busy, and stalls about once a second.
         case busy
+        /// The process has a gigabyte of memory, which the main run loop writes all the time.
+        case large
     }
 
     static func run(directory: String, kind: String) throws {
         guard let kind = Kind(rawValue: kind) else { exit(64) }
         var configuration = StallMonitor.Configuration(threshold: .milliseconds(100), reports: .none)
         configuration.control = .socket(directory: directory)
+        let memory = kind == .large ? LargeMemory() : nil
+        if memory != nil {
+            // Reading debug information costs page faults, too.
+            configuration.symbolication = .none
+            tell("F \(LargeMemory.minorFaults)")
+        }
         let monitor = try StallMonitor(configuration)
         try monitor.watch(.mainRunLoop)
         try monitor.watch(.cooperativePool())
@@ -40,6 +48,7 @@ enum ControlledApp {
         case .mix: stallOnce { KnownMix.run() }
         case .busy: runBusyLoop()
         case .count: stallOnce { countForTheControlSocket() }
+        case .large: memory?.writeForEver()
         }
         withExtendedLifetime(monitor) {}
     }
@@ -91,6 +100,47 @@ enum ControlledApp {
         RunLoop.main.add(first, forMode: .default)
         let timer = Timer(timeInterval: 3_600, repeats: true) { _ in }
         RunLoop.main.add(timer, forMode: .default)
+        CFRunLoopRun()
+    }
+}
+
+/// Memory of which each page has been written.
+private struct LargeMemory {
+    private static let bytes = 1 << 30
+    private static let pageBytes = 4_096
+    private let start: UnsafeMutableRawPointer
+
+    init() {
+        guard let start = mmap(nil, Self.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+            start != MAP_FAILED
+        else { exit(71) }
+        self.start = start
+        // A copy of a huge page would be one fault.
+        madvise(start, Self.bytes, MADV_NOHUGEPAGE)
+        write()
+    }
+
+    /// The page faults of this process without reads from a disk.
+    static var minorFaults: Int {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        return usage.ru_minflt
+    }
+
+    /// Writes each page: where another process shares it, that is a fault.
+    private func write() {
+        for offset in stride(from: 0, to: Self.bytes, by: Self.pageBytes) {
+            start.storeBytes(of: UInt8(truncatingIfNeeded: offset), toByteOffset: offset, as: UInt8.self)
+        }
+    }
+
+    func writeForEver() {
+        // Right: the main thread alone uses the memory.
+        nonisolated(unsafe) let memory = self
+        let timer = Timer(timeInterval: 0.1, repeats: true) { _ in memory.write() }
+        RunLoop.main.add(timer, forMode: .default)
+        let first = Timer(timeInterval: 0.05, repeats: false) { _ in tell("B \(now())") }
+        RunLoop.main.add(first, forMode: .default)
         CFRunLoopRun()
     }
 }

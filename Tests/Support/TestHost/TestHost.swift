@@ -15,7 +15,7 @@ import StallWatch
 ///     stallwatch-test-host turns source0|timer COUNT bare|monitored|noisy
 ///     stallwatch-test-host deadlock DIRECTORY THRESHOLD-MS
 ///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
-///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|mix|busy|count
+///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|mix|busy|count|large
 ///     stallwatch-test-host contexts DIRECTORY pool|span [LIBRARY]
 ///     stallwatch-test-host many-threads DIRECTORY
 ///     stallwatch-test-host drop-user DIRECTORY

@@ -1,3 +1,4 @@
+import Glibc
 import StallReports
 
 /// Detects time in which nothing in the process could run.
@@ -21,10 +22,22 @@ struct GapDetector: Equatable {
         var boot: UInt64
         /// The total time that the watchdog has run on a CPU, waited for one, or waited for a capture.
         var occupied: UInt64
+        /// The CPU time of the whole process, where ``occupied`` lacks the waits for a CPU; else `nil`.
+        var processTime: UInt64?
+    }
+
+    /// The number of CPUs that the process can be on at the same time.
+    private let processors: UInt64
+
+    init(processors: Int = sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
+        self.processors = UInt64(max(processors, 1))
     }
 
     /// The largest lateness or suspension that is normal, in nanoseconds: timer slack, a page fault, an interrupt.
     static let tolerance: UInt64 = 50_000_000
+
+    /// The part of its lateness in which a process must have run not to count as stopped: a tenth.
+    private static let leastShare: UInt64 = 10
 
     /// Returns how long turns that the host delayed may go on before they are inspected, in nanoseconds.
     ///
@@ -71,10 +84,19 @@ struct GapDetector: Equatable {
         let due = deadline != .max ? deadline : firstBegin.flatMap { $0 >= last.monotonic ? $0 : nil } ?? .max
         guard due != .max, reading.monotonic > due else { return nil }
         let late = reading.monotonic - due
+        if hasRun(since: last, until: reading, planned: due - last.monotonic, late: late) { return nil }
         let unexplained = late - min(reading.occupied &- last.occupied, late)
         guard unexplained > Self.tolerance else { return nil }
         guard unexplained - min(stolen(), unexplained) <= Self.tolerance else { return .held(.processStopped) }
         hadGracePeriod = !isRested
         return isRested ? nil : .stolen
+    }
+
+    /// Whether the process has provably run while the watchdog was late: more than all CPUs could have before.
+    ///
+    /// Only for a system that does not show the watchdog's own waits for a CPU. A stopped process does not run.
+    private func hasRun(since last: Reading, until reading: Reading, planned: UInt64, late: UInt64) -> Bool {
+        guard let before = last.processTime, let now = reading.processTime, now > before else { return false }
+        return now - before > planned &* processors &+ late / Self.leastShare
     }
 }

@@ -240,7 +240,7 @@ extension LoopSupervisor {
 
     private func waits(of target: CaptureTarget) -> UInt64? {
         guard case .thread(let thread) = target else { return nil }
-        return voluntarySwitches(of: thread)
+        return SwitchCounts(thread: thread)?.voluntary
     }
 
     private mutating func sample(_ stall: StallDetector.Stall, _ target: CaptureTarget, escalates: Bool = false) {

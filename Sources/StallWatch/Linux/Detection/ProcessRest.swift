@@ -183,10 +183,10 @@ extension QuietProcess {
 
     private static func activity(of thread: Int32) -> Activity {
         if let wait = EpollWait(thread: thread) { return .waitsForEvents(wait) }
-        guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcessStat.init) else {
+        guard let stat = readSmallFile("/proc/self/task/\(thread)/stat").flatMap(ProcStat.init) else {
             return .unknown
         }
-        if stat.state == "Z" { return .isNoticed }
+        if stat.letter == "Z" { return .isNoticed }
         return ThreadIdentity(thread).name?.hasPrefix(ownNames) == true ? .isNoticed : .unknown
     }
 }

@@ -244,24 +244,21 @@ final class Watchdog: Sendable {
 ///
 /// It is created and used on the watchdog's thread, because it keeps that thread's own file open.
 final class WatchdogClocks {
-    private let schedstat = OpenFile("/proc/thread-self/schedstat")
-    /// Three numbers of at most 20 digits (proc(5)).
-    private var buffer = [UInt8](repeating: 0, count: 64)
+    private let files = ThreadProc.ofThisThread([.schedstat])
 
     /// Reads the clocks.
     ///
-    /// If the kernel does not record these times (CONFIG_SCHED_INFO), the thread appears never to have run or waited.
+    /// If the kernel does not record these times (CONFIG_SCHED_INFO), the process's CPU time takes their place.
     ///
     /// - Parameter capturing: The total time of captures so far, in nanoseconds. Their CPU time counts twice, which
     ///   hardly matters: a long capture spends its time waiting.
     /// - Returns: The clocks now.
     func read(capturing: UInt64) -> GapDetector.Reading {
-        var occupied = capturing
-        if let count = schedstat?.read(into: &buffer), count > 0 {
-            var numbers = ByteCursor(buffer, count: count)
-            occupied += (numbers.number() ?? 0) + (numbers.number() ?? 0)
-        }
-        return GapDetector.Reading(monotonic: monotonicNow(), boot: bootTimeNow(), occupied: occupied)
+        let times = files?.times.flatMap { $0.slices > 0 ? $0 : nil }
+        return GapDetector.Reading(
+            monotonic: monotonicNow(), boot: bootTimeNow(),
+            occupied: capturing + (times.map { $0.onCPU + $0.runQueue } ?? 0),
+            processTime: times == nil ? processTimeNow() : nil)
     }
 }
 

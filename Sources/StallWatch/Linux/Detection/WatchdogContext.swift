@@ -127,11 +127,3 @@ final class WatchdogContext {
 ///
 /// The helper of a capture, as of a profile, is none: it lets go of the thread at once.
 func isTraced(_ thread: Int32) -> Bool { CUnwindEngine.isDebugged(thread: thread) }
-
-/// Returns the thread's number of waits (`voluntary_ctxt_switches` in /proc/…/status, proc(5)); `nil` if it is unknown.
-func voluntarySwitches(of thread: Int32) -> UInt64? {
-    guard var status = readSmallFile("/proc/self/task/\(thread)/status").map(ByteCursor.init),
-        status.skip(pastLinePrefix: "voluntary_ctxt_switches:")
-    else { return nil }
-    return status.number()
-}

@@ -187,14 +187,14 @@ final class ProcessThreads: LockOwnerResolver.Threads {
     }
 
     func state(of thread: Int32) -> LockOwnerResolver.ThreadState? {
-        guard let reading = ThreadFiles(thread: thread)?.read(), reading.isAlive else { return nil }
+        guard let reading = ThreadProc(thread: thread)?.read(), reading.isAlive else { return nil }
         return LockOwnerResolver.ThreadState(activity: reading.activity, runs: reading.runs)
     }
 
     /// Returns the kind of cause that the thread's activity stands for; `nil` if the thread has ended or the system does not
     /// show what it waits for.
     func activity(of thread: Int32) -> Cause.Kind? {
-        guard let reading = ThreadFiles(thread: thread)?.read(), reading.isAlive else { return nil }
+        guard let reading = ThreadProc(thread: thread)?.read(), reading.isAlive else { return nil }
         return Cause.Kind(of: reading.activity) ?? Cause.Kind(waitChannel: reading.waitChannel)
     }
 

@@ -32,33 +32,9 @@ final class PageFaultWatch {
     /// Call it soon after the fault, while the file is still mapped.
     func read() {
         var address: UInt64 = 0
-        guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: Self.maximumMaps),
-            let file = Self.file(at: address, in: maps)
+        guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: maximumMaps),
+            let file = mappedFile(at: address, in: maps)
         else { return }
         self.file = file
-    }
-
-    /// The number of bytes read of /proc/self/maps: some 10,000 mappings.
-    static let maximumMaps = 1 << 20
-
-    /// Returns the file mapped at an address; `nil` if the address is in no file mapping.
-    ///
-    /// - Parameters:
-    ///   - address: The address.
-    ///   - maps: The text of /proc/<pid>/maps (proc(5)).
-    /// - Returns: The file's path.
-    static func file(at address: UInt64, in maps: String) -> String? {
-        for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
-            // "begin-end perms offset device inode path"; the path may contain spaces.
-            let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
-            guard let range = fields.first, let dash = range.firstIndex(of: UInt8(ascii: "-")),
-                let begin = UInt64(Substring(range[..<dash]), radix: 16),
-                let end = UInt64(Substring(range[range.index(after: dash)...]), radix: 16), begin <= address,
-                address < end
-            else { continue }
-            let path = fields.count == 6 ? String(Substring(fields[5].drop { $0 == UInt8(ascii: " ") })) : ""
-            return path.hasPrefix("/") ? path : nil
-        }
-        return nil
     }
 }

@@ -8,7 +8,7 @@ import Glibc
 /// checked, it takes at most one reading per turn and threshold; a stall's time split starts from these. It does not read
 /// a waiting loop.
 struct StallDiagnostician {
-    private var files: ThreadFiles?
+    private var files: ThreadProc?
     private var quota = CPUQuota()
     /// The last readings before the stall and all readings within it, ascending by time.
     private var readings: [Reading] = []
@@ -162,7 +162,7 @@ struct StallDiagnostician {
     @discardableResult
     private mutating func read(_ thread: Int32) -> ThreadReading? {
         if files?.thread != thread {
-            files = ThreadFiles(thread: thread)
+            files = ThreadProc(thread: thread)
             readings.removeAll()
         }
         guard var reading = files?.read() else { return nil }

@@ -91,7 +91,8 @@ extension ThreadActivity {
         case .waiting(let call): self = .waiting(call.original(waitChannel: waitChannel.function))
         // S and D are waits. A tracer, such as another monitor's capture, has stopped a thread in the states t and T; it
         // continues at once.
-        case nil: self = state == UInt8(ascii: "S") || state == UInt8(ascii: "D") ? .blocked : .running
+        // Without any file the thread's clock alone shows whether it has run.
+        case nil: self = [0, UInt8(ascii: "S"), UInt8(ascii: "D")].contains(state) ? .blocked : .running
         }
     }
 

@@ -1,4 +1,3 @@
-import Glibc
 import LinuxSupport
 
 /// The kernel's values for one thread at one moment.
@@ -68,136 +67,34 @@ extension ThreadReading {
     var isAlive: Bool { state != UInt8(ascii: "Z") && state != UInt8(ascii: "X") }
 }
 
-/// The open /proc files of one thread; a reading takes one `pread` per file.
-///
-/// A reading takes about 15 us of the caller's time and none of the thread's. Each file may be missing or empty, as in
-/// sandboxes (gVisor) or in a process that is not dumpable. That costs a reading only what no other file shows, and never
-/// means that the thread has ended.
-final class ThreadFiles {
-    /// The largest id of a thread (the kernel's PID_MAX_LIMIT).
-    private static let maximumThread: Int32 = 1 << 22
-
-    let thread: Int32
-    private let directory: String
-    private let schedstat: OpenFile?
-    private let stat: OpenFile?
-    private let status: OpenFile?
-    private let syscall: OpenFile?
-    private let waitChannel: OpenFile?
-    private var buffer = [UInt8](repeating: 0, count: 4096)
-
-    /// Opens the files of a thread of this process.
-    ///
-    /// Fails if the thread does not exist, or the process is out of descriptors.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - process: The process's directory under /proc.
-    init?(thread: Int32, process: String = "/proc/self") {
-        let directory = "\(process)/task/\(thread)/"
-        var isOutOfDescriptors = false
-        func file(_ name: String) -> OpenFile? {
-            if let file = OpenFile(directory + name) { return file }
-            if [EMFILE, ENFILE, ENOMEM].contains(errno) { isOutOfDescriptors = true }
-            return nil
-        }
-        self.thread = thread
-        self.directory = directory
-        schedstat = file("schedstat")
-        stat = file("stat")
-        status = file("status")
-        syscall = file("syscall")
-        waitChannel = file("wchan")
-        if isOutOfDescriptors || Self.cpuTime(of: thread) == nil { return nil }
-    }
-
+extension ThreadProc {
     /// Takes a reading of the thread; `nil` if the thread has ended.
     ///
-    /// Reads the files one after another, so their values may be some microseconds apart.
+    /// Takes about 15 us of the caller's time and none of the thread's. Reads the files one after another, so their values
+    /// may be some microseconds apart.
     func read() -> ThreadReading? {
         let time = monotonicNow()
-        guard let onCPU = Self.cpuTime(of: thread) else { return nil }
-        var runQueue: UInt64 = 0
-        var slices: UInt64 = 0
-        if var times = cursor(schedstat), times.number() != nil, let waited = times.number(), let count = times.number()
-        {
-            (runQueue, slices) = (waited, count)
-        }
-        let shown = cursor(syscall).flatMap(ThreadActivity.init)
-        let stat = cursor(stat).flatMap(ThreadStat.init)
-        var counts = cursor(status)
-        let stateInStatus = counts?.skip(pastLinePrefix: "State:") == true ? counts?.next : nil
-        let voluntary = counts?.skip(pastLinePrefix: "voluntary_ctxt_switches:") == true ? counts?.number() : nil
-        let involuntary = counts?.skip(pastLinePrefix: "nonvoluntary_ctxt_switches:") == true ? counts?.number() : nil
-        let state = stat?.state ?? stateInStatus ?? 0
-        let channel = WaitChannel(cursor(waitChannel))
+        guard let onCPU = ThreadClock.exact.nanoseconds(of: thread) else { return nil }
+        let times = times
+        let shown = text(.syscall).flatMap(ThreadActivity.init)
+        let stat = stat
+        let switches = switches
+        let state = stat?.state ?? switches?.state ?? 0
+        let channel = waitChannel
         // The files of a thread that ends in between look empty, like those that a sandbox lacks.
-        guard Self.cpuTime(of: thread) != nil else { return nil }
+        guard ThreadClock.exact.nanoseconds(of: thread) != nil else { return nil }
         return ThreadReading(
-            time: time, onCPU: onCPU, runQueue: runQueue, showsRunQueue: slices > 0, slices: slices, state: state,
-            minorFaults: stat?.minorFaults ?? 0, majorFaults: stat?.majorFaults ?? 0, userTicks: stat?.userTicks ?? 0,
-            systemTicks: stat?.systemTicks ?? 0, voluntarySwitches: voluntary, involuntarySwitches: involuntary,
+            time: time, onCPU: onCPU, runQueue: times?.runQueue ?? 0, showsRunQueue: (times?.slices ?? 0) > 0,
+            slices: times?.slices ?? 0, state: state, minorFaults: stat?.minorFaults ?? 0,
+            majorFaults: stat?.majorFaults ?? 0, userTicks: stat?.userTicks ?? 0, systemTicks: stat?.systemTicks ?? 0,
+            voluntarySwitches: switches?.voluntary, involuntarySwitches: switches?.involuntary,
             activity: ThreadActivity(shown: shown, state: state, waitChannel: channel), showsSystemCall: shown != nil,
             waitChannel: channel.function, processor: stat?.processor
         )
     }
-
-    /// Reads the thread's kernel functions, innermost first.
-    ///
-    /// Returns `nil` without CAP_SYS_ADMIN, and for a running thread.
-    func kernelStack() -> [String]? {
-        guard let text = readSmallFile(directory + "stack") else { return nil }
-        // Each line is "[<0>] function+0x1b/0x30".
-        let functions = text.split(separator: "\n").compactMap { line in
-            line.split(separator: " ").dropFirst().first?.split(separator: "+").first.map(String.init)
-        }
-        return functions.isEmpty ? nil : functions
-    }
-
-    /// Reads a thread's CPU clock, in nanoseconds; `nil` if this process has no such thread.
-    ///
-    /// The kernel updates it at each read, unlike the first field of schedstat.
-    private static func cpuTime(of thread: Int32) -> UInt64? {
-        // The clock of thread 0 is that of the calling thread. Beyond the kernel's largest id the encoding would overflow.
-        guard (1...maximumThread).contains(thread) else { return nil }
-        // clock_getcpuclockid(3)'s encoding for a thread's scheduler clock: CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
-        // (the kernel's posix-timers_types.h).
-        let clock = clockid_t(truncatingIfNeeded: (~thread << 3) | 4 | 2)
-        var time = timespec()
-        guard clock_gettime(clock, &time) == 0 else { return nil }
-        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
-    }
-
-    private func cursor(_ file: OpenFile?) -> ByteCursor? {
-        let count = file?.read(into: &buffer) ?? 0
-        return count > 0 ? ByteCursor(buffer, count: count) : nil
-    }
 }
 
-/// The kernel function that a thread waits in (proc_pid_wchan(5)).
-enum WaitChannel: Equatable, Sendable {
-    /// The system does not show it.
-    case hidden
-    /// The thread does not wait.
-    case none
-    case function(String)
-
-    /// Parses the file's text, `nil` for a file that is missing or empty.
-    init(_ text: ByteCursor?) {
-        var text = text
-        switch text?.word() {
-        case nil: self = .hidden
-        case "0": self = .none
-        case .some(let name): self = .function(name)
-        }
-    }
-
-    /// The function's name; `nil` if there is none or it is hidden.
-    var function: String? {
-        if case .function(let name) = self { return name }
-        return nil
-    }
-
+extension WaitChannel {
     /// Returns the purpose of the calls that wait in a kernel function; `nil` if calls of several purposes do.
     ///
     /// The names are those of Linux 5.4 to 6.18. poll(2) and select(2) wait for a time or for data in the same function, and
@@ -216,31 +113,5 @@ enum WaitChannel: Equatable, Sendable {
             return .io
         default: return nil
         }
-    }
-}
-
-/// Fields 3, 10, 12, 14, 15 and 39 of /proc/<pid>/stat (proc(5)).
-struct ThreadStat: Equatable {
-    var state: UInt8
-    var minorFaults: UInt64
-    var majorFaults: UInt64
-    var userTicks: UInt64
-    var systemTicks: UInt64
-    var processor: Int32?
-
-    init?(_ cursor: ByteCursor) {
-        var cursor = cursor
-        // The command name is in parentheses and may contain any character: count fields from the last parenthesis.
-        guard cursor.skip(pastLast: UInt8(ascii: ")")), let state = cursor.next else { return nil }
-        self.state = state
-        cursor.skipWords(7)
-        guard let minor = cursor.number() else { return nil }
-        cursor.skipWords(1)
-        guard let major = cursor.number() else { return nil }
-        cursor.skipWords(1)
-        guard let user = cursor.number(), let system = cursor.number() else { return nil }
-        (minorFaults, majorFaults, userTicks, systemTicks) = (minor, major, user, system)
-        cursor.skipWords(23)
-        processor = cursor.number().flatMap(Int32.init(exactly:))
     }
 }

@@ -1,3 +1,4 @@
+import LinuxSupport
 import StackCapture
 import StallSymbols
 
@@ -39,7 +40,7 @@ final class WaitFunctionNames {
                     Function(name: Self.name($0.name), library: image.name, addresses: $0.addresses)
                 }
             } else if image.isExecutable, !missing.isEmpty {
-                functions[image.path] = Self.linkedFunctions(of: missing, inFileAt: "/proc/self/exe")
+                functions[image.path] = Self.linkedFunctions(of: missing, inFileAt: OwnExecutable.file)
             }
         }
     }

@@ -1,5 +1,6 @@
 import Dispatch
 import LinuxSupport
+import StackCapture
 import Synchronization
 
 /// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), validated by their contents before use.

@@ -1,6 +1,7 @@
 internal import CLinux
 import Dispatch
 import LinuxSupport
+import StackCapture
 import Synchronization
 
 /// Finds out that a loop without observers waits for work, so that it needs no heartbeat.

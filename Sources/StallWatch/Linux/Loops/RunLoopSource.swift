@@ -110,7 +110,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         var base: UInt64 = 0
         // In that case this code is part of the executable, too.
         guard clinux_executable_base(#dsohandle, &base),
-            let functions = try? ELFFile(path: "/proc/self/exe").scanFunctions(where: {
+            let functions = try? ELFFile(path: OwnExecutable.file).scanFunctions(where: {
                 $0.elementsEqual(runFunctionName.utf8)
             }), let function = functions.first
         else { return 0..<0 }

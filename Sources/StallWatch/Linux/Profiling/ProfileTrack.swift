@@ -207,19 +207,18 @@ final class ProfiledThread {
     private let first: ThreadReading?
     /// The kernel's times at the end of the profile; `nil` if they are not known.
     private var final: ThreadReading?
-    private let status: OpenFile?
-    private var buffer = [UInt8](repeating: 0, count: 4_096)
+    private let files: ThreadProc?
     /// The last stack of the thread, captured while it waited, and its number of switches before that.
     private var last: (stack: CapturedStack, switches: UInt64)?
 
     init(_ id: Int32) {
         identity = ThreadIdentity(id)
-        status = OpenFile("/proc/self/task/\(id)/status")
-        first = ThreadFiles(thread: id)?.read()
+        files = ThreadProc(thread: id, files: [.status])
+        first = ThreadProc(thread: id)?.read()
     }
 
     /// Reads the kernel's times at the end of the profile.
-    func end() { final = ThreadFiles(thread: identity.id)?.read() }
+    func end() { final = ThreadProc(thread: identity.id)?.read() }
 
     /// The time on a CPU since the profile first saw the thread, in nanoseconds; `nil` if it is not known.
     var onCPU: UInt64? { grown(\.onCPU) }
@@ -242,14 +241,10 @@ final class ProfiledThread {
 
     /// Returns the thread's state; `nil` if the thread has ended, or the system does not show it.
     func activity() -> Activity? {
-        guard let count = status?.read(into: &buffer), count > 0 else { return nil }
-        var cursor = ByteCursor(buffer, count: count)
-        guard cursor.skip(pastLinePrefix: "State:"), let state = cursor.next else { return nil }
-        let voluntary = cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:") ? cursor.number() : nil
-        let involuntary = cursor.skip(pastLinePrefix: "nonvoluntary_ctxt_switches:") ? cursor.number() : nil
-        let switches = voluntary.flatMap { voluntary in involuntary.map { voluntary &+ $0 } }
+        guard let counts = files?.switches, counts.state != 0 else { return nil }
+        let switches = counts.voluntary.flatMap { voluntary in counts.involuntary.map { voluntary &+ $0 } }
         return Activity(
-            isWaiting: state == UInt8(ascii: "S") || state == UInt8(ascii: "D"), switches: switches)
+            isWaiting: counts.state == UInt8(ascii: "S") || counts.state == UInt8(ascii: "D"), switches: switches)
     }
 
     /// Returns the last stack if the thread has provably not run since it was captured.

@@ -58,19 +58,11 @@ struct CapabilityProbe: Sendable {
     /// - Returns: The capabilities.
     func capabilities(loadsLibrary: Bool) -> Capabilities {
         let environment = HostProbe.environment()
-        var outcomes = waitingThread { thread in
-            var outcomes = HostProbe.sources(thread: "/proc/self/task/\(thread)")
-            // Under a filter the watch is not even tried, because the filter may kill the process.
-            outcomes[.pageFaults] = PageFaultWatch(thread: thread) == nil ? .missing() : .works()
-            return outcomes
-        }
+        var outcomes = HostProbe.sources()
         let captures = CaptureProbe.result(mayUsePtrace: mayUsePtrace)
-        outcomes[.read] = .init(captures.read)
-        outcomes[.ptrace] = .init(captures.ptrace)
-        outcomes[.signal] = .init(captures.signal)
-        outcomes[.perf] = .init(captures.perf)
-        outcomes[.processVMReadv] = processVMReadv(captures.memory)
-        let symbols = SymbolProbe(executable: "/proc/self/exe", settings: symbolication)
+            .features(works: Capabilities.Outcome.works(), missing: { .missing($0) }, notTried: { .notTried($0) })
+        for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
+        let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
         outcomes[.flush] = flush
@@ -79,35 +71,9 @@ struct CapabilityProbe: Sendable {
         return Capabilities(environment, outcomes)
     }
 
-    private func processVMReadv(_ access: MemoryAccess?) -> Capabilities.Outcome {
-        switch access {
-        case .call: .works()
-        case .file: .missing("memory is read through /proc/self/mem")
-        case .pipe: .missing("memory is read through a pipe")
-        case nil: .missing("memory cannot be read")
-        }
-    }
-
     private var flush: Capabilities.Outcome {
         guard let unflushed else { return .notTried("no file receives the reports") }
         return unflushed.isEmpty ? .works() : .missing(unflushed.joined(separator: ", "))
-    }
-
-    /// Calls `body` with the id of a thread that waits.
-    private func waitingThread(
-        _ body: (Int32) -> [Capabilities.FeatureName: Capabilities.Outcome]
-    ) -> [Capabilities.FeatureName: Capabilities.Outcome] {
-        (try? ProbedThread.run(isWaiting: true, body)) ?? [:]
-    }
-}
-
-extension Capabilities.Outcome {
-    init(_ attempt: CaptureProbe.Attempt) {
-        switch attempt {
-        case .works: self = .works()
-        case .failed(let reason): self = .missing(reason)
-        case .notTried(let reason): self = .notTried(reason)
-        }
     }
 }
 

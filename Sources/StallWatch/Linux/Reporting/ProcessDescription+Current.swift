@@ -7,20 +7,20 @@ extension StallReport.ProcessDescription {
     static func current() -> Self {
         var system = utsname()
         uname(&system)
-        let executable = readLink("/proc/self/exe") ?? ""
-        let name = Array(executable.utf8).split(separator: UInt8(ascii: "/")).last
+        let executable = OwnExecutable.path
         let stat = readSmallFile("/proc/self/stat")
         return Self(
-            name: name.map { String(decoding: $0, as: UTF8.self) } ?? executable,
+            name: fileName(executable),
             pid: getpid(),
             startedAt: startTime(stat: stat, systemStat: readSmallFile("/proc/stat")),
-            startTicks: stat.flatMap(ProcessStat.init)?.startTicks,
+            startTicks: stat.flatMap(ProcStat.init)?.startTicks,
             executable: executable,
             architecture: string(system.machine),
             operatingSystem: readSmallFile("/etc/os-release").flatMap(prettyName),
             kernel: string(system.release),
             hostname: string(system.nodename),
-            bootID: readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine)
+            // It identifies the process with its id, which another PID namespace's /proc does not show.
+            bootID: showsOwnThreads ? readSmallFile("/proc/sys/kernel/random/boot_id").map(firstLine) : nil
         )
     }
 
@@ -34,7 +34,7 @@ extension StallReport.ProcessDescription {
     ///   - systemStat: The text of /proc/stat.
     /// - Returns: The start time; `nil` if one of the texts is missing or damaged.
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
-        guard let ticks = stat.flatMap(ProcessStat.init)?.startTicks, let systemStat else { return nil }
+        guard let ticks = stat.flatMap(ProcStat.init)?.startTicks, let systemStat else { return nil }
         var fields = ByteCursor(systemStat)
         guard fields.skip(pastLinePrefix: "btime "), let bootSeconds = fields.number(), bootSeconds < 1 << 40,
             ticks < 1 << 50

@@ -50,6 +50,22 @@ import Testing
         )
     }
 
+    /// Without schedstat the watchdog's own wait is not known, as in gVisor.
+    @Test func `a process that ran meanwhile was not stopped`() {
+        let late = 3 * Self.tolerance
+        func gap(ran: UInt64) -> GapDetector.Gap? {
+            var detector = GapDetector(processors: 2)
+            detector.sleep(
+                at: .init(monotonic: 1_000, boot: 1_000, occupied: 0, processTime: 500), until: 2_000)
+            let woken = GapDetector.Reading(
+                monotonic: 2_000 + late, boot: 2_000 + late, occupied: 0, processTime: 500 + ran)
+            return detector.wake(at: woken, firstBegin: nil) { 0 }
+        }
+        #expect(gap(ran: late / 2) == nil, "other threads of the process ran")
+        #expect(gap(ran: 2_000) == .held(.processStopped), "it may have run before the deadline, on two CPUs")
+        #expect(gap(ran: 0) == .held(.processStopped))
+    }
+
     /// A stall that continues while the host steals CPU is reported; a turn that only could not end in time is not.
     @Test mutating func stolenCPUTimeGivesOneGracePeriod() {
         let late = 3 * Self.tolerance

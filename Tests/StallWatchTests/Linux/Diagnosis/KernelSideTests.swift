@@ -47,7 +47,7 @@ private final class NoStacks: StackCapturing {
     }
 
     /// Passes the files of a thread that is blocked in a read of an empty pipe.
-    private func whileReadingAPipe<Result>(_ use: (ThreadFiles) throws -> Result) throws -> Result {
+    private func whileReadingAPipe<Result>(_ use: (ThreadProc) throws -> Result) throws -> Result {
         var ends: [Int32] = [-1, -1]
         // The read ends when the last copy of the write end is closed, so no other test's child may inherit one.
         try #require(pipe(&ends) == 0)
@@ -60,7 +60,7 @@ private final class NoStacks: StackCapturing {
                 read(readEnd, &byte, 1)
             },
             { thread in
-                let files = try #require(ThreadFiles(thread: thread))
+                let files = try #require(ThreadProc(thread: thread))
                 #expect(
                     eventually {
                         if case .waiting(let call)? = files.read()?.activity { call.name == "read" } else { false }
@@ -109,7 +109,7 @@ private final class NoStacks: StackCapturing {
 
     @Test func aRunningThreadHasNoWaitChannel() throws {
         try withThread({ subject in while !subject.isOver.load(ordering: .relaxed) {} }) { thread in
-            let files = try #require(ThreadFiles(thread: thread))
+            let files = try #require(ThreadProc(thread: thread))
             #expect(eventually { files.read()?.activity == .running })
             #expect(eventually { files.read().map { $0.waitChannel == nil && $0.isRunnable } ?? false })
         }
@@ -128,7 +128,7 @@ private final class NoStacks: StackCapturing {
                     withDestinationPath: file == name ? "/dev/null" : "/proc/self/task/\(files.thread)/\(file)"
                 )
             }
-            let others = try #require(ThreadFiles(thread: files.thread, process: process.path))
+            let others = try #require(ThreadProc(thread: files.thread, process: process.path))
             var reading = try #require(others.read())
             var expected = whole
             switch name {

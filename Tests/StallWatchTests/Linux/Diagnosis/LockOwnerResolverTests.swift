@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 /// Real locks in real memory whose words name threads that have ended: no owner may be reported.
@@ -19,12 +20,12 @@ import Testing
         }
         // A joined thread may be listed for a moment longer; a number may be given to a new thread of another test.
         return ids.withLock { $0 }.filter { id in
-            for _ in 0..<1_000 where ThreadFiles(thread: id) != nil { usleep(1_000) }
-            return id > 0 && ThreadFiles(thread: id) == nil
+            for _ in 0..<1_000 where ThreadProc(thread: id) != nil { usleep(1_000) }
+            return id > 0 && ThreadProc(thread: id) == nil
         }
     }
 
-    private static func isLive(_ thread: Int32) -> Bool { ThreadFiles(thread: thread)?.read()?.isAlive ?? false }
+    private static func isLive(_ thread: Int32) -> Bool { ThreadProc(thread: thread)?.read()?.isAlive ?? false }
 
     private static let functions: [String?] = [
         "pthread_mutex_lock", "pthread_cond_wait", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_join",

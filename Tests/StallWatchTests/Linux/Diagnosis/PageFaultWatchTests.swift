@@ -7,30 +7,6 @@ import Testing
 @testable import StallWatch
 
 @Suite struct PageFaultWatchTests {
-    private let maps = """
-        55d0c8a00000-55d0c8b00000 r--p 00000000 fe:00 1234                       /opt/app/bin/app
-        7f1c31400000-7f1c31500000 rw-p 00000000 00:00 0\u{20}
-        7f1c31600000-7f1c31700000 r--s 00000000 fe:00 77                         /data/a file (deleted)
-        7ffe3c300000-7ffe3c400000 rw-p 00000000 00:00 0                          [stack]
-
-        """
-
-    @Test func anAddressIsFoundInItsMapping() {
-        #expect(PageFaultWatch.file(at: 0x55d0_c8a0_0000, in: maps) == "/opt/app/bin/app")
-        #expect(PageFaultWatch.file(at: 0x7f1c_316f_ffff, in: maps) == "/data/a file (deleted)")
-    }
-
-    @Test(arguments: [0, 0x55d0_c8b0_0000, 0x7f1c_3140_0000, 0x7ffe_3c30_0000, .max] as [UInt64])
-    func memoryWithoutAFileHasNoPath(address: UInt64) {
-        #expect(PageFaultWatch.file(at: address, in: maps) == nil)
-    }
-
-    @Test func invalidMapsHaveNoPath() {
-        for text in ["", "\n\n", "-", "zz-yy r--p 0 0 0 /x", "10-", "0-ffffffffffffffff r--p"] {
-            #expect(PageFaultWatch.file(at: 0x10, in: text) == nil)
-        }
-    }
-
     @Test func aMissingThreadIsNotWatched() throws {
         let standardInput = try #require(FileStatus(descriptor: STDIN_FILENO))
         #expect(PageFaultWatch(thread: .max) == nil)
@@ -53,11 +29,11 @@ import Testing
         madvise(pages, size, Int32(MADV_RANDOM))
         let thread = try #require(readLink("/proc/thread-self")?.split(separator: "/").last.flatMap { Int32($0) })
         let watch = try #require(PageFaultWatch(thread: thread))
-        let before = try #require(ThreadFiles(thread: thread)?.read())
+        let before = try #require(ThreadProc(thread: thread)?.read())
         var sum = 0
         // More faults than the ring has room for: the newest records count.
         for page in stride(from: 0, to: size, by: 4096) { sum += Int(pages.load(fromByteOffset: page, as: UInt8.self)) }
-        let after = try #require(ThreadFiles(thread: thread)?.read())
+        let after = try #require(ThreadProc(thread: thread)?.read())
         #expect(sum == 7 * size / 4096)
         watch.read()
         #expect(watch.file == (after.majorFaults > before.majorFaults ? path : nil))

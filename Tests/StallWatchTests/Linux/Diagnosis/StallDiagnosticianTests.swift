@@ -51,7 +51,7 @@ import Testing
         }
         try #require(eventually { waiter.id.load(ordering: .acquiring) != 0 })
         let id = waiter.id.load(ordering: .acquiring)
-        let files = try #require(ThreadFiles(thread: id))
+        let files = try #require(ThreadProc(thread: id))
         try #require(eventually { files.read()?.activity.call?.name == "futex" })
         let threads = ProcessThreads(capturer: NoStacks())
         var diagnostician = StallDiagnostician(threads: threads, waits: WaitClock())

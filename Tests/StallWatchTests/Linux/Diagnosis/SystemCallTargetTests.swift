@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 /// Targets of calls on existing and closed descriptors, files, sockets and processes.

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import LinuxSupport
+@testable import StackCapture
 @testable import StallWatch
 
 @Suite struct ThreadReadingTests {
@@ -52,21 +53,6 @@ import Testing
         #expect(ThreadActivity(ByteCursor("202 0x1 0x2\n")) == nil)
     }
 
-    @Test func aCommandNameMayHaveAnyCharacter() {
-        let stat = ThreadStat(ByteCursor("4700 (a) R 1) S 1 2 3 4 5 6 11 12 13 14 15 16 17 18 0 20 0\n"))
-        #expect(stat?.state == UInt8(ascii: "S"))
-        #expect(stat?.minorFaults == 11)
-        #expect(stat?.majorFaults == 13)
-        #expect(stat?.userTicks == 15)
-        #expect(stat?.systemTicks == 16)
-        #expect(stat?.processor == nil, "an older kernel has fewer fields")
-    }
-
-    @Test func theProcessorIsTheThirtyNinthField() {
-        let fields = (3...52).map { $0 == 3 ? "R" : String($0) }.joined(separator: " ")
-        #expect(ThreadStat(ByteCursor("4700 (a) \(fields)\n"))?.processor == 39)
-    }
-
     @Test func linesAreFoundByTheirBeginning() {
         var cursor = ByteCursor("nonvoluntary_ctxt_switches:\t7\nvoluntary_ctxt_switches:\t5\n")
         let isFound = cursor.skip(pastLinePrefix: "voluntary_ctxt_switches:")
@@ -87,7 +73,7 @@ import Testing
     @Test func aLiveThreadHasReadings() throws {
         // The main thread lives as long as this test runs.
         let thread = try #require(ThreadIdentity.all().first)
-        let files = try #require(ThreadFiles(thread: thread))
+        let files = try #require(ThreadProc(thread: thread))
         let first = try #require(files.read())
         let second = try #require(files.read())
         #expect(second.time > first.time)
@@ -98,8 +84,8 @@ import Testing
     }
 
     @Test func aMissingThreadHasNoReadings() {
-        #expect(ThreadFiles(thread: 0) == nil)
-        #expect(ThreadFiles(thread: .max) == nil)
+        #expect(ThreadProc(thread: 0) == nil)
+        #expect(ThreadProc(thread: .max) == nil)
     }
 
     /// The files of a thread that ends during a reading look empty.
@@ -112,7 +98,7 @@ import Testing
                 while !mayEnd.load(ordering: .acquiring) {}
             }
             while id.load(ordering: .acquiring) == 0 {}
-            let files = try #require(ThreadFiles(thread: id.load(ordering: .acquiring)))
+            let files = try #require(ThreadProc(thread: id.load(ordering: .acquiring)))
             var last = try #require(files.read())
             mayEnd.store(true, ordering: .releasing)
             while let reading = files.read() {

@@ -68,14 +68,6 @@ import TestSupport
         }
     }
 
-    @Test(arguments: [
-        (CaptureProbe.Attempt.works, Capabilities.Outcome.works()), (.failed("no"), .missing("no")),
-        (.notTried("why"), .notTried("why")),
-    ])
-    func `an attempt is an outcome`(attempt: CaptureProbe.Attempt, outcome: Capabilities.Outcome) {
-        #expect(Capabilities.Outcome(attempt) == outcome)
-    }
-
     @Test func `capabilities are readable before, during and after a run`() throws {
         let monitor = try StallMonitor(.init(reports: .none))
         let before = monitor.capabilities

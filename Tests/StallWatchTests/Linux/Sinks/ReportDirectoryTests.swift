@@ -263,13 +263,7 @@ import TestSupport
         #expect(FileManager.default.fileExists(atPath: file))
     }
 
-    @Test func startTimeAndThreadsAreReadFromStat() throws {
-        let fields = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 5 0 4242 23"
-        #expect(ProcessStat("4700 (a) b (c) \(fields)")?.startTicks == 4242)
-        #expect(ProcessStat("4700 (a) b (c) \(fields)")?.threads == 5)
-        #expect(ProcessStat("4700 (a) b (c) \(fields)")?.state == "S")
-        #expect(ProcessStat("nonsense") == nil)
-        #expect(ProcessStat("4700 (a) \(fields)".replacingOccurrences(of: "4242", with: "x")) == nil)
+    @Test func `the identity of a process is read`() throws {
         let own = try #require(ProcessIdentity.current())
         #expect(own.isAlive)
         #expect(ProcessIdentity(own.description) == own)

@@ -1,16 +1,5 @@
 internal import CLinux
 
-/// Reads memory through the kernel, for which an unmapped address is an error, not a signal.
-package struct GuardedMemory: MemoryReading {
-    package init() {}
-
-    package func bytes(at address: UInt64, count: Int) -> [UInt8]? {
-        guard count > 0 else { return nil }
-        var bytes = [UInt8](repeating: 0, count: count)
-        return clinux_read_memory(address, &bytes, count) ? bytes : nil
-    }
-}
-
 /// Returns whether `bytes` more can be allocated now, and ``leastRoomBytes`` beside them.
 ///
 /// A Swift array that does not fit ends the program, so ask before a large one is made. An allocation of another thread
