@@ -18,7 +18,7 @@ enum Program {
         } catch let failure as CommandFailure {
             StandardError.write("Error: \(failure.sentence)\n")
             exit(failure.status.rawValue)
-        } catch is ReaderGone {
+        } catch is ClosedOutput {
             exit(EXIT_SUCCESS)
         } catch {
             StallWatchCommand.exit(withError: error)

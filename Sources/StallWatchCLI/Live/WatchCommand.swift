@@ -51,7 +51,7 @@ struct WatchCommand: ParsableCommand {
         }
         if arguments.json {
             Interruption.handle { isEnding.set() }
-            while !isEnding.isSet, !StandardOutput.readerIsGone {
+            while !isEnding.isSet, !StandardOutput.isClosed {
                 wait(isEnding)
                 try process.update()
                 if let frame = process.frame { try write(frame) }

@@ -50,7 +50,7 @@ struct TailCommand: ParsableCommand {
         var follower = FollowedDirectory(watch: try DirectoryWatch(path: directory), filter: filters.filter)
         let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
         if !all { try follower.skipEnded(printer) }
-        while !isEnding.isSet, !StandardOutput.readerIsGone {
+        while !isEnding.isSet, !StandardOutput.isClosed {
             try follower.poll(printer)
             try printer.showOngoing(follower.ongoing)
             usleep(Self.period)
