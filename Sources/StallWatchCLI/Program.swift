@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import StallReports
+import TextOutput
 
 @main
 enum Program {
@@ -16,7 +17,7 @@ enum Program {
             var command = try StallWatchCommand.parseAsRoot()
             try command.run()
         } catch let failure as CommandFailure {
-            StandardError.write("Error: \(failure.sentence)\n")
+            StandardError.write("Error: \(failure.sentence.printable)\n")
             exit(failure.status.rawValue)
         } catch is ClosedOutput {
             exit(EXIT_SUCCESS)

@@ -111,7 +111,7 @@ struct ComparisonMarkdown {
                 change.kind == .new || change.kind == .worse ? "**\(change.kind.rawValue)**" : change.kind.rawValue,
                 Comparison.pair(change, \.count) { String($0) },
                 Comparison.pair(change, \.millisecondsPerHour) { $0.duration },
-                Comparison.pair(change, \.medianMilliseconds) { $0.duration }, change.group.cause,
+                Comparison.pair(change, \.medianMilliseconds) { $0.duration }, MarkdownText.prose(change.group.cause),
                 change.group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 change.group.fingerprint.map(MarkdownText.codeCell) ?? "-",
             ]

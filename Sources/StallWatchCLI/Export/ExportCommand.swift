@@ -1,5 +1,6 @@
 import ArgumentParser
 import StallReports
+import TextOutput
 
 /// Writes stacks in the formats of other tools.
 struct ExportCommand: ParsableCommand {
@@ -64,7 +65,7 @@ enum ExportFormat: String, CaseIterable {
         case .collapsed: CollapsedStacks.data(profile)
         case .speedscope: SpeedscopeProfile.data(profile, exporter: "stallwatch@\(StallWatchVersion.current)")
         case .pprof: PprofProfile.data(profile, exporter: "stallwatch \(StallWatchVersion.current)")
-        case .firefox: FirefoxProfile.data(profile, product: "StallWatch")
+        case .firefox: PlainJSON.escaped(FirefoxProfile.data(profile, product: "StallWatch"))
         case .perf: PerfScript.data(profile)
         case .perfetto: PerfettoTrace.data(profile)
         case .otlpProfiles: OTLPProfiles.data(profile)

@@ -1,3 +1,5 @@
+import TextOutput
+
 /// Collapsed stacks, the input of flamegraph.pl, inferno and speedscope.
 ///
 /// Each stack has one line: its functions from the outermost to the innermost, separated by semicolons, then a blank and
@@ -19,7 +21,7 @@ enum CollapsedStacks {
             let names = profile.table.path(of: stack.node).reversed().map { profile.table.function(ofFrame: $0).name }
             lines[([stack.loop] + names).map(word).joined(separator: ";"), default: 0] += microseconds
         }
-        return lines.sorted { $0.key < $1.key }.reduce(into: []) { $0 += "\($1.key) \($1.value)\n".utf8 }
+        return lines.sorted { $0.key < $1.key }.reduce(into: []) { $0 += "\($1.key.withoutWorkflowCommands) \($1.value)\n".utf8 }
     }
 
     private struct Stack: Hashable {
@@ -27,9 +29,10 @@ enum CollapsedStacks {
         var node: Int
     }
 
-    /// A name without semicolons and line feeds, which the format cannot escape.
+    /// A name in one line without semicolons, which the format cannot escape.
     private static func word(_ name: String) -> String {
-        String(name.map { $0 == ";" ? ":" : $0.isNewline ? " " : $0 })
+        let line = name.split(whereSeparator: \.isNewline).joined(separator: " ").printable
+        return String(String.UnicodeScalarView(line.unicodeScalars.map { $0 == ";" ? ":" : $0 }))
     }
 }
 
