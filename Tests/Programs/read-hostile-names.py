@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Gives names that mean something to terminals, pages, Markdown, XML and CI systems to every command of the tool.
 
-    Tests/Support/Readers/read-hostile-names.py TOOL REPORT NAMES
+    Tests/Programs/read-hostile-names.py TOOL REPORT NAMES
 
 TOOL is the tool, REPORT a report with everything that a report can have, NAMES a JSON array of names. Each text in a
 report that is free becomes one of the names; as many reports are made as the names need. Real readers then have to see
@@ -36,7 +36,7 @@ import xml.etree.ElementTree
 from browser import check_silence, start
 from checks import Fault, begin_again, equal, expect
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 # The directory in which scripts/install-python-packages.sh installs packages that Debian lacks.
 sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
 

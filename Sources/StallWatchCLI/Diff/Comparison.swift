@@ -257,3 +257,22 @@ extension GroupChange.Side {
         )
     }
 }
+
+extension Finding {
+    /// - Parameters:
+    ///   - change: The change of a group.
+    ///   - failing: The kinds of change that make the command fail.
+    init(_ change: GroupChange, failing: [GroupChange.Kind]) {
+        self.init(change.group)
+        let sides = [("before", change.base), ("now", change.new)].map { name, side in
+            "\(name) \(counted(side.count, "stall", "stalls")), \(side.millisecondsPerHour.duration) an hour"
+        }
+        title = "\(change.kind.rawValue): \(title)"
+        message = sides.joined(separator: "; ") + "."
+        switch change.kind {
+        case _ where failing.contains(change.kind): severity = .error
+        case .new, .worse: severity = .warning
+        case .same, .better, .gone: severity = .passed
+        }
+    }
+}

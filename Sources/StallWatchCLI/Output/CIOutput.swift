@@ -64,36 +64,6 @@ extension Finding {
             milliseconds: report.durationMilliseconds
         )
     }
-
-    init(_ group: StallGroup) {
-        let total = group.totalMilliseconds.duration
-        let stalls = counted(group.count, "stall", "stalls")
-        let place = group.culprit.map { " in \($0.function)" } ?? ""
-        self.init(
-            severity: .warning, loop: group.loop, title: "\(total)\(place)",
-            message:
-                "\(stalls) of \(group.loop)\(place): \(total) in all, \(group.maximumMilliseconds.duration) at most.",
-            cause: group.cause, file: group.culprit?.file, line: group.culprit?.line,
-            milliseconds: group.totalMilliseconds
-        )
-    }
-
-    /// - Parameters:
-    ///   - change: The change of a group.
-    ///   - failing: The kinds of change that make the command fail.
-    init(_ change: GroupChange, failing: [GroupChange.Kind]) {
-        self.init(change.group)
-        let sides = [("before", change.base), ("now", change.new)].map { name, side in
-            "\(name) \(counted(side.count, "stall", "stalls")), \(side.millisecondsPerHour.duration) an hour"
-        }
-        title = "\(change.kind.rawValue): \(title)"
-        message = sides.joined(separator: "; ") + "."
-        switch change.kind {
-        case _ where failing.contains(change.kind): severity = .error
-        case .new, .worse: severity = .warning
-        case .same, .better, .gone: severity = .passed
-        }
-    }
 }
 
 /// Annotations for GitHub Actions: lines of output that the runner shows at a file's line.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import LinuxSupport
+import StallReports
 import TextOutput
 
 /// The options for source lines.
