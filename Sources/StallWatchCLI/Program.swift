@@ -5,7 +5,7 @@ import TextOutput
 
 @main
 enum Program {
-    /// How the tool was told to treat signals.
+    /// The treatment of signals that the tool has inherited.
     static let signals = InheritedSignals()
 
     static func main() {
@@ -70,7 +70,7 @@ struct StallWatchCommand: ParsableCommand {
     )
 }
 
-/// How this process was told to treat signals when it was started, for a program that takes its place.
+/// The treatment of signals that this process was started with, for a program that takes its place.
 struct InheritedSignals {
     private let mask: sigset_t
     private let pipe: sigaction

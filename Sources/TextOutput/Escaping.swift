@@ -75,7 +75,8 @@ extension String {
     package var withoutWorkflowCommands: String {
         guard utf8.contains(where: { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "#") }) else { return self }
         var result = String.UnicodeScalarView()
-        for line in unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r" }) {
+        for line in unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r" })
+        {
             if line.startIndex > unicodeScalars.startIndex {
                 result.append(unicodeScalars[unicodeScalars.index(before: line.startIndex)])
             }
@@ -125,16 +126,22 @@ extension Unicode.Scalar {
 
 /// JSON for a terminal.
 package enum PlainJSON {
-    /// Writes the controls in a JSON document's strings as `\u` escapes; a JSON writer escapes only those below U+0020.
+    /// Writes the controls in a JSON document's strings as `\u` escapes, and `##[`, which GitHub's runner would obey.
+    ///
+    /// A JSON writer escapes only the controls below U+0020.
     ///
     /// - Parameter json: A document in UTF-8. Outside strings it has ASCII only.
     /// - Returns: A document with the same values.
     package static func escaped(_ json: [UInt8]) -> [UInt8] {
-        // The first bytes of what isControl has over U+0020.
-        guard json.contains(where: { $0 == 0x7f || $0 == 0xc2 || $0 == 0xd8 || $0 == 0xe2 }) else { return json }
+        // The first bytes of what isControl has over U+0020, and a sign that is rare in reports.
+        let marks: [UInt8] = [0x7f, 0xc2, 0xd8, 0xe2, UInt8(ascii: "#")]
+        guard json.contains(where: marks.contains) else { return json }
+        var signs = 0
         return Array(
             String(decoding: json, as: UTF8.self).mappingScalars { scalar in
-                guard scalar.value >= 0x7f, scalar.isControl else { return nil }
+                defer { signs = scalar == "#" ? signs + 1 : 0 }
+                let isCommand = scalar == "[" && signs >= 2
+                guard isCommand || scalar.value >= 0x7f && scalar.isControl else { return nil }
                 let digits = String(scalar.value, radix: 16)
                 return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             }.utf8)

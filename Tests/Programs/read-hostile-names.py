@@ -63,6 +63,7 @@ MARKDOWN = {
     "heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "fence", "table_open",
     "table_close", "thead_open", "thead_close", "tbody_open", "tbody_close", "tr_open", "tr_close", "th_open",
     "th_close", "td_open", "td_close", "text", "code_inline", "strong_open", "strong_close", "softbreak",
+    "bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close",
 }
 PAGE_TAGS = {
     "HTML", "HEAD", "BODY", "META", "LINK", "TITLE", "STYLE", "SCRIPT", "H1", "H2", "H3", "P", "DIV", "SPAN", "A", "DL",
@@ -152,15 +153,13 @@ def check_markdown(text, what):
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     every = [token for token in tokens] + [child for token in tokens for child in (token.children or [])]
     kinds = {token.type for token in every}
-    expect(kinds <= MARKDOWN, f"{what}: {kinds - MARKDOWN} in {[t.content for t in every if t.type not in MARKDOWN][:3]}")
-    rows = [line for line in text.splitlines() if line.startswith("|")]
+    if not kinds <= MARKDOWN:
+        around = [token for token in tokens if any(child.type not in MARKDOWN for child in [token, *(token.children or [])])]
+        raise Fault(f"{what}: {kinds - MARKDOWN} in {[token.content for token in around if token.content][:3]}")
+    fenced = {line for token in tokens if token.type == "fence" for line in range(*token.map)}
+    rows = [line for number, line in enumerate(text.split("\n")) if line.startswith("|") and number not in fenced]
     opened = [token.type for token in tokens]
     equal(opened.count("tr_open"), len(rows) - opened.count("table_open"), f"{what}: the number of rows")
-    # Each cell of a table is its own.
-    cells = columns = 0
-    for token in opened:
-        columns += token == "th_open"
-        cells += token == "td_open"
     for row in rows:
         expect(CONTROLS.search(row) is None, f"{what}: a control in {row[:200]!r}")
     for token in every:
@@ -288,7 +287,9 @@ class Checks:
         check_terminal(output, COLORS, what)
 
     def json(self, *arguments, status=(0,)):
-        output, what = self.run(*arguments, status=status, log=False)
+        if "json" not in arguments:
+            arguments += ("--json",)
+        output, what = self.run(*arguments, status=status)
         for document in output.decode("utf-8").splitlines() if "tail" in arguments else [output]:
             json.loads(document)
         check_terminal(output, LINES, what)
@@ -325,17 +326,17 @@ class Checks:
         self.json("diff", "before", "reports")
         self.formats("diff", "before", "reports")
         self.text_without_color("validate", "reports", "faulty", status=(65,))
-        self.json("validate", "reports", "faulty", "--json", status=(65,))
+        self.json("validate", "reports", "faulty", status=(65,))
         self.text("stats", "statistics.json")
-        self.json("stats", "statistics.json", "--json")
+        self.json("stats", "statistics.json")
         self.text("symbolicate", "reports", "-o", "named")
-        self.json("symbolicate", "reports", "-o", "named", "--json")
+        self.json("symbolicate", "reports", "-o", "named")
         self.text_without_color("symbolicate", "reports")
         self.text_without_color("baseline", "update", "reports", "--file", "baseline.json")
         self.text_without_color("top", "faulty", "reports", "--loop", "no such loop", status=(66,), is_silent=True)
         output, what = self.run("export", *every, "--format", "collapsed")
         check_terminal(output, LINES, what)
-        output, what = self.run("export", *every, "--format", "firefox", log=False)
+        output, what = self.run("export", *every, "--format", "firefox")
         json.loads(output)
         check_terminal(output, LINES, what)
         for name in ["pprof", "perfetto", "otlp-profiles"]:
@@ -365,12 +366,12 @@ class Checks:
         self.text("state", self.pid)
         self.text("stacks", self.pid)
         self.text("profile", self.pid, "--seconds", 1, "--minimum", "0")
-        self.json("ps", "--json")
-        self.json("state", self.pid, "--json")
-        self.json("stacks", self.pid, "--json")
+        self.json("ps")
+        self.json("state", self.pid)
+        self.json("stacks", self.pid)
         self.json("profile", self.pid, "--seconds", 1, "--format", "json")
         for name in ["collapsed", "firefox"]:
-            output, what = self.run("profile", self.pid, "--seconds", 1, "--format", name, log=name == "collapsed")
+            output, what = self.run("profile", self.pid, "--seconds", 1, "--format", name)
             check_terminal(output, LINES, what)
         self.run("profile", self.pid, "--seconds", 1, "--format", "pprof", "-o", "export-live")
 

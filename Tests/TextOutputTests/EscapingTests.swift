@@ -41,7 +41,8 @@ import Testing
             let xml = name.escapedForXML
             #expect(xml.utf8.allSatisfy { !"<>\"'\r\n\t".utf8.contains($0) })
             #expect(xml.withoutWorkflowCommands == xml, "\(xml)")
-            let allowed = String(String.UnicodeScalarView(name.unicodeScalars.map { $0 == "\u{fffe}" ? "\u{fffd}" : $0 }))
+            let allowed = String(
+                String.UnicodeScalarView(name.unicodeScalars.map { $0 == "\u{fffe}" ? "\u{fffd}" : $0 }))
             #expect(Self.decoded(xml) == Self.shown(allowed, keeping: "\r\n\t"), "\(xml)")
         }
     }
@@ -59,7 +60,8 @@ import Testing
 
     @Test func `no line of text is a workflow command`() {
         for name in Self.names {
-            for line in name.withoutWorkflowCommands.unicodeScalars.split(whereSeparator: { $0 == "\n" || $0 == "\r" }) {
+            for line in name.withoutWorkflowCommands.unicodeScalars.split(whereSeparator: { $0 == "\n" || $0 == "\r" })
+            {
                 let trimmed = String(line.drop { $0.properties.isWhitespace || Self.isControl($0) })
                 #expect(!trimmed.utf8.starts(with: "::".utf8))
                 #expect(trimmed.range(of: "##[", options: .literal) == nil)
@@ -72,7 +74,8 @@ import Testing
     @Test func `JSON without controls has the same values`() throws {
         let json = [UInt8](try JSONEncoder().encode(Self.names))
         let plain = PlainJSON.escaped(json)
-        #expect(!String(decoding: plain, as: UTF8.self).unicodeScalars.contains(where: Self.isControl))
+        let text = String(decoding: plain, as: UTF8.self)
+        #expect(!text.unicodeScalars.contains(where: Self.isControl) && text.withoutWorkflowCommands == text)
         let back = try JSONDecoder().decode([String].self, from: Data(plain))
         #expect(zip(back, Self.names).allSatisfy { $0.utf8.elementsEqual($1.utf8) } && back.count == Self.names.count)
     }

@@ -91,7 +91,9 @@ enum CollapsedStacks {
             let names = profile.table.path(of: stack.node).reversed().map { profile.table.function(ofFrame: $0).name }
             lines[([stack.loop] + names).map(word).joined(separator: ";"), default: 0] += microseconds
         }
-        return lines.sorted { $0.key < $1.key }.reduce(into: []) { $0 += "\($1.key.withoutWorkflowCommands) \($1.value)\n".utf8 }
+        return lines.sorted { $0.key < $1.key }.reduce(into: []) {
+            $0 += "\($1.key.withoutWorkflowCommands) \($1.value)\n".utf8
+        }
     }
 
     private struct Stack: Hashable {

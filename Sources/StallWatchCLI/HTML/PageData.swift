@@ -67,18 +67,18 @@ struct PageData {
             pid: report.process.pid, thread: report.loop.thread?.id
         )
         let row: [ColumnTable.Cell] = [
-                ("start", Int(report.startedAt.microsecondsSince1970)),
-                ("duration", StallWeights.microseconds(of: report)),
-                ("threshold", StallWeights.microseconds(report.thresholdMilliseconds)),
-                ("loop", loops.number(of: loop)), ("kind", text(report.kind.rawValue)),
-                ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
-                ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
-                ("culprit", text(culprit?.function)), ("place", text(place)),
-                ("context", text(report.context?.name)),
-                ("unknown", text(culprit == nil ? report.missingCulpritReason : nil)),
-                ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
-                ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
-            ]
+            ("start", Int(report.startedAt.microsecondsSince1970)),
+            ("duration", StallWeights.microseconds(of: report)),
+            ("threshold", StallWeights.microseconds(report.thresholdMilliseconds)),
+            ("loop", loops.number(of: loop)), ("kind", text(report.kind.rawValue)),
+            ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
+            ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
+            ("culprit", text(culprit?.function)), ("place", text(place)),
+            ("context", text(report.context?.name)),
+            ("unknown", text(culprit == nil ? report.missingCulpritReason : nil)),
+            ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
+            ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
+        ]
         stalls.append(row + columns(of: report.cause))
         ids.append(report.id)
     }
@@ -193,18 +193,18 @@ struct PageData {
         let begin = stalls.offset("start")
         let rare = Detail.allCases.map { ($0.rawValue, JSONText.Value.object(details[$0] ?? [])) }
         let columns: [(String, JSONText.Value)] = [
-                ("begin", .int(begin)), ("strings", .strings(strings.values)),
-                ("loops", .array(loops.values.map(Self.describe))), ("functions", functions),
-                ("frames", frameColumns),
-                (
-                    "nodes",
-                    .object([
-                        ("caller", .indices(stacks.nodes.map(\.caller))), ("frame", .ints(stacks.nodes.map(\.frame))),
-                    ])
-                ),
-                ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
-                ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
-            ]
+            ("begin", .int(begin)), ("strings", .strings(strings.values)),
+            ("loops", .array(loops.values.map(Self.describe))), ("functions", functions),
+            ("frames", frameColumns),
+            (
+                "nodes",
+                .object([
+                    ("caller", .indices(stacks.nodes.map(\.caller))), ("frame", .ints(stacks.nodes.map(\.frame))),
+                ])
+            ),
+            ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
+            ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
+        ]
         return JSONText(.object(columns + rare), escapesMarkup: true).bytes
     }
 

@@ -93,7 +93,7 @@ struct ProfileCommand: ParsableCommand {
         let trees = ProfileTrees(
             profile, direction, leavesOutRuntimeFrames: !allFrames, minimumPercent: minimum)
         switch format {
-        case .text: try destination.write(Array(trees.text(for: terminal).utf8))
+        case .text: try destination.write(trees.text(for: terminal))
         case .json: try destination.write(JSONOutput.bytes(ProfileReport(trees)))
         case .html: try destination.write(Array(ProfilePage.html(trees).utf8))
         default: try destination.write(format.data(profile))

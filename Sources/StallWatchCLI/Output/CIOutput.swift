@@ -107,7 +107,8 @@ enum GitHubAnnotations {
 
     static func relative(_ file: String, to root: String) -> String {
         let prefix = (root + "/").utf8
-        return file.utf8.starts(with: prefix) ? String(decoding: file.utf8.dropFirst(prefix.count), as: UTF8.self) : file
+        return file.utf8.starts(with: prefix)
+            ? String(decoding: file.utf8.dropFirst(prefix.count), as: UTF8.self) : file
     }
 }
 

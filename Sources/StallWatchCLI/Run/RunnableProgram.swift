@@ -74,11 +74,6 @@ struct RunnableProgram {
     #endif
 }
 
-/// The part of a path after its last slash.
-private func fileName(_ path: String) -> Substring {
-    path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
-}
-
 /// An executable file, with what decides whether the preloaded library works in it.
 enum ProgramFile: Equatable {
     /// An ELF executable.

@@ -24,7 +24,8 @@ struct ReportMarkdown {
     private var cause: String {
         guard let cause = report.cause else { return "" }
         let (kind, confidence) = (cause.kind.rawValue, cause.confidence.rawValue)
-        return "**\(MarkdownText.prose(kind))** (\(MarkdownText.prose(confidence))): \(MarkdownText.prose(cause.summary))\n"
+        return
+            "**\(MarkdownText.prose(kind))** (\(MarkdownText.prose(confidence))): \(MarkdownText.prose(cause.summary))\n"
     }
 
     private var table: String {

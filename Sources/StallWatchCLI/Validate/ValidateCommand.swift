@@ -35,7 +35,7 @@ struct ValidateCommand: ParsableCommand {
         } body: { faults, origin in
             result.add(faults, origin)
         }
-        try StandardOutput.write(json ? JSONOutput.bytes(result) : Array(result.text.utf8))
+        if json { try StandardOutput.write(JSONOutput.bytes(result)) } else { try StandardOutput.write(result.text) }
         if result.faulty > 0 { throw ExitCode(CommandFailure.Status.faultyData.rawValue) }
     }
 }

@@ -3,7 +3,6 @@ import TextOutput
 
 @testable import StallWatchCLI
 
-
 @Suite struct TextTests {
     @Test(
         arguments: [

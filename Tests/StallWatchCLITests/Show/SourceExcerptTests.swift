@@ -28,32 +28,32 @@ import Testing
 }
 
 @Suite struct SourceFilesTests {
-    /// A directory with files inside `root` and beside it, and what `root` shows of them.
+    /// A directory with files inside `app` and beside it, and what `app` shows of them.
     private func lines(of file: String, linkedTo target: String? = nil) throws -> [Substring] {
         let directory = try TemporaryDirectory()
-        for folder in ["/root", "/root2"] { mkdir(directory.path + folder, 0o700) }
-        for name in ["root/a.swift", "root/secret.env", "root/Makefile", "root2/b.swift", "c.swift"] {
+        for folder in ["/app", "/app2"] { mkdir(directory.path + folder, 0o700) }
+        for name in ["app/a.swift", "app/secret.env", "app/Makefile", "app2/b.swift", "c.swift"] {
             try directory.write(name, Array("one\ntwo\n".utf8))
         }
         if let target { symlink(target, directory.path + "/" + file) }
         let path = file.hasPrefix("/") || file == "a.swift" ? file : directory.path + "/" + file
-        return SourceFiles(below: [directory.path + "/root"]).lines(of: path)
+        return SourceFiles(below: [directory.path + "/app"]).lines(of: path)
     }
 
-    @Test(arguments: ["root/a.swift", "root/../root/a.swift", "a.swift"])
+    @Test(arguments: ["app/a.swift", "app/../app/a.swift", "a.swift"])
     func `a source file below the directory is shown`(file: String) throws {
         #expect(try lines(of: file).first == "one")
     }
 
     @Test(arguments: [
-        "root/secret.env", "root/Makefile", "root2/b.swift", "c.swift", "root/../c.swift", "/etc/passwd", "root",
-        "root/none.swift",
+        "app/secret.env", "app/Makefile", "app2/b.swift", "c.swift", "app/../c.swift", "/etc/passwd", "app",
+        "app/none.swift",
     ])
     func `any other file is not shown`(file: String) throws { #expect(try lines(of: file).isEmpty) }
 
     @Test(arguments: ["secret.env", "../c.swift", "/etc/passwd"])
     func `a link to another file is not shown`(target: String) throws {
-        #expect(try lines(of: "root/link.swift", linkedTo: target).isEmpty)
+        #expect(try lines(of: "app/link.swift", linkedTo: target).isEmpty)
     }
 
     @Test func `a file that is too large has no lines`() throws {

@@ -19,13 +19,13 @@ function markdown(stall) {
   const lines = ["### " + prose(sentence(stall)), ""];
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
-    lines.push("**" + causeOf(stall) + "** (" + text(stalls.confidence[stall]) + "): " + prose(summary), "");
+    lines.push("**" + prose(causeOf(stall)) + "** (" + prose(text(stalls.confidence[stall])) + "): " + prose(summary), "");
   }
   if (stalls.unknown[stall] !== null) lines.push(prose(text(stalls.unknown[stall])), "");
   lines.push("|  |  |", "| --- | --- |");
   if (stalls.place[stall] !== null) lines.push("| where | " + cell(text(stalls.place[stall])) + " |");
   lines.push("| time | " + timeParts(stall).map(([name, time]) => name + " " + duration(time)).join(", ") + " |");
-  for (const [name, value] of factsOf(stall)) if (name !== "confidence") lines.push("| " + name + " | " + cell(value) + " |");
+  for (const [name, value] of factsOf(stall)) if (name !== "confidence") lines.push("| " + prose(name) + " | " + cell(value) + " |");
   lines.push("");
   const lock = data.locks[stall];
   if (lock) {
