@@ -111,7 +111,7 @@ let package = Package(
                 optional("MetricsTestKit", of: "swift-metrics", trait: "Metrics"),
             ] + engine + integrations),
         .testTarget(name: "StallWatchTestingTests", dependencies: ["StallWatchTesting", "TestSupport"]),
-        .testTarget(name: "TextOutputTests", dependencies: ["TextOutput"]),
+        .testTarget(name: "TextOutputTests", dependencies: ["TestSupport", "TextOutput"]),
         .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
         .testTarget(name: "StallWatchDemoTests", dependencies: ["stallwatch-demo", "TestSupport"]),
         .testTarget(

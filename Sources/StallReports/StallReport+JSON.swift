@@ -18,39 +18,48 @@ extension StallReport {
     /// - Throws: ``StallWatchError`` with the code ``StallWatchError/Code/unreadableReport`` and the place of the first
     ///   fault: a syntax error, a missing field, a value or an index out of range, or a newer ``schemaVersion``.
     public init(jsonData: [UInt8]) throws(StallWatchError) {
-        guard jsonData.count <= Self.maximumBytes else {
-            throw StallWatchError(
-                .unreadableReport,
-                "this is not a stall report: it has \(jsonData.count) bytes, but the limit is \(Self.maximumBytes)"
-            )
-        }
-        if let excess = JSONBounds(jsonData).excess {
+        if let excess = Self.sizeFault(of: jsonData) {
             throw StallWatchError(.unreadableReport, "this is not a stall report: \(excess)")
         }
         do {
             self = try JSONDecoder().decode(StallReport.self, from: Data(jsonData))
         } catch let error as DecodingError {
             // The failure may result from a newer schema, which makes the better message.
-            if let version = try? JSONDecoder().decode(Version.self, from: Data(jsonData)) { try version.check() }
+            if let newer = Self.newerVersion(in: jsonData) { throw StallWatchError(.unreadableReport, newer) }
             throw StallWatchError(.unreadableReport, "this is not a stall report: \(error.place)")
         } catch {
             throw StallWatchError(.unreadableReport, "this is not a stall report: \(error)")
         }
-        try Version(schemaVersion: schemaVersion).check()
+        if let newer = Version(schemaVersion: schemaVersion).newer {
+            throw StallWatchError(.unreadableReport, newer)
+        }
         if let fault { throw StallWatchError(.unreadableReport, "this is not a stall report: \(fault)") }
     }
+}
+
+extension StallReport {
+    /// The exceeded limit of a document's size or number of values; `nil` if none is exceeded.
+    static func sizeFault(of json: [UInt8]) -> String? {
+        guard json.count <= maximumBytes else { return "it has \(json.count) bytes, but the limit is \(maximumBytes)" }
+        return JSONBounds(json).excess
+    }
+
+    /// A sentence about a document's newer version; `nil` if it has none.
+    static func newerVersion(in json: [UInt8]) -> String? {
+        (try? JSONDecoder().decode(Version.self, from: Data(json)))?.newer
+    }
+
+    /// A sentence about a schema version that this version does not read; `nil` if it does.
+    package static func newerVersion(_ version: Int) -> String? { Version(schemaVersion: version).newer }
 }
 
 private struct Version: Decodable {
     var schemaVersion: Int
 
-    func check() throws(StallWatchError) {
-        guard schemaVersion > StallReport.currentSchemaVersion else { return }
-        throw StallWatchError(
-            .unreadableReport,
-            "the report has schema version \(schemaVersion), and this version reads up to "
-                + "\(StallReport.currentSchemaVersion): use a newer StallWatch"
-        )
+    var newer: String? {
+        guard schemaVersion > StallReport.currentSchemaVersion else { return nil }
+        return "the report has schema version \(schemaVersion), and this version reads up to "
+            + "\(StallReport.currentSchemaVersion): use a newer StallWatch"
     }
 }
 

@@ -1,134 +1,369 @@
+internal import Foundation
+
 extension StallReport {
     /// The size limit of a report's JSON: 16 MiB.
     ///
     /// A report with twenty different stacks of 512 frames each takes about 6 MiB.
     public static let maximumBytes = 16 << 20
 
-    /// The first fault of a decoded report, with its place and value; `nil` if there is none.
-    ///
-    /// Covers every index, count and duration, so that code which holds a report can use them unchecked.
-    package var fault: String? {
-        guard schemaVersion >= 1 else { return "schemaVersion is \(schemaVersion), but the first version is 1" }
-        return durationFault ?? countFault ?? indexFault
-    }
-
-    private var durationFault: String? {
-        let durations: [(place: String, value: Double)] = [
-            ("durationMilliseconds", durationMilliseconds),
-            ("thresholdMilliseconds", thresholdMilliseconds),
-            ("startUncertaintyMilliseconds", startUncertaintyMilliseconds ?? 0),
-            ("monitor.watchdogLateMilliseconds", monitor.watchdogLateMilliseconds),
-        ]
-        for (place, value) in durations where !value.isDuration { return Self.notADuration(value, at: place) }
-        for (index, sample) in samples.enumerated() {
-            let durations: [(name: String, value: Double)] = [
-                ("atMilliseconds", sample.atMilliseconds),
-                ("weightMilliseconds", sample.weightMilliseconds ?? 0),
-                ("heldMicroseconds", sample.heldMicroseconds),
-                ("captureMicroseconds", sample.captureMicroseconds),
-            ]
-            for (name, value) in durations where !value.isDuration {
-                return Self.notADuration(value, at: "samples[\(index)].\(name)")
-            }
-        }
-        for (index, other) in (otherThreads ?? []).enumerated() where !other.heldMicroseconds.isDuration {
-            return Self.notADuration(other.heldMicroseconds, at: "otherThreads[\(index)].heldMicroseconds")
-        }
-        return historyFault
-    }
-
-    private var historyFault: String? {
-        guard let history else { return nil }
-        guard history.windowMilliseconds.isDuration else {
-            return Self.notADuration(history.windowMilliseconds, at: "history.windowMilliseconds")
-        }
-        for (loop, turns) in history.loops.map(\.turns).enumerated() {
-            for (index, turn) in turns.enumerated() {
-                let place = "history.loops[\(loop)].turns[\(index)]"
-                // A turn may begin before the stall.
-                if !abs(turn.atMilliseconds).isDuration {
-                    return Self.notADuration(turn.atMilliseconds, at: "\(place).atMilliseconds")
-                }
-                if !turn.durationMilliseconds.isDuration {
-                    return Self.notADuration(turn.durationMilliseconds, at: "\(place).durationMilliseconds")
-                }
-                if !turn.waitedMilliseconds.isDuration {
-                    return Self.notADuration(turn.waitedMilliseconds, at: "\(place).waitedMilliseconds")
-                }
-            }
-        }
-        return nil
-    }
-
-    private var countFault: String? {
-        var counts: [(place: String, value: Int)] = [
-            ("repeats", repeats), ("loop.nesting", loop.nesting), ("omittedThreads", omittedThreads ?? 0),
-            ("history.omittedLoops", history?.omittedLoops ?? 0),
-            ("context.omittedAttributes", context?.omittedAttributes ?? 0),
-        ]
-        for (index, sample) in samples.enumerated() {
-            counts.append(("samples[\(index)].timesSeen", sample.timesSeen ?? 1))
-        }
-        if let (reason, count) = monitor.suppressed.firstNegative {
-            counts.append(("monitor.suppressed.\(reason)", count))
-        }
-        for (place, value) in counts where value < 0 { return "\(place) is \(value), but a count cannot be negative" }
-        return nil
-    }
-
-    private var indexFault: String? {
-        for (index, sample) in samples.enumerated() {
-            if let fault = stackFault(sample.stack, at: "samples[\(index)].stack") { return fault }
-            for (group, workers) in (sample.workers ?? []).enumerated() {
-                if let fault = stackFault(workers.stack, at: "samples[\(index)].workers[\(group)].stack") {
-                    return fault
-                }
-            }
-        }
-        for (index, other) in (otherThreads ?? []).enumerated() {
-            if let fault = stackFault(other.stack, at: "otherThreads[\(index)].stack") { return fault }
-            for (number, owner) in (other.lock?.owners ?? []).enumerated() {
-                let place = "otherThreads[\(index)].lock.owners[\(number)].stack"
-                if let fault = stackFault(owner.stack, at: place) { return fault }
-            }
-        }
-        for (index, owner) in (cause?.lock?.owners ?? []).enumerated() {
-            if let fault = stackFault(owner.stack, at: "cause.lock.owners[\(index)].stack") { return fault }
-        }
-        for (index, stack) in stacks.enumerated() {
-            for (position, frame) in stack.enumerated() where !frames.indices.contains(frame) {
-                return Self.outOfRange(frame, at: "stacks[\(index)][\(position)]", of: "frame", count: frames.count)
-            }
-        }
-        for (index, frame) in frames.enumerated() {
-            if let image = frame.image, !images.indices.contains(image) {
-                return Self.outOfRange(image, at: "frames[\(index)].image", of: "image", count: images.count)
-            }
-        }
-        return nil
-    }
-
-    /// The fault of an index into ``stacks``; `nil` if the index is valid or absent.
-    private func stackFault(_ stack: Int?, at place: @autoclosure () -> String) -> String? {
-        guard let stack, !stacks.indices.contains(stack) else { return nil }
-        return Self.outOfRange(stack, at: place(), of: "stack", count: stacks.count)
-    }
-
-    private static func outOfRange(_ index: Int, at place: String, of element: String, count: Int) -> String {
-        let elements = count == 1 ? "there is 1 \(element)" : "there are \(count) \(element)s"
-        return "\(place) is \(index), but \(elements)"
-    }
-
-    private static func notADuration(_ value: Double, at place: String) -> String {
-        "\(place) is \(value), but a duration is at least 0 and less than 1e15"
-    }
-}
-
-extension StallReport {
     /// The exclusive upper bound of every duration in a report: 1e15, in the duration's own unit.
     ///
     /// In milliseconds that is 30,000 years. It converts to whole microseconds without an overflow of `Int64`.
     package static let maximumMilliseconds = 1e15
+
+    /// The first fault of a decoded report for which readers refuse it, with its place and value; `nil` if there is none.
+    ///
+    /// Covers every index, count and duration, and the id, so that code which holds a report can use them unchecked.
+    package var fault: String? {
+        var check = ReportCheck(isForReading: true)
+        check.check(self)
+        return check.faults.first?.refusal
+    }
+
+    /// Every fault of a report's JSON: of its shape the first one; else of its values ``ReportCheck/maximumFaults`` at most.
+    ///
+    /// Unknown fields and unknown words are allowed, because a newer version may have added them. `null` counts as a
+    /// missing field.
+    package static func faults(in json: [UInt8]) -> [ReportFault] {
+        do {
+            if let excess = sizeFault(of: json) { return [ReportFault(refusal: excess)] }
+            let report = try JSONDecoder().decode(StallReport.self, from: Data(json))
+            if let newer = newerVersion(in: json) { return [ReportFault(path: "$", message: newer)] }
+            var check = ReportCheck()
+            check.check(report)
+            return Array(check.faults.prefix(ReportCheck.maximumFaults))
+        } catch let error as DecodingError {
+            // The failure may result from a newer schema, which makes the better message.
+            if let newer = newerVersion(in: json) { return [ReportFault(path: "$.schemaVersion", message: newer)] }
+            return [ReportFault(error, in: json)]
+        } catch {
+            return [ReportFault(path: "$", message: "\(error)")]
+        }
+    }
+
+    /// The threads that may have a context of their own, each with its place in the report.
+    fileprivate var describedThreads: [(place: String, thread: ThreadDescription)] {
+        var threads: [(String, ThreadDescription)] = []
+        for (index, other) in (otherThreads ?? []).enumerated() {
+            threads.append(("otherThreads[\(index)].thread", other.thread))
+        }
+        for (index, sample) in samples.enumerated() {
+            for (group, workers) in (sample.workers ?? []).enumerated() {
+                for (number, thread) in workers.threads.enumerated() {
+                    threads.append(("samples[\(index)].workers[\(group)].threads[\(number)]", thread))
+                }
+            }
+        }
+        return threads
+    }
+}
+
+/// A part of a document that makes it an invalid report.
+package struct ReportFault: Sendable, Hashable, CustomStringConvertible {
+    /// The place, such as `$.samples[0].stack`; `$` is the whole document.
+    package var path: String
+    package var message: String
+    /// The place and the reason for which readers refuse the report; `nil` if they accept it.
+    var refusal: String?
+
+    package init(path: String, message: String, refusal: String? = nil) {
+        self.path = path
+        self.message = message
+        self.refusal = refusal
+    }
+
+    fileprivate init(refusal: String) {
+        self.init(path: "$", message: "this is not a stall report: \(refusal)", refusal: refusal)
+    }
+
+    /// The place and the message of the error that a decoder throws for `json`.
+    package init(_ error: DecodingError, in json: [UInt8]) {
+        switch error {
+        case .keyNotFound(let key, let context):
+            self.init(path: Self.path(context), message: "\(key.stringValue) is missing")
+        case .valueNotFound(_, let context):
+            self.init(path: Self.path(context), message: "null is not allowed here")
+        case .typeMismatch(_, let context):
+            self.init(path: Self.path(context), message: context.debugDescription)
+        case .dataCorrupted(let context):
+            let syntax = context.codingPath.isEmpty ? Self.syntaxFault(in: json) : nil
+            self.init(path: Self.path(context), message: syntax.map { "not JSON: \($0)" } ?? context.debugDescription)
+        @unknown default:
+            self.init(path: "$", message: "\(error)")
+        }
+        if message.hasSuffix(".") { message.removeLast() }
+    }
+
+    package var description: String { "\(path): \(message)" }
+
+    /// The place where a document stops being JSON: only JSONSerialization names it.
+    private static func syntaxFault(in json: [UInt8]) -> String? {
+        do {
+            _ = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
+            return nil
+        } catch {
+            return (error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
+        }
+    }
+
+    private static func path(_ context: DecodingError.Context) -> String {
+        "$" + context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
+    }
+}
+
+/// Checks the values of a decoded report.
+///
+/// Each place has one rule. A reader asks only for the faults for which it refuses a report: most fields are only shown,
+/// and a report with an odd one is better than none.
+private struct ReportCheck {
+    /// The most faults that are listed for one report.
+    static let maximumFaults = 100
+
+    /// Whether only faults for which readers refuse the report are looked for.
+    var isForReading = false
+    private(set) var faults: [ReportFault] = []
+
+    init(isForReading: Bool = false) { self.isForReading = isForReading }
+
+    mutating func check(_ report: StallReport) {
+        if report.schemaVersion < 1 {
+            refuse("schemaVersion is \(report.schemaVersion), but the first version is 1")
+        }
+        checkIdentifier(report.id)
+        checkForm(of: report)
+        checkDurations(of: report)
+        checkPositive(Int(report.process.pid), at: "process.pid")
+        checkPositive(report.culprit?.line, at: "culprit.line")
+        require(report.monitor.captureMethods != nil, at: "monitor", "captureMethods is missing")
+        checkShare(report.culprit?.share, at: "culprit.share")
+        if let cause = report.cause { check(cause) }
+        check(report.context, at: "context")
+        checkSamples(of: report)
+        checkHistory(of: report)
+        checkFrames(of: report)
+        checkIndices(of: report)
+    }
+
+    // MARK: - Parts of a report
+
+    private mutating func checkIdentifier(_ id: String) {
+        if ReportIdentifier.isIdentifier(id, version: 7) { return }
+        let refusal = ReportIdentifier.isIdentifier(id) ? nil : "id is \"\(id)\", but an id is a UUID in lowercase"
+        add("id", "\"\(id)\" is not a UUID of version 7 in lowercase", refusal)
+    }
+
+    private mutating func checkForm(of report: StallReport) {
+        if let fingerprint = report.fingerprint {
+            require(
+                fingerprint.utf8.count == 16 && fingerprint.isHexadecimal, at: "fingerprint",
+                "\"\(fingerprint)\" does not have 16 hexadecimal digits")
+        }
+        checkWord(report.kind.rawValue, at: "kind")
+        checkWord(report.state.rawValue, at: "state")
+        checkWord(report.callout?.rawValue, at: "callout")
+        checkWord(report.loop.kind.rawValue, at: "loop.kind")
+        for (index, method) in (report.monitor.captureMethods ?? []).enumerated() {
+            checkWord(method.rawValue, at: "monitor.captureMethods[\(index)]")
+        }
+    }
+
+    private mutating func checkDurations(of report: StallReport) {
+        checkDuration(report.durationMilliseconds, at: "durationMilliseconds")
+        checkDuration(report.thresholdMilliseconds, at: "thresholdMilliseconds")
+        checkDuration(report.startUncertaintyMilliseconds, at: "startUncertaintyMilliseconds")
+        checkCount(report.repeats, at: "repeats")
+        checkCount(report.loop.nesting, at: "loop.nesting")
+        checkCount(report.omittedThreads, at: "omittedThreads")
+        checkDuration(report.history?.windowMilliseconds, at: "history.windowMilliseconds")
+        checkCount(report.history?.omittedLoops, at: "history.omittedLoops")
+        checkDuration(report.monitor.watchdogLateMilliseconds, at: "monitor.watchdogLateMilliseconds")
+        if let (reason, count) = report.monitor.suppressed.firstNegative {
+            checkCount(count, at: "monitor.suppressed.\(reason)")
+        }
+    }
+
+    private mutating func check(_ cause: StallReport.Cause) {
+        checkWord(cause.kind.rawValue, at: "cause.kind")
+        checkWord(cause.confidence.rawValue, at: "cause.confidence")
+        checkWord(cause.lock?.kind.rawValue, at: "cause.lock.kind")
+        checkNumber(cause.onCPUMilliseconds, at: "cause.onCPUMilliseconds")
+        checkNumber(cause.runQueueMilliseconds, at: "cause.runQueueMilliseconds")
+        checkNumber(cause.blockedMilliseconds, at: "cause.blockedMilliseconds")
+        checkNumber(cause.uncertaintyMilliseconds, at: "cause.uncertaintyMilliseconds")
+        checkNumber(cause.throttledMilliseconds, at: "cause.throttledMilliseconds")
+        checkNumber(cause.pressure?.cpuSomeAvg10, at: "cause.pressure.cpuSomeAvg10")
+        checkNumber(cause.pressure?.ioSomeAvg10, at: "cause.pressure.ioSomeAvg10")
+        checkNumber(cause.pressure?.memorySomeAvg10, at: "cause.pressure.memorySomeAvg10")
+        checkShare(cause.kernelShare, at: "cause.kernelShare")
+        checkAddress(cause.lock?.address, at: "cause.lock.address")
+        for (index, owner) in (cause.lock?.owners ?? []).enumerated() {
+            checkAddress(owner.waitsForAddress, at: "cause.lock.owners[\(index)].waitsForAddress")
+            checkWord(owner.waitsFor?.rawValue, at: "cause.lock.owners[\(index)].waitsFor")
+        }
+    }
+
+    private mutating func check(_ context: StallReport.Context?, at place: @autoclosure () -> String) {
+        guard let context else { return }
+        for (name, id, digits) in [("traceID", context.traceID, 32), ("spanID", context.spanID, 16)] {
+            guard let id else { continue }
+            require(
+                id.utf8.count == digits && id.isHexadecimal, at: "\(place()).\(name)",
+                "\"\(id)\" does not have \(digits) hexadecimal digits")
+        }
+        checkCount(context.omittedAttributes, at: "\(place()).omittedAttributes")
+        let attributes = context.attributes?.count ?? 0
+        require(
+            attributes <= StallReport.Context.maximumAttributes, at: "\(place()).attributes",
+            "there are \(attributes), but the limit is \(StallReport.Context.maximumAttributes)")
+    }
+
+    private mutating func checkSamples(of report: StallReport) {
+        for (index, sample) in report.samples.enumerated() {
+            checkWord(sample.threadState?.rawValue, at: "samples[\(index)].threadState")
+            checkWord(sample.method?.rawValue, at: "samples[\(index)].method")
+            checkPositive(sample.timesSeen, at: "samples[\(index)].timesSeen", refusesNegative: true)
+            checkDuration(sample.atMilliseconds, at: "samples[\(index)].atMilliseconds")
+            checkDuration(sample.weightMilliseconds, at: "samples[\(index)].weightMilliseconds")
+            checkDuration(sample.heldMicroseconds, at: "samples[\(index)].heldMicroseconds")
+            checkDuration(sample.captureMicroseconds, at: "samples[\(index)].captureMicroseconds")
+        }
+        for (index, other) in (report.otherThreads ?? []).enumerated() {
+            checkWord(other.threadState?.rawValue, at: "otherThreads[\(index)].threadState")
+            checkWord(other.method?.rawValue, at: "otherThreads[\(index)].method")
+            checkDuration(other.heldMicroseconds, at: "otherThreads[\(index)].heldMicroseconds")
+        }
+        guard !isForReading else { return }
+        for (place, thread) in report.describedThreads { check(thread.context, at: "\(place).context") }
+    }
+
+    private mutating func checkHistory(of report: StallReport) {
+        for (number, loop) in (report.history?.loops ?? []).enumerated() {
+            checkWord(loop.kind.rawValue, at: "history.loops[\(number)].kind")
+            for (index, turn) in loop.turns.enumerated() {
+                func place(_ name: String) -> String { "history.loops[\(number)].turns[\(index)].\(name)" }
+                // A turn may begin before the stall.
+                if !abs(turn.atMilliseconds).isDuration {
+                    refuse(notADuration(turn.atMilliseconds, at: place("atMilliseconds")))
+                }
+                checkDuration(turn.durationMilliseconds, at: place("durationMilliseconds"))
+                checkDuration(turn.waitedMilliseconds, at: place("waitedMilliseconds"))
+            }
+        }
+    }
+
+    private mutating func checkFrames(of report: StallReport) {
+        for (index, frame) in report.frames.enumerated() {
+            checkAddress(frame.offset, at: "frames[\(index)].offset")
+            checkPositive(frame.line, at: "frames[\(index)].line")
+            checkPositive(frame.column, at: "frames[\(index)].column")
+            checkWord(frame.kind.rawValue, at: "frames[\(index)].kind")
+            checkIndex(frame.image, at: "frames[\(index)].image", of: "image", count: report.images.count)
+        }
+        for (index, image) in report.images.enumerated() {
+            checkAddress(image.baseAddress, at: "images[\(index)].baseAddress")
+            if let buildID = image.buildID {
+                require(buildID.isHexadecimal, at: "images[\(index)].buildID", "\"\(buildID)\" is not hexadecimal")
+            }
+        }
+    }
+
+    private mutating func checkIndices(of report: StallReport) {
+        let stacks = report.stacks.count
+        for (index, sample) in report.samples.enumerated() {
+            checkIndex(sample.stack, at: "samples[\(index)].stack", of: "stack", count: stacks)
+            for (group, workers) in (sample.workers ?? []).enumerated() {
+                checkIndex(
+                    workers.stack, at: "samples[\(index)].workers[\(group)].stack", of: "stack", count: stacks)
+            }
+        }
+        for (index, other) in (report.otherThreads ?? []).enumerated() {
+            checkIndex(other.stack, at: "otherThreads[\(index)].stack", of: "stack", count: stacks)
+            for (number, owner) in (other.lock?.owners ?? []).enumerated() {
+                checkIndex(
+                    owner.stack, at: "otherThreads[\(index)].lock.owners[\(number)].stack", of: "stack", count: stacks)
+            }
+        }
+        for (index, owner) in (report.cause?.lock?.owners ?? []).enumerated() {
+            checkIndex(owner.stack, at: "cause.lock.owners[\(index)].stack", of: "stack", count: stacks)
+        }
+        for (index, stack) in report.stacks.enumerated() {
+            for (position, frame) in stack.enumerated() where !report.frames.indices.contains(frame) {
+                checkIndex(frame, at: "stacks[\(index)][\(position)]", of: "frame", count: report.frames.count)
+            }
+        }
+    }
+
+    // MARK: - Rules
+
+    private mutating func add(_ place: String, _ message: String, _ refusal: String?) {
+        if refusal == nil, isForReading { return }
+        faults.append(ReportFault(path: "$.\(place)", message: message, refusal: refusal))
+    }
+
+    private mutating func refuse(_ refusal: String) { faults.append(ReportFault(refusal: refusal)) }
+
+    private mutating func require(
+        _ isRight: @autoclosure () -> Bool, at place: @autoclosure () -> String, _ message: @autoclosure () -> String
+    ) {
+        if !isForReading, !isRight() { add(place(), message(), nil) }
+    }
+
+    private mutating func checkDuration(_ value: Double?, at place: @autoclosure () -> String) {
+        guard let value, !value.isDuration else { return }
+        let refusal = notADuration(value, at: place())
+        if value < 0 { add(place(), "\(value) is negative", refusal) } else { refuse(refusal) }
+    }
+
+    private mutating func checkCount(_ value: Int?, at place: @autoclosure () -> String) {
+        guard let value, value < 0 else { return }
+        add(place(), "\(Double(value)) is negative", "\(place()) is \(value), but a count cannot be negative")
+    }
+
+    private mutating func checkPositive(
+        _ value: Int?, at place: @autoclosure () -> String, refusesNegative: Bool = false
+    ) {
+        guard let value, value < 1 else { return }
+        let isRefused = refusesNegative && value < 0
+        let refusal = isRefused ? "\(place()) is \(value), but a count cannot be negative" : nil
+        add(place(), "\(value) is less than 1", refusal)
+    }
+
+    private mutating func checkNumber(_ value: Double?, at place: @autoclosure () -> String) {
+        if let value { require(value >= 0, at: place(), "\(value) is negative") }
+    }
+
+    private mutating func checkShare(_ value: Double?, at place: @autoclosure () -> String) {
+        if let value { require((0...1).contains(value), at: place(), "\(value) is not between 0 and 1") }
+    }
+
+    private mutating func checkWord(_ word: String?, at place: @autoclosure () -> String) {
+        if let word { require(!word.isEmpty, at: place(), "the word is empty") }
+    }
+
+    private mutating func checkAddress(_ text: String?, at place: @autoclosure () -> String) {
+        guard let text else { return }
+        require(
+            text.hasPrefix("0x") && text.dropFirst(2).isHexadecimal, at: place(),
+            "\"\(text)\" is not an address such as 0x1f3a0")
+    }
+
+    private mutating func checkIndex(
+        _ index: Int?, at place: @autoclosure () -> String, of element: String, count: Int
+    ) {
+        guard let index, !(0..<count).contains(index) else { return }
+        let elements = count == 1 ? "there is 1 \(element)" : "there are \(count) \(element)s"
+        refuse("\(place()) is \(index), but \(elements)")
+    }
+
+    private func notADuration(_ value: Double, at place: String) -> String {
+        "\(place) is \(value), but a duration is at least 0 and less than 1e15"
+    }
+}
+
+extension StringProtocol {
+    fileprivate var isHexadecimal: Bool {
+        !isEmpty && utf8.allSatisfy { 0x30...0x39 ~= $0 || 0x61...0x66 ~= $0 }
+    }
 }
 
 extension Double {

@@ -130,6 +130,20 @@ package enum ReportIdentifier {
         }
         return text
     }
+
+    /// Returns whether a text is a UUID in lowercase, of a version if one is given.
+    ///
+    /// Such a text can be part of a file's name.
+    package static func isIdentifier(_ text: String, version: Int? = nil) -> Bool {
+        let bytes = Array(text.utf8)
+        guard bytes.count == 36 else { return false }
+        for (index, byte) in bytes.enumerated() {
+            let isDash = [8, 13, 18, 23].contains(index)
+            guard isDash ? byte == UInt8(ascii: "-") : 0x30...0x39 ~= byte || 0x61...0x66 ~= byte else { return false }
+        }
+        guard let version else { return true }
+        return bytes[14] == UInt8(ascii: "0") + UInt8(clamping: version) && "89ab".utf8.contains(bytes[19])
+    }
 }
 
 // Written by hand because the standard library's number formatting is generic code on pages of its own. A program that

@@ -19,8 +19,16 @@ package final class ELFFile {
     package let path: String
     private var knownSections: [Section]?
 
-    /// Opens the file.
+    /// Opens the file, if it is a regular one.
+    ///
+    /// A report may name any path, and opening a device can have effects.
     package init(path: String) throws(StallWatchError) {
+        guard let status = FileStatus(path: path) else {
+            throw StallWatchError(.unreadableImage, "\(path) cannot be opened", errno: errno)
+        }
+        guard status.isRegular else {
+            throw StallWatchError(.unreadableImage, "\(path) is not a regular file")
+        }
         // Without O_NONBLOCK, a pipe in the place of the file would wait here for its writer (fifo(7)).
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {

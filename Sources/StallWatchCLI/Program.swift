@@ -1,10 +1,11 @@
 import ArgumentParser
 import Glibc
 import StallReports
+import TextOutput
 
 @main
 enum Program {
-    /// How the tool was told to treat signals.
+    /// The treatment of signals that the tool has inherited.
     static let signals = InheritedSignals()
 
     static func main() {
@@ -16,9 +17,9 @@ enum Program {
             var command = try StallWatchCommand.parseAsRoot()
             try command.run()
         } catch let failure as CommandFailure {
-            StandardError.write("Error: \(failure.sentence)\n")
+            StandardError.write("Error: \(failure.sentence.printable)\n")
             exit(failure.status.rawValue)
-        } catch is ReaderGone {
+        } catch is ClosedOutput {
             exit(EXIT_SUCCESS)
         } catch {
             StallWatchCommand.exit(withError: error)
@@ -69,7 +70,7 @@ struct StallWatchCommand: ParsableCommand {
     )
 }
 
-/// How this process was told to treat signals when it was started, for a program that takes its place.
+/// The treatment of signals that this process was started with, for a program that takes its place.
 struct InheritedSignals {
     private let mask: sigset_t
     private let pipe: sigaction

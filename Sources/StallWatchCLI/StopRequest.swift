@@ -105,19 +105,17 @@ enum Interruption {
     }
 }
 
-/// Whether a signal has asked a command to end.
-final class Ending: Sendable {
-    private let flag = Mutex(false)
-
-    func set() { flag.withLock { $0 = true } }
-
-    var isSet: Bool { flag.withLock { $0 } }
-}
-
-/// Whether a signal has asked to end, and the wait that it ends.
-final class ShipEnding: Sendable {
+/// Whether a signal has asked a command to end, and the wait that it ends.
+final class StopRequest: Sendable {
     private let flag = Mutex(false)
     private let semaphore = Semaphore()
+
+    /// Makes a request that the next signal sets.
+    static func bySignal() -> StopRequest {
+        let request = StopRequest()
+        Interruption.handle { request.set() }
+        return request
+    }
 
     var isSet: Bool { flag.withLock { $0 } }
 

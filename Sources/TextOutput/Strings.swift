@@ -1,10 +1,4 @@
 extension String {
-    /// The text without control characters, which a terminal would obey: reports may come from anywhere.
-    package var printable: String {
-        guard unicodeScalars.contains(where: \.isControl) else { return self }
-        return String(String.UnicodeScalarView(unicodeScalars.map { $0.isControl ? "\u{fffd}" : $0 }))
-    }
-
     /// The number of terminal columns it takes.
     package var columns: Int {
         utf8.allSatisfy { $0 < 0x80 } ? utf8.count : reduce(0) { $0 + $1.columns }
@@ -28,16 +22,6 @@ extension String {
     package func padded(to width: Int, _ alignment: Alignment = .left) -> String {
         let spaces = String(repeating: " ", count: Swift.max(width - columns, 0))
         return alignment == .left ? self + spaces : spaces + self
-    }
-}
-
-extension Unicode.Scalar {
-    /// Whether it is a control of ISO 6429 or changes the text direction.
-    fileprivate var isControl: Bool {
-        switch value {
-        case 0..<0x20, 0x7f..<0xa0, 0x202a...0x202e, 0x2066...0x2069: true
-        default: false
-        }
     }
 }
 

@@ -20,7 +20,7 @@ package struct TextTable {
             dropped: Int? = nil,
             style: Terminal.Style? = nil
         ) {
-            self.title = title
+            self.title = title.printable
             self.alignment = alignment
             self.isFlexible = isFlexible
             self.minimumWidth = minimumWidth

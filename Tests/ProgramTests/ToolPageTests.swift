@@ -56,7 +56,10 @@ import TestSupport
         let directory = try TemporaryDirectory()
         let loops = 12
         try DetailedReport.write(to: directory.path, loops: loops - 1)
-        try Tool.run(["html", directory.path + "/reports.ndjson", "-o", directory.path + "/page.html"])
+        try Tool.run([
+            "html", directory.path + "/reports.ndjson", "--source-root", directory.path, "-o",
+            directory.path + "/page.html",
+        ])
         let words = [
             "pay() \(DetailedReport.hostile)", "Wallet.swift:3", "Waited for a mutex held by thread 71 \"writer <b>\".",
             "held by thread 71 “writer <b>”, which is in fsync(/var/lib/notes/wal)",

@@ -80,14 +80,14 @@ enum ToolReports {
         (
             "export x",
             "Error: Missing expected argument '--format <format>'\n"
-                + "Help:  --format <format>  collapsed, speedscope, pprof, firefox, perf, perfetto or otlp-profiles.\n"
+                + "Help:  --format <format>  collapsed, pprof, firefox, perfetto or otlp-profiles.\n"
                 + usage("export", "[<options>] <path> ... --format <format>"), 64
         ),
         (
             "export x --format svg",
             "Error: The value 'svg' is invalid for '--format <format>'. Please provide one of the following:\n"
-                + "  - collapsed\n  - speedscope\n  - pprof\n  - firefox\n  - perf\n  - perfetto\n  - otlp-profiles\n"
-                + "Help:  --format <format>  collapsed, speedscope, pprof, firefox, perf, perfetto or otlp-profiles.\n"
+                + "  - collapsed\n  - pprof\n  - firefox\n  - perfetto\n  - otlp-profiles\n"
+                + "Help:  --format <format>  collapsed, pprof, firefox, perfetto or otlp-profiles.\n"
                 + usage("export", "[<options>] <path> ... --format <format>"), 64
         ),
         (
@@ -110,7 +110,7 @@ enum ToolReports {
 
 /// Other programs read the output of `stallwatch export`.
 @Suite(.serialized) struct ToolExportTests {
-    private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "perf", "perfetto"]
+    private static let formats = ["collapsed", "pprof", "firefox", "perfetto"]
 
     @Test func otherToolsReadEachFormat() throws {
         let directory = try TemporaryDirectory()
@@ -157,7 +157,7 @@ enum ToolReports {
         let file = directory.path + "/old"
         try "old".write(toFile: file, atomically: true, encoding: .utf8)
         let output = try Tool.shell(
-            "\"$TOOL\" export \(directory.path) --format perf --min 1d -o \(file)")
+            "\"$TOOL\" export \(directory.path) --format collapsed --min 1d -o \(file)")
         #expect(output.status == 66)
         #expect(output.text == "Error: No report matches, so there is nothing to export.\n")
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "old")

@@ -3,15 +3,12 @@
 
     Tests/Programs/read-profiles.py DIRECTORY MICROSECONDS FUNCTION FUNCTION-MICROSECONDS
 
-DIRECTORY has the files collapsed, speedscope, pprof, firefox, perf and perfetto, one per format, all from the same reports.
+DIRECTORY has the files collapsed, pprof, firefox and perfetto, one per format, all from the same reports.
 MICROSECONDS is their stalled time, FUNCTION-MICROSECONDS the time of all stacks with FUNCTION on them.
 
 collapsed   gprof2dot's parser (PyPI)
-perf        gprof2dot's parser (PyPI), and a check of the periods, which gprof2dot does not read
 pprof       Google's protobuf (Debian: python3-protobuf), with a descriptor made here; then the rules that pprof's own
             reader checks
-speedscope  jsonschema (Debian: python3-jsonschema), against the fields as speedscope documents them and, where the
-            environment variable SPEEDSCOPE_SCHEMA names it, against speedscope's own file-format-schema.json
 firefox     the fields as the Firefox Profiler documents them
 perfetto    Perfetto's own messages (PyPI: perfetto)
 
@@ -20,9 +17,7 @@ Exit status: 0 if all checks pass, 1 if one fails (prints the fault), 64 for a w
 
 import gzip
 import json
-import os
 import pathlib
-import re
 import sys
 
 from checks import Fault, begin_again, equal, expect
@@ -33,7 +28,6 @@ sys.path.insert(0, str(REPOSITORY / ".build" / "python"))
 
 try:
     import gprof2dot
-    import jsonschema
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 except ImportError as missing:
@@ -45,26 +39,6 @@ def check_collapsed(path, total, function, function_total):
         profile = gprof2dot.CollapseParser(file).parse()
     equal(profile[gprof2dot.SAMPLES], total, "the weight of all stacks")
     equal(profile.functions[function][gprof2dot.TOTAL_SAMPLES], function_total, f"the weight of {function}")
-
-
-def check_perf(path, total, function, function_total):
-    with open(path, encoding="utf-8") as file:
-        profile = gprof2dot.PerfParser(file).parse()
-    text = path.read_text(encoding="utf-8")
-    header = re.compile(r"^(\S+) (\d+)/(\d+) (\d+\.\d{6}): (\d+) stall:$", re.MULTILINE)
-    events = header.findall(text)
-    equal(len(events), text.count("\n\n"), "the number of events with a header like perf's")
-    equal(profile[gprof2dot.SAMPLES], len(events), "the number of events that gprof2dot counts")
-    equal(sum(int(event[4]) for event in events), total, "the sum of the periods")
-    # Readers that count events show a share with an error of at most half an event per stack.
-    share = sum(
-        each[gprof2dot.TOTAL_SAMPLES] for each in profile.functions.values() if each.name == function
-    ) / len(events)
-    stacks = len(set(text.split("\n\n")))
-    expect(
-        abs(share - function_total / total) <= 0.5 * stacks / len(events) + 0.02,
-        f"{function} is on {share:.3f} of the events, and on {function_total / total:.3f} of the time",
-    )
 
 
 # google/pprof, proto/profile.proto: the messages' fields by number. u and i are uint64 and int64, s string, b bool; [] a list.
@@ -155,67 +129,6 @@ def check_pprof(path, total, function, function_total):
         found += sample.value[1] if function in names else 0
     equal(sum(sample.value[1] for sample in profile.sample), total, "the stalled time of all samples")
     equal(found, function_total, f"the stalled time of {function}")
-
-
-INDEX = {"type": "integer", "minimum": 0}
-# The fields of a sampled profile as speedscope's src/lib/file-format-spec.ts documents them.
-SPEEDSCOPE_FIELDS = {
-    "type": "object",
-    "required": ["$schema", "shared", "profiles"],
-    "additionalProperties": False,
-    "properties": {
-        "$schema": {"const": "https://www.speedscope.app/file-format-schema.json"},
-        "name": {"type": "string"}, "exporter": {"type": "string"}, "activeProfileIndex": INDEX,
-        "shared": {
-            "type": "object", "required": ["frames"], "additionalProperties": False,
-            "properties": {
-                "frames": {
-                    "type": "array",
-                    "items": {
-                        "type": "object", "required": ["name"], "additionalProperties": False,
-                        "properties": {
-                            "name": {"type": "string"}, "file": {"type": "string"}, "line": {"type": "number"},
-                            "col": {"type": "number"},
-                        },
-                    },
-                }
-            },
-        },
-        "profiles": {
-            "type": "array", "minItems": 1,
-            "items": {
-                "type": "object", "additionalProperties": False,
-                "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
-                "properties": {
-                    "type": {"const": "sampled"}, "name": {"type": "string"},
-                    "unit": {"enum": ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]},
-                    "startValue": {"type": "number"}, "endValue": {"type": "number"},
-                    "samples": {"type": "array", "items": {"type": "array", "items": INDEX, "minItems": 1}},
-                    "weights": {"type": "array", "items": {"type": "number", "minimum": 0}},
-                },
-            },
-        },
-    },
-}
-
-
-def check_speedscope(path, total, function, function_total):
-    file = json.loads(path.read_bytes())
-    jsonschema.validate(file, SPEEDSCOPE_FIELDS)
-    if os.environ.get("SPEEDSCOPE_SCHEMA"):
-        jsonschema.validate(file, json.loads(pathlib.Path(os.environ["SPEEDSCOPE_SCHEMA"]).read_bytes()))
-    frames = file["shared"]["frames"]
-    expect(file["activeProfileIndex"] < len(file["profiles"]), "the active profile is none")
-    found = 0
-    for profile in file["profiles"]:
-        equal(profile["unit"], "microseconds", "the unit")
-        equal(len(profile["samples"]), len(profile["weights"]), "the number of samples")
-        equal(profile["endValue"] - profile["startValue"], sum(profile["weights"]), "the length of a profile")
-        for stack, weight in zip(profile["samples"], profile["weights"]):
-            expect(all(index < len(frames) for index in stack), "a stack has a frame that leads nowhere")
-            found += weight if any(frames[index]["name"] == function for index in stack) else 0
-    equal(sum(sum(profile["weights"]) for profile in file["profiles"]), total, "the sum of the weights")
-    equal(found, function_total, f"the weight of {function}")
 
 
 def column(table, name, check, where):
@@ -378,13 +291,12 @@ def main(arguments):
     directory, total, function, function_total = arguments
     status = 0
     for name, check in {
-        "collapsed": check_collapsed, "speedscope": check_speedscope, "pprof": check_pprof, "firefox": check_firefox,
-        "perf": check_perf, "perfetto": check_perfetto,
+        "collapsed": check_collapsed, "pprof": check_pprof, "firefox": check_firefox, "perfetto": check_perfetto,
     }.items():
         try:
             check(pathlib.Path(directory) / name, int(total), function, int(function_total))
             print(f"{name}: read")
-        except (Fault, KeyError, TypeError, ValueError, jsonschema.ValidationError) as fault:
+        except (Fault, KeyError, TypeError, ValueError) as fault:
             print(f"{name}: {type(fault).__name__}: {str(fault)[:600]}")
             status = 1
     return status

@@ -140,6 +140,12 @@ import TestSupport
         #expect(error?.message.contains(path) == true, sourceLocation: sourceLocation)
     }
 
+    /// Opening a device can have effects, as a tape's or a watchdog's has.
+    @Test(arguments: ["/dev/null", "/tmp"]) func `only a regular file is opened`(path: String) {
+        let error = #expect(throws: StallWatchError.self) { _ = try ELFFile(path: path) }
+        #expect(error?.message == "\(path) is not a regular file")
+    }
+
     @Test func anotherThingThanAFileIsAnError() {
         expectUnreadable(directory.path)
         expectUnreadable(directory.path + "/missing")

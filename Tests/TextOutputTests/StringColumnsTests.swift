@@ -11,9 +11,4 @@ import Testing
         #expect("abcd".truncated(to: 3) == "ab…")
         #expect("漢".padded(to: 4, .right) == "  漢")
     }
-
-    @Test func controlCharactersAreReplaced() {
-        #expect("a\u{1b}[2J\u{7}\u{9b}b\u{202e}".printable == "a\u{fffd}[2J\u{fffd}\u{fffd}b\u{fffd}")
-        #expect("plain é 漢".printable == "plain é 漢")
-    }
 }

@@ -111,7 +111,7 @@ struct ComparisonMarkdown {
                 change.kind == .new || change.kind == .worse ? "**\(change.kind.rawValue)**" : change.kind.rawValue,
                 Comparison.pair(change, \.count) { String($0) },
                 Comparison.pair(change, \.millisecondsPerHour) { $0.duration },
-                Comparison.pair(change, \.medianMilliseconds) { $0.duration }, change.group.cause,
+                Comparison.pair(change, \.medianMilliseconds) { $0.duration }, MarkdownText.prose(change.group.cause),
                 change.group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 change.group.fingerprint.map(MarkdownText.codeCell) ?? "-",
             ]
@@ -255,5 +255,24 @@ extension GroupChange.Side {
             count: group?.count ?? 0, totalMilliseconds: group?.totalMilliseconds ?? 0,
             medianMilliseconds: group?.milliseconds(quantile: 0.5) ?? 0, hours: hours
         )
+    }
+}
+
+extension Finding {
+    /// - Parameters:
+    ///   - change: The change of a group.
+    ///   - failing: The kinds of change that make the command fail.
+    init(_ change: GroupChange, failing: [GroupChange.Kind]) {
+        self.init(change.group)
+        let sides = [("before", change.base), ("now", change.new)].map { name, side in
+            "\(name) \(counted(side.count, "stall", "stalls")), \(side.millisecondsPerHour.duration) an hour"
+        }
+        title = "\(change.kind.rawValue): \(title)"
+        message = sides.joined(separator: "; ") + "."
+        switch change.kind {
+        case _ where failing.contains(change.kind): severity = .error
+        case .new, .worse: severity = .warning
+        case .same, .better, .gone: severity = .passed
+        }
     }
 }

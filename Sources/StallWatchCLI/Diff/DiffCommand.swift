@@ -86,7 +86,7 @@ struct DiffCommand: ParsableCommand {
             case .github: try CIOutput.printGitHub(findings, summary: markdown.text)
             case .junit: try StandardOutput.write(JUnitDocument(findings: findings).text)
             }
-        } catch is ReaderGone {
+        } catch is ClosedOutput {
             // The exit status still has the result.
         }
         let found = (failOn?.kinds ?? []).map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import StallReports
+import TextOutput
 
 /// Writes stacks in the formats of other tools.
 struct ExportCommand: ParsableCommand {
@@ -8,18 +9,17 @@ struct ExportCommand: ParsableCommand {
         abstract: "Write all stacks for another tool, weighted by stalled time.",
         discussion: """
             Formats:
-              collapsed    for flamegraph.pl, inferno, gprof2dot: a line per stack
-              speedscope   for speedscope.app: a profile for each loop
-              pprof        for pprof: labels have process, loop, kind and cause
+              collapsed    for speedscope.app, flamegraph.pl, inferno, gprof2dot:
+                           a line per stack
+              pprof        for pprof and speedscope.app: labels have process, loop, kind and cause
               firefox      for profiler.firefox.com: a thread for each loop
-              perf         for readers of perf script's output
               perfetto     for ui.perfetto.dev: a track for each loop, with its turns
               otlp-profiles
                            OpenTelemetry's profiles in nanoseconds, with links
                            to spans (v1development, opentelemetry-proto 1.10)
 
             Examples:
-              stallwatch export stalls --format speedscope -o stalls.speedscope.json
+              stallwatch export stalls --format collapsed -o stalls.txt
               stallwatch export stalls --format pprof -o stalls.pb.gz
               stallwatch export stalls --format collapsed | flamegraph.pl > stalls.svg
             """
@@ -29,7 +29,7 @@ struct ExportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "collapsed, speedscope, pprof, firefox, perf, perfetto or otlp-profiles.", valueName: "format"))
+            "collapsed, pprof, firefox, perfetto or otlp-profiles.", valueName: "format"))
     var format: ExportFormat
 
     @Option(
@@ -52,7 +52,7 @@ extension ExportFormat: ExpressibleByArgument {}
 
 /// A format that another tool reads.
 enum ExportFormat: String, CaseIterable {
-    case collapsed, speedscope, pprof, firefox, perf, perfetto
+    case collapsed, pprof, firefox, perfetto
     case otlpProfiles = "otlp-profiles"
 
     /// Whether the format is binary.
@@ -62,12 +62,48 @@ enum ExportFormat: String, CaseIterable {
     func data(_ profile: StallProfile) -> [UInt8] {
         switch self {
         case .collapsed: CollapsedStacks.data(profile)
-        case .speedscope: SpeedscopeProfile.data(profile, exporter: "stallwatch@\(StallWatchVersion.current)")
         case .pprof: PprofProfile.data(profile, exporter: "stallwatch \(StallWatchVersion.current)")
-        case .firefox: FirefoxProfile.data(profile, product: "StallWatch")
-        case .perf: PerfScript.data(profile)
+        case .firefox: PlainJSON.escaped(FirefoxProfile.data(profile, product: "StallWatch"))
         case .perfetto: PerfettoTrace.data(profile)
         case .otlpProfiles: OTLPProfiles.data(profile)
         }
+    }
+}
+
+/// Collapsed stacks, the input of flamegraph.pl, inferno and speedscope.
+///
+/// Each stack has one line: its functions from the outermost to the innermost, separated by semicolons, then a blank and
+/// the stalled time in whole microseconds. The first function is the loop, so that loops appear side by side. Lines are
+/// sorted.
+enum CollapsedStacks {
+    static func data(_ profile: StallProfile) -> [UInt8] {
+        var weights: [Stack: Int] = [:]
+        for stall in profile.stalls {
+            let loop = profile.loops[stall.loop]
+            for share in stall.shares {
+                let stack = Stack(loop: "\(loop.process) \(loop.label)", node: share.node)
+                weights[stack, default: 0] += share.microseconds
+            }
+        }
+        // The format has functions without lines, so frames of one function at different lines are merged.
+        var lines: [String: Int] = [:]
+        for (stack, microseconds) in weights {
+            let names = profile.table.path(of: stack.node).reversed().map { profile.table.function(ofFrame: $0).name }
+            lines[([stack.loop] + names).map(word).joined(separator: ";"), default: 0] += microseconds
+        }
+        return lines.sorted { $0.key < $1.key }.reduce(into: []) {
+            $0 += "\($1.key.withoutWorkflowCommands) \($1.value)\n".utf8
+        }
+    }
+
+    private struct Stack: Hashable {
+        var loop: String
+        var node: Int
+    }
+
+    /// A name in one line without semicolons, which the format cannot escape.
+    private static func word(_ name: String) -> String {
+        let line = name.split(whereSeparator: \.isNewline).joined(separator: " ").printable
+        return String(String.UnicodeScalarView(line.unicodeScalars.map { $0 == ";" ? ":" : $0 }))
     }
 }

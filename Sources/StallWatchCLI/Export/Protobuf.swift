@@ -47,7 +47,7 @@ struct ProtobufWriter {
         delimited(field, packed.bytes)
     }
 
-    /// A string; also an empty one, whose place in a list counts.
+    /// Writes a string, even an empty one: an element of a list keeps its place.
     mutating func string(_ field: Int, _ value: String) {
         delimited(field, Array(value.utf8))
     }

@@ -8,7 +8,7 @@ struct HTMLCommand: ParsableCommand {
         discussion: """
             The page is one file that loads nothing else: it can be mailed, attached to a ticket and opened years later. It contains \
             the reports' data, including names of functions and files, and the source lines around the blamed places where the source \
-            files are found. In the page, ? shows the keys.
+            files are found below the working directory or --source-root. In the page, ? shows the keys.
 
             The page of two directories or NDJSON files, the older one first, is about their difference: what became worse is red, \
             what became better is blue. Times count per hour of monitored time, as in `stallwatch diff`. With --no-compare the two \
@@ -32,8 +32,7 @@ struct HTMLCommand: ParsableCommand {
     )
     var compare: Bool?
 
-    @Flag(inversion: .prefixedNo, help: "Show source lines.")
-    var source = true
+    @OptionGroup var sourceOptions: SourceOptions
 
     /// Whether the page is a comparison; by itself it is one of two sets, and not of two report files.
     private var isComparison: Bool {
@@ -59,7 +58,7 @@ struct HTMLCommand: ParsableCommand {
     }
 
     private func single() throws -> PageData {
-        var data = PageData(showsSource: source)
+        var data = PageData(sources: sourceOptions.files)
         try selection.read().forEach { report, _ in data.add(report) }
         return data
     }
@@ -69,7 +68,7 @@ struct HTMLCommand: ParsableCommand {
             let set = try ReportSet(path, filters: selection.filters, strict: selection.strict, hours: nil)
             return PageData.Side(name: path, hours: set.time.hours)
         }
-        var data = PageData(comparing: sides, showsSource: source)
+        var data = PageData(comparing: sides, sources: sourceOptions.files)
         for (side, path) in selection.paths.enumerated() {
             let before = data.count
             do {
@@ -88,6 +87,9 @@ struct HTMLCommand: ParsableCommand {
 ///
 /// It loads nothing else. The sources in `Page/` are compiled into the tool.
 enum Page {
+    /// What a page of the tool may load and run: only what is in it.
+    static let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+
     /// The scripts, in the order in which they build on each other.
     private static var scripts: [[UInt8]] {
         [
@@ -108,7 +110,8 @@ enum Page {
     /// The file's contents.
     static func html(_ data: [UInt8]) -> [UInt8] {
         let parts = [
-            "%CSS%": PackageResources.page_css, "%DATA%": data, "%JS%": Array(scripts.joined()),
+            "%POLICY%": Array(policy.utf8), "%CSS%": PackageResources.page_css, "%DATA%": data,
+            "%JS%": Array(scripts.joined()),
         ]
         var html: [UInt8] = []
         var text = String(decoding: PackageResources.page_html, as: UTF8.self)[...]

@@ -4,27 +4,20 @@ import StallReports
 ///
 /// 20,000 reports share a few hundred stacks; as JSON reports they would take half a gigabyte.
 struct PageData {
-    private var table = StackTable()
-    private var strings: [String] = []
-    private var stringIndices: [String: Int] = [:]
-    private var loops: [Loop] = []
-    private var loopIndices: [Loop: Int] = [:]
-    private var rows: [Row] = []
-    private var shares: [(node: Int, microseconds: Int)] = []
-    private var locks: [(stall: Int, lock: JSONText.Value)] = []
-    private var threads: [(stall: Int, threads: JSONText.Value)] = []
-    private var contexts: [(stall: Int, words: JSONText.Value)] = []
-    private var history: [(stall: Int, history: JSONText.Value)] = []
-    /// Each set of metadata once: keys and values in turn, as indices into ``strings``.
-    private var metadata: [[Int?]] = []
-    private var metadataIndices: [[String: String]: Int] = [:]
+    private var stacks = StackTable()
+    /// What the stalls refer to by number.
+    private var strings = Numbered<String>()
+    private var loops = Numbered<Loop>()
+    private var metadata = Numbered<[String: String]>()
+    private var excerpts: PageExcerpts
+    /// The stalls; times are microseconds, and their beginnings are since 1970.
+    private var stalls = ColumnTable()
+    private var ids: [String] = []
+    /// The stacks' shares of the stalls' time, those of one stall after another.
+    private var shares = ColumnTable()
+    /// What few stalls have, by the stall's number.
+    private var details: [Detail: [(stall: String, value: JSONText.Value)]] = [:]
     private let sides: [Side]
-    private let showsSource: Bool
-    /// The lines of each source file that was looked for.
-    private var sourceLines: [String: [Substring]] = [:]
-    private var sources: [JSONText.Value] = []
-    /// The index in ``sources`` of each place; `nil` if there is no such line.
-    private var sourceIndices: [String: Int?] = [:]
 
     /// One side of a comparison.
     struct Side {
@@ -32,16 +25,6 @@ struct PageData {
         var name: String
         /// The monitored time.
         var hours: Double
-    }
-
-    /// Creates data without reports.
-    ///
-    /// - Parameters:
-    ///   - sides: The two sides of a comparison; empty for none.
-    ///   - showsSource: Whether the source lines around the culprits are looked for.
-    init(comparing sides: [Side] = [], showsSource: Bool = false) {
-        self.sides = sides
-        self.showsSource = showsSource
     }
 
     private struct Loop: Hashable {
@@ -52,44 +35,20 @@ struct PageData {
         var thread: Int32?
     }
 
-    /// A stall; texts are indices into ``strings``, times are microseconds.
-    private struct Row {
-        var id: String
-        var startedAt: Int64
-        var duration: Int
-        var threshold: Int
-        var loop: Int
-        var kind: Int?
-        var state: Int?
-        var callout: Int?
-        var fingerprint: Int?
-        var repeats: Int
-        var culprit: Int?
-        var place: Int?
-        var cause: Int?
-        var context: Int?
-        var summary: Int?
-        var confidence: Int?
-        var onCPU: Int
-        var runQueue: Int
-        var blocked: Int
-        /// The reason why there is no culprit.
-        var unknown: Int?
-        /// The reasons of samples without a stack, one a line, each with their number.
-        var reasons: Int?
-        /// The functions of the kernel, one a line, innermost first.
-        var kernel: Int?
-        /// Index into ``sources``.
-        var source: Int?
-        /// Index into ``metadata``.
-        var metadata: Int
-        /// Index into ``sides``.
-        var side: Int
-        var sharesEnd: Int
+    private enum Detail: String, CaseIterable { case locks, threads, contexts, history }
+
+    /// Creates data without reports.
+    ///
+    /// - Parameters:
+    ///   - sides: The two sides of a comparison; empty for none.
+    ///   - sources: The files whose lines around the culprits are in the page.
+    init(comparing sides: [Side] = [], sources: SourceFiles = SourceFiles(below: [])) {
+        self.sides = sides
+        excerpts = PageExcerpts(files: sources)
     }
 
     /// The number of reports.
-    var count: Int { rows.count }
+    var count: Int { ids.count }
 
     /// Adds a report.
     ///
@@ -97,39 +56,61 @@ struct PageData {
     ///   - report: The report.
     ///   - side: The side of the comparison that it belongs to.
     mutating func add(_ report: StallReport, side: Int = 0) {
-        shares += table.add(report)
-        if let lock = report.cause?.lock { locks.append((rows.count, describe(lock, of: report))) }
-        if let others = report.otherThreads, !others.isEmpty {
-            threads.append((rows.count, .array(others.map { describe($0, of: report) })))
-        }
-        if let context = report.context { contexts.append((rows.count, .string(context.inWords))) }
-        if let led = report.history, led.loops.contains(where: { !$0.turns.isEmpty }) {
-            history.append((rows.count, Self.describe(led)))
+        addDetails(of: report)
+        for share in stacks.add(report) {
+            shares.append([("node", share.node), ("microseconds", share.microseconds)])
         }
         let culprit = report.culprit
         let place = culprit?.file.map { file in file + (culprit?.line.map { ":\($0)" } ?? "") } ?? culprit?.image
-        let cause = report.cause
-        rows.append(
-            Row(
-                id: report.id, startedAt: report.startedAt.microsecondsSince1970,
-                duration: StallWeights.microseconds(of: report),
-                threshold: StallWeights.microseconds(report.thresholdMilliseconds),
-                loop: loop(of: report), kind: index(report.kind.rawValue), state: index(report.state.rawValue),
-                callout: index(report.callout?.rawValue), fingerprint: index(report.fingerprint),
-                repeats: report.repeats, culprit: index(culprit?.function), place: index(place),
-                cause: index(cause?.kind.rawValue), context: index(report.context?.name),
-                summary: index(cause?.summary),
-                confidence: index(cause?.confidence.rawValue),
-                onCPU: StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0),
-                runQueue: StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0),
-                blocked: StallWeights.microseconds(cause?.blockedMilliseconds ?? 0),
-                unknown: index(culprit == nil ? report.missingCulpritReason : nil),
-                reasons: index(Self.reasons(of: report)),
-                kernel: index(cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }),
-                source: showsSource ? source(of: culprit) : nil, metadata: index(report.metadata), side: side,
-                sharesEnd: shares.count
-            )
+        let loop = Loop(
+            label: report.loop.label, kind: report.loop.kind.rawValue, process: report.process.name,
+            pid: report.process.pid, thread: report.loop.thread?.id
         )
+        let row: [ColumnTable.Cell] = [
+            ("start", Int(report.startedAt.microsecondsSince1970)),
+            ("duration", StallWeights.microseconds(of: report)),
+            ("threshold", StallWeights.microseconds(report.thresholdMilliseconds)),
+            ("loop", loops.number(of: loop)), ("kind", text(report.kind.rawValue)),
+            ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
+            ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
+            ("culprit", text(culprit?.function)), ("place", text(place)),
+            ("context", text(report.context?.name)),
+            ("unknown", text(culprit == nil ? report.missingCulpritReason : nil)),
+            ("reasons", text(Self.reasons(of: report))), ("source", excerpts.number(of: culprit)),
+            ("metadata", metadata.number(of: report.metadata)), ("side", side), ("sharesEnd", shares.count),
+        ]
+        stalls.append(row + columns(of: report.cause))
+        ids.append(report.id)
+    }
+
+    private mutating func columns(of cause: StallReport.Cause?) -> [ColumnTable.Cell] {
+        let kernel = cause?.kernelStack.flatMap { $0.isEmpty ? nil : $0.joined(separator: "\n") }
+        return [
+            ("cause", text(cause?.kind.rawValue)), ("summary", text(cause?.summary)),
+            ("confidence", text(cause?.confidence.rawValue)), ("kernel", text(kernel)),
+            ("onCPU", StallWeights.microseconds(cause?.onCPUMilliseconds ?? 0)),
+            ("runQueue", StallWeights.microseconds(cause?.runQueueMilliseconds ?? 0)),
+            ("blocked", StallWeights.microseconds(cause?.blockedMilliseconds ?? 0)),
+        ]
+    }
+
+    private mutating func text(_ text: String?) -> Int? { text.map { strings.number(of: $0) } }
+
+    private mutating func addDetails(of report: StallReport) {
+        let stall = String(count)
+        if let lock = report.cause?.lock {
+            details[.locks, default: []].append((stall, describe(lock, of: report)))
+        }
+        if let others = report.otherThreads, !others.isEmpty {
+            let threads = others.map { describe($0, of: report) }
+            details[.threads, default: []].append((stall, .array(threads)))
+        }
+        if let context = report.context {
+            details[.contexts, default: []].append((stall, .string(context.inWords)))
+        }
+        if let history = report.history, history.loops.contains(where: { !$0.turns.isEmpty }) {
+            details[.history, default: []].append((stall, Self.describe(history)))
+        }
     }
 
     /// The reasons of samples without a stack, each once with the number of samples.
@@ -142,45 +123,6 @@ struct PageData {
         }
         let lines = order.map { "\(counts[$0] ?? 0) × \($0)" }
         return lines.isEmpty ? nil : lines.joined(separator: "\n")
-    }
-
-    /// The index of the source lines around a culprit; `nil` if they are not found.
-    private mutating func source(of culprit: StallReport.Culprit?) -> Int? {
-        guard let path = culprit?.file, let line = culprit?.line else { return nil }
-        let place = "\(path):\(line)"
-        if let known = sourceIndices[place] { return known }
-        let lines = sourceLines[path] ?? SourceExcerpt.lines(of: path)
-        sourceLines[path] = lines
-        let excerpt = SourceExcerpt(lines, around: line)
-        if let excerpt {
-            sources.append(
-                .object([
-                    ("first", .int(excerpt.first)), ("place", .int(excerpt.place)), ("lines", .strings(excerpt.lines)),
-                ])
-            )
-        }
-        let index = excerpt.map { _ in sources.count - 1 }
-        sourceIndices.updateValue(index, forKey: place)
-        return index
-    }
-
-    private mutating func index(_ metadata: [String: String]) -> Int {
-        if let known = metadataIndices[metadata] { return known }
-        let texts = metadata.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
-        self.metadata.append(texts.map { index($0) })
-        metadataIndices[metadata] = self.metadata.count - 1
-        return self.metadata.count - 1
-    }
-
-    private mutating func loop(of report: StallReport) -> Int {
-        let loop = Loop(
-            label: report.loop.label, kind: report.loop.kind.rawValue, process: report.process.name,
-            pid: report.process.pid, thread: report.loop.thread?.id
-        )
-        if let known = loopIndices[loop] { return known }
-        loops.append(loop)
-        loopIndices[loop] = loops.count - 1
-        return loops.count - 1
     }
 
     /// Locks are rare and structured, so they are not in columns.
@@ -233,84 +175,57 @@ struct PageData {
     /// The node of a stack; null if there is none.
     private mutating func node(_ stack: Int?, of report: StallReport) -> JSONText.Value {
         guard let stack, report.stacks.indices.contains(stack) else { return .null }
-        return .int(table.add(stack: stack, of: report))
+        return .int(stacks.add(stack: stack, of: report))
     }
 
     private static func words(for call: StallReport.SystemCall?) -> JSONText.Value {
         .optional(call.map { call in call.name + (call.target.map { "(\($0))" } ?? "") })
     }
 
-    private mutating func index(_ text: String?) -> Int? {
-        guard let text else { return nil }
-        if let known = stringIndices[text] { return known }
-        strings.append(text)
-        stringIndices[text] = strings.count - 1
-        return strings.count - 1
-    }
-
     /// The JSON that the page's scripts read, safe within a `<script>` element.
     mutating func json() -> [UInt8] {
-        let functions = table.functions.map { (index($0.name), index($0.image), index($0.file)) }
-        let begin = rows.map(\.startedAt).min() ?? 0
-        func column(_ value: (Row) -> Int) -> JSONText.Value { .ints(rows.map(value)) }
-        func texts(_ value: (Row) -> Int?) -> JSONText.Value { .indices(rows.map(value)) }
-        func flags(_ values: [Bool]) -> JSONText.Value { .ints(values.map { $0 ? 1 : 0 }) }
-        let file = JSONText.Value.object([
-            ("begin", .int(Int(begin))),
-            ("strings", .strings(strings)),
-            ("loops", .array(loops.map(Self.describe))),
-            (
-                "functions",
-                .object([
-                    ("name", .indices(functions.map(\.0))), ("image", .indices(functions.map(\.1))),
-                    ("file", .indices(functions.map(\.2))), ("isInApp", flags(table.functions.map(\.isInApp))),
-                    ("isRuntimeFrame", flags(table.functions.map(\.isRuntimeFrame))),
-                ])
-            ),
-            (
-                "frames",
-                .object([
-                    ("function", .ints(table.frames.map(\.function))), ("line", .indices(table.frames.map(\.line))),
-                    ("isInlined", flags(table.frames.map(\.isInlined))),
-                    ("isAsyncCaller", flags(table.frames.map(\.isAsyncCaller))),
-                ])
-            ),
+        // Before the strings are written: they may add some.
+        let functions = functionColumns()
+        let sets = metadata.values.map { pairs in
+            JSONText.Value.indices(
+                pairs.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }.map { strings.number(of: $0) })
+        }
+        let begin = stalls.offset("start")
+        let rare = Detail.allCases.map { ($0.rawValue, JSONText.Value.object(details[$0] ?? [])) }
+        let columns: [(String, JSONText.Value)] = [
+            ("begin", .int(begin)), ("strings", .strings(strings.values)),
+            ("loops", .array(loops.values.map(Self.describe))), ("functions", functions),
+            ("frames", frameColumns),
             (
                 "nodes",
                 .object([
-                    ("caller", .indices(table.nodes.map(\.caller))), ("frame", .ints(table.nodes.map(\.frame))),
+                    ("caller", .indices(stacks.nodes.map(\.caller))), ("frame", .ints(stacks.nodes.map(\.frame))),
                 ])
             ),
-            (
-                "stalls",
-                .object([
-                    ("start", column { Int($0.startedAt - begin) }), ("duration", column(\.duration)),
-                    ("threshold", column(\.threshold)), ("loop", column(\.loop)), ("kind", texts(\.kind)),
-                    ("state", texts(\.state)), ("callout", texts(\.callout)), ("fingerprint", texts(\.fingerprint)),
-                    ("repeats", column(\.repeats)), ("culprit", texts(\.culprit)), ("place", texts(\.place)),
-                    ("cause", texts(\.cause)), ("context", texts(\.context)), ("summary", texts(\.summary)),
-                    ("confidence", texts(\.confidence)),
-                    ("onCPU", column(\.onCPU)), ("runQueue", column(\.runQueue)), ("blocked", column(\.blocked)),
-                    ("unknown", texts(\.unknown)), ("reasons", texts(\.reasons)), ("kernel", texts(\.kernel)),
-                    ("source", texts(\.source)),
-                    ("metadata", column(\.metadata)), ("side", column(\.side)), ("sharesEnd", column(\.sharesEnd)),
-                ])
-            ),
-            ("metadata", .array(metadata.map { .indices($0) })),
-            ("sources", .array(sources)),
-            ("sides", .array(sides.map(Self.describe))),
-            ("ids", .strings(rows.map(\.id))),
-            (
-                "shares",
-                .object([("node", .ints(shares.map(\.node))), ("microseconds", .ints(shares.map(\.microseconds)))])
-            ),
-            ("locks", .object(locks.map { (String($0.stall), $0.lock) })),
-            ("threads", .object(threads.map { (String($0.stall), $0.threads) })),
-            ("contexts", .object(contexts.map { (String($0.stall), $0.words) })),
-            ("history", .object(history.map { (String($0.stall), $0.history) })),
-        ])
-        return JSONText(file, escapesMarkup: true).bytes
+            ("stalls", stalls.value), ("metadata", .array(sets)), ("sources", .array(excerpts.values)),
+            ("sides", .array(sides.map(Self.describe))), ("ids", .strings(ids)), ("shares", shares.value),
+        ]
+        return JSONText(.object(columns + rare), escapesMarkup: true).bytes
     }
+
+    private mutating func functionColumns() -> JSONText.Value {
+        let functions = stacks.functions
+        return .object([
+            ("name", .indices(functions.map { text($0.name) })), ("image", .indices(functions.map { text($0.image) })),
+            ("file", .indices(functions.map { text($0.file) })), ("isInApp", Self.flags(functions.map(\.isInApp))),
+            ("isRuntimeFrame", Self.flags(functions.map(\.isRuntimeFrame))),
+        ])
+    }
+
+    private var frameColumns: JSONText.Value {
+        .object([
+            ("function", .ints(stacks.frames.map(\.function))), ("line", .indices(stacks.frames.map(\.line))),
+            ("isInlined", Self.flags(stacks.frames.map(\.isInlined))),
+            ("isAsyncCaller", Self.flags(stacks.frames.map(\.isAsyncCaller))),
+        ])
+    }
+
+    private static func flags(_ values: [Bool]) -> JSONText.Value { .ints(values.map { $0 ? 1 : 0 }) }
 
     private static func describe(_ side: Side) -> JSONText.Value {
         .object([("name", .string(side.name)), ("microseconds", .int(max(Int(side.hours * 3_600_000_000), 1)))])
@@ -321,5 +236,77 @@ struct PageData {
             ("label", .string(loop.label)), ("kind", .string(loop.kind)), ("process", .string(loop.process)),
             ("pid", .int(Int(loop.pid))), ("thread", loop.thread.map { .int(Int($0)) } ?? .null),
         ])
+    }
+}
+
+/// Different values, numbered in the order in which they came.
+private struct Numbered<Value: Hashable> {
+    private(set) var values: [Value] = []
+    private var numbers: [Value: Int] = [:]
+
+    mutating func number(of value: Value) -> Int {
+        if let known = numbers[value] { return known }
+        values.append(value)
+        numbers[value] = values.count - 1
+        return values.count - 1
+    }
+}
+
+/// A table by columns, as JSON has it in the fewest bytes.
+private struct ColumnTable {
+    /// A column's name with a row's value.
+    typealias Cell = (name: String, value: Int?)
+
+    private var columns: [(name: String, values: [Int?])] = []
+
+    /// The number of rows.
+    var count: Int { columns.first?.values.count ?? 0 }
+
+    /// Adds a row; each row has the same columns in the same order.
+    mutating func append(_ row: [Cell]) {
+        if columns.isEmpty { columns = row.map { ($0.name, []) } }
+        for (index, cell) in row.enumerated() { columns[index].values.append(cell.value) }
+    }
+
+    /// Makes a column's values differences from the least one, which it returns.
+    mutating func offset(_ name: String) -> Int {
+        guard let index = columns.firstIndex(where: { $0.name == name }) else { return 0 }
+        let least = columns[index].values.compactMap(\.self).min() ?? 0
+        columns[index].values = columns[index].values.map { $0.map { $0 - least } }
+        return least
+    }
+
+    var value: JSONText.Value { .object(columns.map { ($0.name, .indices($0.values)) }) }
+}
+
+/// The source lines around culprits, each place once.
+private struct PageExcerpts {
+    private let files: SourceFiles
+    /// The lines of each source file that was looked for.
+    private var lines: [String: [Substring]] = [:]
+    /// The number of each place; `nil` if there is no such line.
+    private var numbers: [String: Int?] = [:]
+    private(set) var values: [JSONText.Value] = []
+
+    init(files: SourceFiles) { self.files = files }
+
+    /// The index of a culprit's lines; `nil` if they are not found.
+    mutating func number(of culprit: StallReport.Culprit?) -> Int? {
+        guard let path = culprit?.file, let line = culprit?.line else { return nil }
+        let place = "\(path):\(line)"
+        if let known = numbers[place] { return known }
+        let lines = self.lines[path] ?? files.lines(of: path)
+        self.lines[path] = lines
+        let excerpt = SourceExcerpt(lines, around: line)
+        if let excerpt {
+            values.append(
+                .object([
+                    ("first", .int(excerpt.first)), ("place", .int(excerpt.place)), ("lines", .strings(excerpt.lines)),
+                ])
+            )
+        }
+        let number = excerpt.map { _ in values.count - 1 }
+        numbers.updateValue(number, forKey: place)
+        return number
     }
 }

@@ -18,7 +18,9 @@ enum ProfilePage {
         let duration = "\(trees.profile.durationMilliseconds.duration), \(trees.profile.passes) samples"
         var html = """
             <!doctype html>
-            <html lang="en"><head><meta charset="utf-8"><title>\(escaped("Profile of \(title)"))</title>
+            <html lang="en"><head><meta charset="utf-8">
+            <meta http-equiv="Content-Security-Policy" content="\(Page.policy)"><link rel="icon" href="data:,">
+            <title>Profile of \(title.escapedForHTML)</title>
             <style>
             body { font: 14px system-ui, sans-serif; margin: 1.5rem; color: #1b1f27; background: #fff; }
             .flame { position: relative; margin: .5rem 0 2rem; overflow: hidden; }
@@ -30,16 +32,16 @@ enum ProfilePage {
               body { color: #f2f4f7; background: #14171c; } .flame div { color: #1b1f27; }
             }
             </style></head><body>
-            <h1>\(escaped(title))</h1>
-            <p>\(escaped(duration)). Orange: running. Blue: blocked in a turn. Grey: idle between turns. Pale: not the app's own \
+            <h1>\(title.escapedForHTML)</h1>
+            <p>\(duration.escapedForHTML). Orange: running. Blue: blocked in a turn. Grey: idle between turns. Pale: not the app's own \
             code. Click a frame to zoom, and the lowest row to zoom out.</p>
 
             """
         for (thread, tree) in zip(trees.profile.threads, trees.trees) {
-            html += "<h2>\(escaped(ProfileTrees.title(thread.report)))</h2>\n"
-            html += "<p>\(escaped(ProfileTrees.times(thread)))</p>\n" + flame(tree)
+            html += "<h2>\(ProfileTrees.title(thread.report).escapedForHTML)</h2>\n"
+            html += "<p>\(ProfileTrees.times(thread).escapedForHTML)</p>\n" + flame(tree)
         }
-        for note in trees.notes { html += "<p>\(escaped(note))</p>\n" }
+        for note in trees.notes { html += "<p>\(note.escapedForHTML)</p>\n" }
         return html + "<script>\n\(script)</script></body></html>\n"
     }
 
@@ -71,7 +73,7 @@ enum ProfilePage {
             frames += """
                 <div class="\(next.state)\(function.isInApp || next.depth == 0 ? "" : " other")" \
                 style="left:\((Double(next.begin) / all * 100).fixed(4))%;width:\(share.fixed(4))%;\
-                bottom:\(next.depth * rowHeight)px" title="\(escaped(note))">\(escaped(function.name))</div>
+                bottom:\(next.depth * rowHeight)px" title="\(note.escapedForHTML)">\(function.name.escapedForHTML)</div>
 
                 """
             waiting += placed(node.children, of: tree, from: next.begin, depth: next.depth + 1, state: next.state)
@@ -88,18 +90,6 @@ enum ProfilePage {
             let name = tree.table.functions[tree.nodes[node].function].name
             let known = ["running", "blocked", "idle"].first { name == "[\($0)]" }
             return Waiting(node: node, begin: begin, depth: depth, state: state ?? known ?? "running")
-        }
-    }
-
-    static func escaped(_ text: String) -> String {
-        text.reduce(into: "") { result, character in
-            switch character {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            default: result.append(character)
-            }
         }
     }
 

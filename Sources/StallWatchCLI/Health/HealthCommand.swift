@@ -52,7 +52,7 @@ struct HealthCommand: ParsableCommand {
     }
 
     func run() throws {
-        let (record, verdict) = try look()
+        let (record, verdict) = try read()
         if json {
             let answer = Answer(status: verdict.status.rawValue, sentence: verdict.sentence, record: record)
             try StandardOutput.write(JSONOutput.bytes(answer))
@@ -68,8 +68,8 @@ struct HealthCommand: ParsableCommand {
         if verdict.status != .healthy { throw ExitCode(verdict.status.rawValue) }
     }
 
-    /// Reads and judges the record; a record that is out of date gets some time to be replaced.
-    private func look() throws -> (HealthRecord, HealthVerdict) {
+    /// Reads the record with its verdict; a record that is out of date gets some time to be replaced.
+    private func read() throws -> (HealthRecord, HealthVerdict) {
         let target = HealthTarget(target)
         let path = try target.path()
         let deadline = monotonicNow() / 1_000_000 + Self.patience

@@ -4,21 +4,57 @@ import Glibc
 
 /// Reads a file in pieces.
 final class FileReader {
+    /// The seconds for which a named pipe may have no writer.
+    static let writerLimit = 10
+
     private let descriptor: Int32
     private let path: String
+    /// What was read while the reader waited for a writer.
+    private var early: [UInt8] = []
 
     /// Opens the file at `path`; `-` is standard input.
-    init(path: String) throws(CommandFailure) {
-        let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+    ///
+    /// - Parameters:
+    ///   - path: The path.
+    ///   - limit: The seconds for which a named pipe may have no writer.
+    init(path: String, writerLimit limit: Int = writerLimit) throws(CommandFailure) {
+        // Without O_NONBLOCK, opening a named pipe waits for its writer (fifo(7)).
+        let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw CommandFailure(reading: path, errno: errno) }
         self.path = path
         self.descriptor = descriptor
+        guard path != "-" else { return }
+        if FileStatus(descriptor: descriptor)?.isRegular != true { try waitForWriter(seconds: limit) }
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
     }
 
     deinit { if descriptor != STDIN_FILENO { close(descriptor) } }
 
+    /// Waits until a pipe has a writer, or had one.
+    private func waitForWriter(seconds: Int) throws(CommandFailure) {
+        let deadline = monotonicNow() + UInt64(seconds) * 1_000_000_000
+        while true {
+            var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            // There are bytes, or the writer has come and gone.
+            if poll(&state, 1, 50) > 0 { return }
+            var byte: UInt8 = 0
+            let got = Glibc.read(descriptor, &byte, 1)
+            if got > 0 { early = [byte] }
+            // EAGAIN: a writer that is silent, as at a terminal. Without a writer, read(2) returns 0.
+            if got != 0 { return }
+            guard monotonicNow() < deadline else {
+                throw CommandFailure(
+                    .noInput, "\(path) is a pipe that no program writes to: none came in \(seconds) seconds.")
+            }
+        }
+    }
+
     /// The next bytes, `count` at most; none at the end.
     func read(_ count: Int) throws(CommandFailure) -> [UInt8] {
+        if !early.isEmpty {
+            defer { early = [] }
+            return early
+        }
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             var got = 0

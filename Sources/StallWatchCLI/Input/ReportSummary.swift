@@ -119,7 +119,7 @@ extension ReportSummary: Decodable {
     init(from decoder: any Decoder) throws {
         let fields = try decoder.container(keyedBy: Field.self)
         let version = try fields.decode(Int.self, forKey: .schemaVersion)
-        guard version <= StallReport.currentSchemaVersion else { throw UnreadableReport(newerVersion: version) }
+        if let newer = StallReport.newerVersion(version) { throw UnreadableReport(newer) }
         let loop = try fields.decode(Loop.self, forKey: .loop)
         let context = try fields.decodeIfPresent(Context.self, forKey: .context)
         self.init(
@@ -138,6 +138,10 @@ extension ReportSummary: Decodable {
             cause: try fields.decodeIfPresent(Cause.self, forKey: .cause)?.kind,
             context: context?.label ?? context?.taskName
         )
+        guard ReportIdentifier.isIdentifier(id) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .id, in: fields, debugDescription: "an id is a UUID in lowercase")
+        }
         // Sums over many reports rely on these bounds.
         guard durationMilliseconds >= 0, durationMilliseconds < StallReport.maximumMilliseconds else {
             throw DecodingError.dataCorruptedError(
@@ -167,23 +171,5 @@ extension ReportSummary {
     private static func firstLine(of path: String) -> String? {
         let bytes = try? FileReader(path: path).read(256)
         return bytes.map { String(decoding: $0.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self) }
-    }
-}
-
-extension StallReport {
-    /// The threads that may have a context of their own, each with its place in the report.
-    var describedThreads: [(place: String, thread: ThreadDescription)] {
-        var threads: [(String, ThreadDescription)] = []
-        for (index, other) in (otherThreads ?? []).enumerated() {
-            threads.append(("otherThreads[\(index)].thread", other.thread))
-        }
-        for (index, sample) in samples.enumerated() {
-            for (group, workers) in (sample.workers ?? []).enumerated() {
-                for (number, thread) in workers.threads.enumerated() {
-                    threads.append(("samples[\(index)].workers[\(group)].threads[\(number)]", thread))
-                }
-            }
-        }
-        return threads
     }
 }

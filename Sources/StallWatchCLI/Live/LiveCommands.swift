@@ -108,11 +108,10 @@ struct StacksCommand: ParsableCommand {
         guard let report = answer.report else {
             throw CommandFailure(.tryAgain, "The monitor in process \(arguments.pid) gave no answer: try again.")
         }
-        if arguments.json { return try StandardOutput.write(report.jsonData()) }
+        if arguments.json { return try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         let view = ReportView(
             report: report, origin: ReportOrigin(path: "process \(arguments.pid)"),
-            terminal: arguments.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true,
-            showsSource: false
+            terminal: arguments.terminalOptions.terminal, showsAllFrames: allFrames, showsThreads: true
         )
         try StandardOutput.write(view.threads)
     }

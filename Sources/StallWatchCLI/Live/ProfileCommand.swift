@@ -16,12 +16,11 @@ struct ProfileCommand: ParsableCommand {
 
             Formats:
               text         a tree for each loop (default)
-              pprof        for pprof: labels have process, loop and state
+              pprof        for pprof and speedscope.app: labels have process, loop and state
               firefox      for profiler.firefox.com: a thread for each loop
-              speedscope   for speedscope.app: a profile for each loop
               html         a page with a flame graph for each loop
-              collapsed    for flamegraph.pl, inferno, gprof2dot: a line per stack
-              perf         for readers of perf script's output
+              collapsed    for speedscope.app, flamegraph.pl, inferno, gprof2dot:
+                           a line per stack
               json         the trees as lists
 
             Examples:
@@ -42,7 +41,7 @@ struct ProfileCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "text, pprof, firefox, speedscope, html, collapsed, perf or json.", valueName: "format"))
+            "text, pprof, firefox, html, collapsed or json.", valueName: "format"))
     var format = ProfileFormat.text
 
     @Option(
@@ -94,7 +93,7 @@ struct ProfileCommand: ParsableCommand {
         let trees = ProfileTrees(
             profile, direction, leavesOutRuntimeFrames: !allFrames, minimumPercent: minimum)
         switch format {
-        case .text: try destination.write(Array(trees.text(for: terminal).utf8))
+        case .text: try destination.write(trees.text(for: terminal))
         case .json: try destination.write(JSONOutput.bytes(ProfileReport(trees)))
         case .html: try destination.write(Array(ProfilePage.html(trees).utf8))
         default: try destination.write(format.data(profile))
@@ -106,7 +105,7 @@ extension ProfileFormat: ExpressibleByArgument {}
 
 /// A format of a profile of a live process.
 enum ProfileFormat: String, CaseIterable {
-    case text, pprof, firefox, speedscope, html, collapsed, perf, json
+    case text, pprof, firefox, html, collapsed, json
 
     /// Whether the format is binary.
     var isBinary: Bool { exported?.isBinary ?? false }
@@ -116,9 +115,7 @@ enum ProfileFormat: String, CaseIterable {
         switch self {
         case .pprof: .pprof
         case .firefox: .firefox
-        case .speedscope: .speedscope
         case .collapsed: .collapsed
-        case .perf: .perf
         case .text, .html, .json: nil
         }
     }

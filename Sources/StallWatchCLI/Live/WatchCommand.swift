@@ -39,37 +39,37 @@ struct WatchCommand: ParsableCommand {
     }
 
     func run() throws {
-        let isEnding = Ending()
+        let stop = StopRequest()
         var process = WatchedProcess(pid: arguments.pid)
         // Before the screen is opened, so that a failure is a line on the usual one.
         try process.update()
         if once {
-            wait(isEnding)
+            wait(stop)
             try process.update()
             guard let frame = process.frame else { return }
             return try write(frame)
         }
         if arguments.json {
-            Interruption.handle { isEnding.set() }
-            while !isEnding.isSet, !StandardOutput.readerIsGone {
-                wait(isEnding)
+            Interruption.handle { stop.set() }
+            while !stop.isSet, !StandardOutput.isClosed {
+                wait(stop)
                 try process.update()
                 if let frame = process.frame { try write(frame) }
             }
         } else {
-            try show(&process, isEnding)
+            try show(&process, stop)
         }
     }
 
     /// Draws the screen until it is closed.
-    private func show(_ process: inout WatchedProcess, _ isEnding: Ending) throws {
+    private func show(_ process: inout WatchedProcess, _ stop: StopRequest) throws {
         let terminal = arguments.terminalOptions.terminal
         let screen = try LiveScreen()
         defer { screen.restore() }
-        Interruption.handle { isEnding.set() }
+        Interruption.handle { stop.set() }
         var drawn: WatchFrame.Size?
         var due = monotonicNow() &+ period
-        while !isEnding.isSet {
+        while !stop.isSet {
             let size = screen.size
             if size != drawn, let frame = process.frame {
                 try screen.draw(frame.lines(in: size, for: terminal))
@@ -92,9 +92,8 @@ struct WatchCommand: ParsableCommand {
     /// The interval in nanoseconds.
     private var period: UInt64 { UInt64(interval.milliseconds * 1_000_000) }
 
-    private func wait(_ isEnding: Ending) {
-        let due = monotonicNow() &+ period
-        while !isEnding.isSet, monotonicNow() < due { usleep(20_000) }
+    private func wait(_ stop: StopRequest) {
+        stop.wait(until: monotonicNow() &+ period)
     }
 
     private func write(_ frame: WatchFrame) throws {

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import LinuxSupport
 import StallReports
+import TextOutput
 
 /// Output for CI systems.
 enum CIOutput {
@@ -13,7 +14,8 @@ enum CIOutput {
     static func printGitHub(_ findings: [Finding], summary: String) throws {
         let environment = ProcessInfo.processInfo.environment
         let root = environment["GITHUB_WORKSPACE"] ?? FileManager.default.currentDirectoryPath
-        try StandardOutput.write(GitHubAnnotations.text(findings, root: root))
+        // As bytes: these are commands.
+        try StandardOutput.write(Array(GitHubAnnotations.text(findings, root: root).utf8))
         guard let path = environment["GITHUB_STEP_SUMMARY"], !path.isEmpty else { return }
         let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { throw failure(path, errno) }
@@ -62,36 +64,6 @@ extension Finding {
             milliseconds: report.durationMilliseconds
         )
     }
-
-    init(_ group: StallGroup) {
-        let total = group.totalMilliseconds.duration
-        let stalls = counted(group.count, "stall", "stalls")
-        let place = group.culprit.map { " in \($0.function)" } ?? ""
-        self.init(
-            severity: .warning, loop: group.loop, title: "\(total)\(place)",
-            message:
-                "\(stalls) of \(group.loop)\(place): \(total) in all, \(group.maximumMilliseconds.duration) at most.",
-            cause: group.cause, file: group.culprit?.file, line: group.culprit?.line,
-            milliseconds: group.totalMilliseconds
-        )
-    }
-
-    /// - Parameters:
-    ///   - change: The change of a group.
-    ///   - failing: The kinds of change that make the command fail.
-    init(_ change: GroupChange, failing: [GroupChange.Kind]) {
-        self.init(change.group)
-        let sides = [("before", change.base), ("now", change.new)].map { name, side in
-            "\(name) \(counted(side.count, "stall", "stalls")), \(side.millisecondsPerHour.duration) an hour"
-        }
-        title = "\(change.kind.rawValue): \(title)"
-        message = sides.joined(separator: "; ") + "."
-        switch change.kind {
-        case _ where failing.contains(change.kind): severity = .error
-        case .new, .worse: severity = .warning
-        case .same, .better, .gone: severity = .passed
-        }
-    }
 }
 
 /// Annotations for GitHub Actions: lines of output that the runner shows at a file's line.
@@ -125,30 +97,18 @@ enum GitHubAnnotations {
     private static func line(for finding: Finding, root: String) -> String {
         var properties: [String] = []
         if let file = finding.file {
-            properties.append("file=" + property(relative(file, to: root)))
+            properties.append("file=" + relative(file, to: root).escapedForWorkflowProperty)
             if let line = finding.line, line > 0 { properties.append("line=\(line)") }
         }
-        properties.append("title=" + property(finding.title))
-        return "::\(finding.severity.rawValue) \(properties.joined(separator: ","))::\(data(finding.message))"
+        properties.append("title=" + finding.title.escapedForWorkflowProperty)
+        let message = finding.message.escapedForWorkflowMessage
+        return "::\(finding.severity.rawValue) \(properties.joined(separator: ","))::\(message)"
     }
 
     static func relative(_ file: String, to root: String) -> String {
-        file.hasPrefix(root + "/") ? String(file.dropFirst(root.utf8.count + 1)) : file
-    }
-
-    private static func data(_ text: String) -> String {
-        text.unicodeScalars.reduce(into: "") { result, scalar in
-            switch scalar {
-            case "%": result += "%25"
-            case "\r": result += "%0D"
-            case "\n": result += "%0A"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-    }
-
-    private static func property(_ text: String) -> String {
-        data(text).replacing(":", with: "%3A").replacing(",", with: "%2C")
+        let prefix = (root + "/").utf8
+        return file.utf8.starts(with: prefix)
+            ? String(decoding: file.utf8.dropFirst(prefix.count), as: UTF8.self) : file
     }
 }
 
@@ -178,26 +138,12 @@ struct JUnitDocument {
         let name = "classname=\(attribute(finding.loop)) name=\(attribute(finding.title))"
         let start = "    <testcase \(name) time=\"\((finding.milliseconds / 1_000).fixed(3))\""
         guard finding.severity != .passed else { return start + "/>\n" }
-        let place = finding.file.map { "\n" + $0 + (finding.line.map { ":\($0)" } ?? "") } ?? ""
+        let place = finding.file.map { $0 + (finding.line.map { ":\($0)" } ?? "") }
         return start + ">\n"
             + "      <failure type=\(attribute(finding.cause)) message=\(attribute(finding.message))>"
-            + escaped(finding.message + place) + "</failure>\n    </testcase>\n"
+            + finding.message.escapedForXML + (place.map { "\n" + $0.escapedForXML } ?? "")
+            + "</failure>\n    </testcase>\n"
     }
 
-    private func attribute(_ text: String) -> String { "\"" + escaped(text) + "\"" }
-
-    /// The text without markup, and without the control characters that XML 1.0 forbids.
-    private func escaped(_ text: String) -> String {
-        text.unicodeScalars.reduce(into: "") { result, scalar in
-            switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "\n", "\t": result.unicodeScalars.append(scalar)
-            case "\u{0}"..<"\u{20}", "\u{fffe}", "\u{ffff}": result += "\u{fffd}"
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-    }
+    private func attribute(_ text: String) -> String { "\"" + text.escapedForXML + "\"" }
 }

@@ -92,6 +92,14 @@ enum Destination {
         self = .standardOutput
     }
 
+    /// Writes text for people.
+    func write(_ text: String) throws {
+        switch self {
+        case .file(let file): try file.write(Array(text.utf8))
+        case .standardOutput: try StandardOutput.write(text)
+        }
+    }
+
     /// Writes everything.
     func write(_ bytes: [UInt8]) throws {
         switch self {

@@ -1,26 +1,27 @@
 import Glibc
 import LinuxSupport
+import TextOutput
 
 /// The tool's output.
 enum StandardOutput {
-    /// Writes at once.
+    /// Writes text for people at once.
     ///
-    /// - Throws: ``ReaderGone`` when the reader has closed its end; else a ``CommandFailure``.
-    static func write(_ text: String) throws { try write(Array(text.utf8)) }
+    /// - Throws: ``ClosedOutput`` when the reader has closed its end; else a ``CommandFailure``.
+    static func write(_ text: String) throws { try write(Array(WorkflowLog.plain(text).utf8)) }
 
-    /// Writes at once.
+    /// Writes a document or commands at once.
     ///
-    /// - Throws: ``ReaderGone`` when the reader has closed its end; else a ``CommandFailure``.
+    /// - Throws: ``ClosedOutput`` when the reader has closed its end; else a ``CommandFailure``.
     static func write(_ bytes: [UInt8]) throws {
         guard let error = writeAll(bytes, to: STDOUT_FILENO) else { return }
-        if error == EPIPE { throw ReaderGone() }
+        if error == EPIPE { throw ClosedOutput() }
         throw CommandFailure(.inputOutput, "standard output cannot be written: \(String(cString: strerror(error)))")
     }
 
     /// Whether the reader has closed its end.
     ///
     /// Hours may pass without a write that would show it.
-    static var readerIsGone: Bool {
+    static var isClosed: Bool {
         var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         return poll(&output, 1, 0) > 0 && output.revents & Int16(POLLERR | POLLNVAL) != 0
     }
@@ -32,11 +33,19 @@ enum StandardError {
     ///
     /// Errors are ignored: there is no other place to report them.
     static func write(_ text: String) {
-        _ = writeAll(Array(text.utf8), to: STDERR_FILENO)
+        _ = writeAll(Array(WorkflowLog.plain(text).utf8), to: STDERR_FILENO)
     }
 }
 
-/// The reader has closed standard output, as in `stallwatch top | head`.
+/// The log of a job of GitHub Actions, in which output can be a command.
+enum WorkflowLog {
+    private static let isUsed = getenv("GITHUB_ACTIONS").map { strcmp($0, "true") == 0 } ?? false
+
+    /// The text, without commands if it goes to such a log.
+    static func plain(_ text: String) -> String { isUsed ? text.withoutWorkflowCommands : text }
+}
+
+/// The error of a write after the reader has closed standard output, as in `stallwatch top | head`.
 ///
 /// This ends the command without an error.
-struct ReaderGone: Error {}
+struct ClosedOutput: Error {}

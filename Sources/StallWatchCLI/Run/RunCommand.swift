@@ -34,7 +34,9 @@ struct RunCommand: ParsableCommand {
         transform: DurationArgument.init(parsing:))
     var threshold: DurationArgument?
 
-    @Option(help: ArgumentHelp("The directory for the reports. Default: stalls.", valueName: "path"))
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The directory for the reports. Default: stalls.", valueName: "path"))
     var output: String?
 
     @Option(

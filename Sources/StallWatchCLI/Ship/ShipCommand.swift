@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import LinuxSupport
 import StallReports
+import TextOutput
 
 /// Sends reports to an OpenTelemetry collector.
 struct ShipCommand: ParsableCommand {
@@ -72,15 +73,14 @@ struct ShipCommand: ParsableCommand {
     var flush = DurationArgument(milliseconds: 10_000)
 
     func run() throws {
-        let ending = ShipEnding()
-        Interruption.handle { ending.set() }
+        let stop = StopRequest.bySignal()
         let environment = ProcessInfo.processInfo.environment
         let settings = try OTLPSettings(.logs, url: otlp, headers: header, environment: environment)
         let connection = try OTLPConnection(settings)
         let metrics = try OTLPConnection(
             OTLPSettings(.metrics, url: otlp, headers: header, environment: environment))
         let common = OTLPSettings.resourceAttributes(environment)
-        let log = { (sentence: String) in StandardError.write(sentence + "\n") }
+        let log = { (sentence: String) in StandardError.write(sentence.printable + "\n") }
         var opened: [ShippedDirectory] = []
         for path in directories {
             let state = try self.state.map { folder in try ShipState.folder(for: path, in: folder) }
@@ -90,7 +90,7 @@ struct ShipCommand: ParsableCommand {
             opened, statistics: statistics.map { ShippedStatistics(path: $0, common: common, log: log) },
             limits: .init(
                 refusal: .milliseconds(refusedFor.milliseconds), flush: .milliseconds(flush.milliseconds), isOnce: once),
-            clock: ShipClock(ending), log: log
+            clock: ShipClock(stop), log: log
         ) { signal, message, timeout in
             (signal == .logs ? connection : metrics).post(message, timeoutMilliseconds: timeout)
         }

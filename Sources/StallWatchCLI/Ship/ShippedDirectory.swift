@@ -1,33 +1,20 @@
 import Glibc
 import LinuxSupport
 import StallReports
-import TextOutput
 
 /// A report directory whose finished reports are sent in order.
 final class ShippedDirectory {
-    /// The most bytes of records in a request, and in memory: collectors accept 4 MiB and more.
-    private static let maximumBytes = 2 << 20
-    /// The time between two looks at every file, in nanoseconds: a file system's clock may hide a change for longer than
-    /// a tick, or be set back.
-    private static let rescanPeriod: UInt64 = 60_000_000_000
     /// The folder in a report directory for what shipping has to remember.
     static let stateName = ".stallwatch-ship"
 
     let path: String
-    private let statePath: String
     private let common: OTLPAttributes
     private let log: (String) -> Void
     private var watch: DirectoryWatch
     private var queue = ShipQueue()
-    /// `nil` while the directory is gone.
-    private var checkpoint: ShipCheckpoint?
-    private var identity: [UInt64]
-    private var aside: SetAsideFolder
-    /// Reports that have been read and not delivered.
-    private var ready: [ShippedReport] = []
-    private var readyBytes = 0
+    private var memory: ShipMemory
+    private var ready = ReadyReports()
     private var ongoing: [String: ReportSummary] = [:]
-    private var rescanAt: UInt64 = 0
     private(set) var totals = ShipTotals()
 
     /// - Parameters:
@@ -43,10 +30,8 @@ final class ShippedDirectory {
         self.common = common
         self.log = log
         watch = try DirectoryWatch(path: path)
-        statePath = state ?? path + "/" + Self.stateName
-        identity = FileStatus(path: path)?.identity ?? []
-        checkpoint = try ShipCheckpoint(folder: statePath)
-        aside = SetAsideFolder(path: statePath + "/rejected")
+        memory = ShipMemory(folder: state ?? path + "/" + Self.stateName)
+        try memory.open(for: FileStatus(path: path)?.identity ?? [])
     }
 
     /// The reports that are known and not delivered.
@@ -54,33 +39,27 @@ final class ShippedDirectory {
 
     /// Looks for new and changed reports; `now` is the monotonic clock.
     func poll(now: UInt64) {
-        guard isPresent(), let checkpoint else { return }
-        if now >= rescanAt {
-            watch.rescan()
-            rescanAt = now + Self.rescanPeriod
-        }
+        guard isPresent(), let checkpoint = memory.checkpoint else { return }
+        watch.rescanIfDue(now: now)
         var found = watch.changes().map(fileName)
         found += ongoing.filter { $0.value.processIsGone }.keys.sorted()
-        let held = Set(ready.map(\.name))
+        let held = ready.names
         queue.add(found) { checkpoint.done.contains($0) || held.contains($0) }
         checkpoint.compact { watch.contains($0) }
     }
 
     /// Whether the directory is there.
     ///
-    /// Opens the checkpoint again after it was gone or replaced.
+    /// Opens the memory again after it was gone or replaced.
     private func isPresent() -> Bool {
         guard let status = FileStatus(path: path), status.isDirectory else {
-            if checkpoint != nil { log("\(path) is gone. Waiting for it to come back.") }
-            checkpoint = nil
+            if memory.checkpoint != nil { log("\(path) is gone. Waiting for it to come back.") }
+            memory.close()
             return false
         }
-        if checkpoint != nil, status.identity == identity { return true }
-        checkpoint = nil
+        if memory.checkpoint != nil, status.identity == memory.directory { return true }
         do throws(CommandFailure) {
-            checkpoint = try ShipCheckpoint(folder: statePath)
-            aside = SetAsideFolder(path: statePath + "/rejected")
-            identity = status.identity
+            try memory.open(for: status.identity)
             log("\(path) is back.")
             return true
         } catch {
@@ -90,61 +69,113 @@ final class ShippedDirectory {
 
     /// The next reports as one request; `nil` if no finished report waits.
     func nextRequest() -> LogsRequest? {
-        while ready.count < queue.limit, readyBytes < Self.maximumBytes, let name = queue.next {
+        while ready.count < queue.limit, ready.bytes < ReadyReports.maximumBytes, let name = queue.next {
             queue.removeNext()
             ongoing[name] = nil
             switch ShippedReport.read(name, in: path, common: common) {
-            case .ready(let report):
-                ready.append(report)
-                readyBytes += report.record.count
+            case .ready(let report): ready.append(report)
             case .ongoing(let summary): ongoing[name] = summary
             case .gone: totals.gone += 1
             case .unreadable(let reason): finish([name], aside: "it cannot be read: \(reason)")
             }
         }
-        guard !ready.isEmpty else { return nil }
-        var request = LogsRequest()
-        for report in ready.prefix(queue.limit) {
-            request.add(report.record, from: report.resource)
-            if request.size >= Self.maximumBytes { break }
-        }
-        return request
+        return ready.request(limit: queue.limit)
     }
 
     /// Applies an outcome to the first `count` reports of the last request.
     func apply(_ outcome: ShipmentOutcome, count: Int) {
         switch outcome {
         case .delivered:
-            finish(removeReady(count), aside: nil)
+            finish(ready.remove(count), aside: nil)
             queue.grow()
-        case .setAside(let reason): finish(removeReady(count), aside: reason)
+        case .setAside(let reason): finish(ready.remove(count), aside: reason)
         case .split: queue.shrink(from: count)
         case .retry: break
         }
     }
 
-    private func removeReady(_ count: Int) -> [String] {
-        let names = ready.prefix(count).map(\.name)
-        readyBytes -= ready.prefix(count).reduce(0) { $0 + $1.record.count }
-        ready.removeFirst(names.count)
-        return names
-    }
-
     private func finish(_ names: [String], aside reason: String?) {
         if let reason {
-            log("\(counted(names.count, "report", "reports")) kept aside in \(aside.path): \(reason.printable)")
+            log("\(counted(names.count, "report", "reports")) kept aside in \(memory.aside.path): \(reason)")
             for name in names {
-                if let error = aside.add(name, from: path, reason: reason), FileStatus(path: path + "/" + name) != nil {
-                    log("\(name.printable) could not be kept aside: \(String(cString: strerror(error)))")
-                }
+                guard let error = memory.aside.add(name, from: path, reason: reason),
+                    FileStatus(path: path + "/" + name) != nil
+                else { continue }
+                log("\(name) could not be kept aside: \(String(cString: strerror(error)))")
             }
             totals.setAside += names.count
         } else {
             totals.sent += names.count
         }
-        if let error = checkpoint?.add(names) {
-            log("\(statePath) cannot be written, so a restart repeats reports: \(String(cString: strerror(error)))")
+        if let error = memory.checkpoint?.add(names) {
+            let reason = String(cString: strerror(error))
+            log("\(memory.folder) cannot be written, so a restart repeats reports: \(reason)")
         }
+    }
+}
+
+/// What shipping remembers of a report directory.
+private struct ShipMemory {
+    let folder: String
+    /// The reports that are done; `nil` while the directory is gone.
+    private(set) var checkpoint: ShipCheckpoint?
+    /// The reports that the collector did not take.
+    var aside: SetAsideFolder
+    /// The directory that it was opened for, as ``FileStatus/identity``.
+    private(set) var directory: [UInt64] = []
+
+    init(folder: String) {
+        self.folder = folder
+        aside = Self.aside(in: folder)
+    }
+
+    /// Opens the files, also after the directory was replaced by another one.
+    mutating func open(for directory: [UInt64]) throws(CommandFailure) {
+        // The lock of the old one goes first.
+        close()
+        checkpoint = try ShipCheckpoint(folder: folder)
+        aside = Self.aside(in: folder)
+        self.directory = directory
+    }
+
+    mutating func close() { checkpoint = nil }
+
+    private static func aside(in folder: String) -> SetAsideFolder { SetAsideFolder(path: folder + "/rejected") }
+}
+
+/// Reports that have been read and not delivered.
+private struct ReadyReports {
+    /// The most bytes of records in a request, and in memory: collectors accept 4 MiB and more.
+    static let maximumBytes = 2 << 20
+
+    private var reports: [ShippedReport] = []
+    private(set) var bytes = 0
+
+    var count: Int { reports.count }
+    var names: Set<String> { Set(reports.map(\.name)) }
+
+    mutating func append(_ report: ShippedReport) {
+        reports.append(report)
+        bytes += report.record.count
+    }
+
+    /// Removes the first reports, and returns their names.
+    mutating func remove(_ count: Int) -> [String] {
+        let names = reports.prefix(count).map(\.name)
+        bytes -= reports.prefix(count).reduce(0) { $0 + $1.record.count }
+        reports.removeFirst(names.count)
+        return names
+    }
+
+    /// The first reports as a request; `nil` if there are none.
+    func request(limit: Int) -> LogsRequest? {
+        guard !reports.isEmpty else { return nil }
+        var request = LogsRequest()
+        for report in reports.prefix(limit) {
+            request.add(report.record, from: report.resource)
+            if request.size >= Self.maximumBytes { break }
+        }
+        return request
     }
 }
 

@@ -63,11 +63,11 @@ final class Shipper {
     func run() {
         while true {
             // Before the last poll, which finds the reports that programs wrote until the signal.
-            let isEnding = clock.isEnding()
-            if isEnding { deadline = clock.now() + nanoseconds(limits.flush) }
+            let isStopping = clock.isStopRequested()
+            if isStopping { deadline = clock.now() + nanoseconds(limits.flush) }
             for directory in directories { directory.poll(now: clock.now()) }
-            if isEnding || clock.now() >= retryAt { sendAll() }
-            if isEnding { return }
+            if isStopping || clock.now() >= retryAt { sendAll() }
+            if isStopping { return }
             if limits.isOnce, (waiting == 0 && backoff.failures == 0) || backoff.failures >= Limits.onceFailures {
                 return
             }
@@ -81,7 +81,7 @@ final class Shipper {
         while hasMore {
             hasMore = false
             for directory in directories {
-                if deadline == nil, clock.isEnding() { return }
+                if deadline == nil, clock.isStopRequested() { return }
                 guard let request = directory.nextRequest() else { continue }
                 guard let timeout = remainingMilliseconds() else { return }
                 let answer = post(.logs, request.bytes(), timeout)
@@ -113,7 +113,7 @@ final class Shipper {
     private func note(_ outcome: ShipmentOutcome) -> Bool {
         switch outcome {
         case .retry(let reason, let asked, let isRefusal):
-            if backoff.failures == 0 { log("The collector does not take reports: \(reason.printable). Trying again.") }
+            if backoff.failures == 0 { log("The collector does not take reports: \(reason). Trying again.") }
             let wait = backoff.next(random: .random(in: 0...1), asked: asked)
             retryAt = clock.now() + nanoseconds(wait)
             if isRefusal, refusedSince == nil { refusedSince = clock.now() }
@@ -180,25 +180,25 @@ struct ShipClock {
     /// The wall clock, which may jump; read only to understand a date in `Retry-After`.
     var wallTime: () -> Timestamp
     /// Whether a signal has asked to end.
-    var isEnding: () -> Bool
+    var isStopRequested: () -> Bool
     /// Waits until a time of the monotonic clock, or for the signal.
     var wait: (UInt64) -> Void
 
     /// The system's clocks, and the process's signals.
-    init(_ ending: ShipEnding) {
+    init(_ stop: StopRequest) {
         now = monotonicNow
         wallTime = { Timestamp(wallClockNanoseconds: wallClockNow()) }
-        isEnding = { ending.isSet }
-        wait = { ending.wait(until: $0) }
+        isStopRequested = { stop.isSet }
+        wait = { stop.wait(until: $0) }
     }
 
     init(
-        now: @escaping () -> UInt64, wallTime: @escaping () -> Timestamp, isEnding: @escaping () -> Bool,
+        now: @escaping () -> UInt64, wallTime: @escaping () -> Timestamp, isStopRequested: @escaping () -> Bool,
         wait: @escaping (UInt64) -> Void
     ) {
         self.now = now
         self.wallTime = wallTime
-        self.isEnding = isEnding
+        self.isStopRequested = isStopRequested
         self.wait = wait
     }
 }

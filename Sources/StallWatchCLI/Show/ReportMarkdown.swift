@@ -23,7 +23,9 @@ struct ReportMarkdown {
 
     private var cause: String {
         guard let cause = report.cause else { return "" }
-        return "**\(cause.kind.rawValue)** (\(cause.confidence.rawValue)): \(MarkdownText.prose(cause.summary))\n"
+        let (kind, confidence) = (cause.kind.rawValue, cause.confidence.rawValue)
+        return
+            "**\(MarkdownText.prose(kind))** (\(MarkdownText.prose(confidence))): \(MarkdownText.prose(cause.summary))\n"
     }
 
     private var table: String {

@@ -47,7 +47,7 @@ extension ReportView {
     }
 }
 
-/// The turns of one loop as a line of equal cells, each with the share of its time that turns took.
+/// A sparkline of a loop's turns: each cell shows the busy share of its time.
 struct TurnStrip: Equatable {
     /// The share of each cell, 0 to 1.
     let shares: [Double]

@@ -10,8 +10,8 @@ struct ReportView {
     var showsAllFrames = false
     /// Whether the other threads' stacks are shown too.
     var showsThreads = false
-    /// Whether source lines are shown, if the source file is found.
-    var showsSource = true
+    /// The files whose lines are shown.
+    var sources = SourceFiles(below: [])
 
     /// How wide a bar is.
     static let barWidth = 50
@@ -19,7 +19,7 @@ struct ReportView {
     /// The text, with a line feed at the end.
     var text: String {
         var parts = [headline, split, lockChain, history, stacks]
-        if showsSource { parts.append(source) }
+        parts.append(source)
         if showsThreads { parts.append(otherThreads) }
         parts += [facts, next]
         return parts.filter { !$0.isEmpty }.joined(separator: "\n")
@@ -195,61 +195,5 @@ extension ReportView {
             text += ", and waits for a \(kind.rawValue)" + (owner.waitsForAddress.map { " at \($0)" } ?? "")
         }
         return text
-    }
-}
-
-extension ReportView {
-    /// The source lines around the culprit, if its file is found.
-    var source: String {
-        guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line,
-            let excerpt = SourceExcerpt(SourceExcerpt.lines(of: path), around: number)
-        else { return "" }
-        let width = String(excerpt.first + excerpt.lines.count - 1).count
-        var text = terminal.style(sourcePlace(path, number).printable, .bold) + "\n"
-        for (index, words) in excerpt.lines.enumerated() {
-            let isBlamed = index == excerpt.place
-            let mark = isBlamed ? "> " : "  "
-            var line = mark + String(excerpt.first + index).padded(to: width, .right) + " │ " + words
-            if let columns = terminal.width { line = line.truncated(to: columns) }
-            text += terminal.style(line, isBlamed ? .bold : .faint) + "\n"
-        }
-        return text
-    }
-}
-
-/// The source lines around a place.
-struct SourceExcerpt {
-    /// Lines shown before and after the place's own.
-    static let context = 3
-    /// A larger source file is not read.
-    static let maximumBytes = 8 << 20
-
-    /// The number of the first line, from 1.
-    var first: Int
-    /// The index of the place's own line.
-    var place: Int
-    var lines: [String]
-
-    /// Cuts lines out of a source file's lines; `nil` if the file has no such line: it may be of another version.
-    ///
-    /// - Parameters:
-    ///   - lines: The file's lines, from ``lines(of:)``.
-    ///   - number: The place's line, from 1.
-    init?(_ lines: [Substring], around number: Int) {
-        guard number > 0, lines.indices.contains(number - 1) else { return nil }
-        let begin = max(number - 1 - Self.context, 0)
-        let end = min(number - 1 + Self.context, lines.count - 1)
-        first = begin + 1
-        place = number - 1 - begin
-        self.lines = lines[begin...end].map { String($0).printable }
-    }
-
-    /// Reads the lines of a source file.
-    ///
-    /// - Parameter path: The path that the compiler recorded.
-    /// - Returns: No lines if there is no such file here, or if it is too large.
-    static func lines(of path: String) -> [Substring] {
-        guard let bytes = try? FileReader.contents(of: path, limit: maximumBytes) else { return [] }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
     }
 }

@@ -9,7 +9,7 @@ struct ShowCommand: ParsableCommand {
         abstract: "Show a report: what stalled, why, who holds the lock, and the stacks.",
         discussion: """
             Shows the newest of several reports. Frames of the app's own code are marked with >; runtime frames, which only pass a call \
-            on, are folded. Source lines are shown if the source file is found.
+            on, are folded. Source lines are shown if the source file is found below the working directory or --source-root.
 
             Examples:
               stallwatch show stalls
@@ -42,8 +42,7 @@ struct ShowCommand: ParsableCommand {
     @Flag(help: "Show the stacks of other threads, if the report has them.")
     var threads = false
 
-    @Flag(inversion: .prefixedNo, help: "Show source lines.")
-    var source = true
+    @OptionGroup var sourceOptions: SourceOptions
 
     @OptionGroup var terminalOptions: TerminalOptions
 
@@ -64,7 +63,7 @@ struct ShowCommand: ParsableCommand {
         }
         switch formatOptions.chosen {
         case .text: try printText(reports, of: count)
-        case .json: for (report, _) in reports { try StandardOutput.write(report.jsonData()) }
+        case .json: for (report, _) in reports { try StandardOutput.write(PlainJSON.escaped(report.jsonData())) }
         case .markdown: try StandardOutput.write(markdown(reports))
         case .github: try CIOutput.printGitHub(reports.map { Finding($0.report) }, summary: markdown(reports))
         case .junit: try StandardOutput.write(JUnitDocument(findings: reports.map { Finding($0.report) }).text)
@@ -91,7 +90,7 @@ struct ShowCommand: ParsableCommand {
     private func view(of report: (report: StallReport, origin: ReportOrigin), _ terminal: Terminal) -> ReportView {
         ReportView(
             report: report.report, origin: report.origin, terminal: terminal, showsAllFrames: allFrames,
-            showsThreads: threads, showsSource: source
+            showsThreads: threads, sources: sourceOptions.files
         )
     }
 

@@ -139,7 +139,7 @@ private struct PrintedReports {
     }
 
     func finish() throws {
-        if let first { try StandardOutput.write(first.jsonData()) }
+        if let first { try StandardOutput.write(PlainJSON.escaped(first.jsonData())) }
     }
 }
 

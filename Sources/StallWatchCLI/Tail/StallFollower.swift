@@ -125,6 +125,11 @@ struct DirectoryWatch {
     let path: String
     private var seen: [String: Seen] = [:]
     private var lookedAt: (changedAt: Int, isSettled: Bool)?
+    private var rescanAt: UInt64 = 0
+
+    /// The time between two looks at every file, in nanoseconds: a file system's clock may hide a change for longer than
+    /// a tick, or be set back.
+    private static let rescanPeriod: UInt64 = 60_000_000_000
 
     /// - Throws: A ``CommandFailure`` when it is not a directory that can be read.
     init(path: String) throws(CommandFailure) {
@@ -161,8 +166,14 @@ struct DirectoryWatch {
         return changed.sorted()
     }
 
-    /// Makes the next call of ``changes()`` look at every file, whatever the directory's time says.
-    mutating func rescan() { lookedAt = nil }
+    /// Makes the next call of ``changes()`` look at every file, whatever the directory's time says, once a minute.
+    ///
+    /// - Parameter now: The monotonic clock.
+    mutating func rescanIfDue(now: UInt64) {
+        guard now >= rescanAt else { return }
+        lookedAt = nil
+        rescanAt = now + Self.rescanPeriod
+    }
 
     /// Whether the directory had a report with this name at the last call of ``changes()``.
     func contains(_ name: String) -> Bool { seen[name] != nil }

@@ -45,21 +45,20 @@ struct TailCommand: ParsableCommand {
     }
 
     func run() throws {
-        let isEnding = Ending()
-        Interruption.handle { isEnding.set() }
+        let stop = StopRequest.bySignal()
         var follower = FollowedDirectory(watch: try DirectoryWatch(path: directory), filter: filters.filter)
         let printer = TailPrinter(terminal: terminalOptions.terminal, isJSON: json)
         if !all { try follower.skipEnded(printer) }
-        while !isEnding.isSet, !StandardOutput.readerIsGone {
+        while !stop.isSet, !StandardOutput.isClosed {
             try follower.poll(printer)
             try printer.showOngoing(follower.ongoing)
-            usleep(Self.period)
+            stop.wait(until: monotonicNow() &+ Self.period)
         }
         try printer.clear()
     }
 
-    /// Microseconds between two polls: 0.2 s, which feels immediate.
-    private static let period: UInt32 = 200_000
+    /// Nanoseconds between two polls: 0.2 s, which feels immediate.
+    private static let period: UInt64 = 200_000_000
 }
 
 /// Prints a line per event and, on a terminal, a status line that is updated in place.

@@ -18,7 +18,7 @@ struct HangReporter {
     ///
     /// - Parameters:
     ///   - run: The id of the command.
-    ///   - progress: What its output has told.
+    ///   - progress: What its output has shown.
     ///   - directory: The directory that receives a report of each process.
     ///   - now: The time, in monotonic nanoseconds.
     /// - Returns: The text, ended by a line feed; `nil` if no test process runs and no test has begun: a build is no hang.

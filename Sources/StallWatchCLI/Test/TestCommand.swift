@@ -34,7 +34,9 @@ struct TestCommand: ParsableCommand {
         transform: DurationArgument.init(parsing:))
     var after = DurationArgument(milliseconds: 30_000)
 
-    @Option(help: ArgumentHelp("The directory for the reports of hangs; created for the first one.", valueName: "path"))
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The directory for the reports of hangs; created for the first one.", valueName: "path"))
     var output = "hangs"
 
     @Flag(help: "End the tests at the first hang, with status \(hung).")

@@ -2,13 +2,13 @@ import Glibc
 import LinuxSupport
 import Synchronization
 
-/// A command that runs tests, and what its output has told so far.
+/// A command that runs tests, and what its output has shown so far.
 final class TestRun: Sendable {
     /// How long output is still read after the command has ended, in nanoseconds: a process that it leaves behind may keep
     /// the pipe open.
     private static let longestRest: UInt64 = 2_000_000_000
 
-    /// What the output has told.
+    /// What the output has shown.
     struct Progress {
         var clock: HangClock
         var tests = TestProgress()
@@ -49,7 +49,7 @@ final class TestRun: Sendable {
         }
     }
 
-    /// What the output has told so far.
+    /// What the output has shown so far.
     var current: Progress { progress.withLock { $0 } }
 
     /// Waits for the end of the command or for a hang.

@@ -216,3 +216,18 @@ struct CulpritCaller: Decodable {
         }?.function
     }
 }
+
+extension Finding {
+    init(_ group: StallGroup) {
+        let total = group.totalMilliseconds.duration
+        let stalls = counted(group.count, "stall", "stalls")
+        let place = group.culprit.map { " in \($0.function)" } ?? ""
+        self.init(
+            severity: .warning, loop: group.loop, title: "\(total)\(place)",
+            message:
+                "\(stalls) of \(group.loop)\(place): \(total) in all, \(group.maximumMilliseconds.duration) at most.",
+            cause: group.cause, file: group.culprit?.file, line: group.culprit?.line,
+            milliseconds: group.totalMilliseconds
+        )
+    }
+}

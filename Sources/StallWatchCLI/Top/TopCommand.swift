@@ -205,7 +205,7 @@ struct TopMarkdown {
             let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
             return [
                 all > 0 ? (total / all * 100).fixed(0) + " %" : "-", String(group.count), total.duration,
-                group.milliseconds(quantile: 0.95).duration, group.cause,
+                group.milliseconds(quantile: 0.95).duration, MarkdownText.prose(group.cause),
                 group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 place.map(MarkdownText.codeCell) ?? "-", MarkdownText.prose(group.loop),
                 group.fingerprint.map(MarkdownText.codeCell) ?? "-",

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import StallReports
 import TextOutput
 
@@ -32,11 +31,11 @@ struct ValidateCommand: ParsableCommand {
         let reports = ReadReports(files: try ReportFiles(paths: paths), filter: ReportFilter(), isStrict: false)
         var result = ValidationResult()
         try reports.forEachDocument { bytes throws(UnreadableReport) in
-            ReportRules.faults(in: bytes)
+            StallReport.faults(in: bytes)
         } body: { faults, origin in
             result.add(faults, origin)
         }
-        try StandardOutput.write(json ? JSONOutput.bytes(result) : Array(result.text.utf8))
+        if json { try StandardOutput.write(JSONOutput.bytes(result)) } else { try StandardOutput.write(result.text) }
         if result.faulty > 0 { throw ExitCode(CommandFailure.Status.faultyData.rawValue) }
     }
 }
@@ -86,51 +85,5 @@ struct ValidationResult: Encodable {
             text += "\(counted(count, "more report has", "more reports have")) this fault: \(fault)".printable + "\n"
         }
         return text + "\(valid) valid, \(faulty) faulty\n"
-    }
-}
-
-/// A part of a document that makes it an invalid report.
-struct ReportFault: Sendable, Hashable, CustomStringConvertible {
-    /// The place, such as `$.samples[0].stack`; `$` is the whole document.
-    var path: String
-    var message: String
-
-    init(path: String, message: String) {
-        self.path = path
-        self.message = message
-    }
-
-    /// The place and the message of the error that a decoder throws for `json`.
-    init(_ error: DecodingError, in json: [UInt8]) {
-        switch error {
-        case .keyNotFound(let key, let context):
-            self.init(path: Self.path(context), message: "\(key.stringValue) is missing")
-        case .valueNotFound(_, let context):
-            self.init(path: Self.path(context), message: "null is not allowed here")
-        case .typeMismatch(_, let context):
-            self.init(path: Self.path(context), message: context.debugDescription)
-        case .dataCorrupted(let context):
-            let syntax = context.codingPath.isEmpty ? Self.syntaxFault(in: json) : nil
-            self.init(path: Self.path(context), message: syntax.map { "not JSON: \($0)" } ?? context.debugDescription)
-        @unknown default:
-            self.init(path: "$", message: "\(error)")
-        }
-        if message.hasSuffix(".") { message.removeLast() }
-    }
-
-    var description: String { "\(path): \(message)" }
-
-    /// The place where a document stops being JSON: only JSONSerialization names it.
-    private static func syntaxFault(in json: [UInt8]) -> String? {
-        do {
-            _ = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
-            return nil
-        } catch {
-            return (error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String
-        }
-    }
-
-    private static func path(_ context: DecodingError.Context) -> String {
-        "$" + context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
     }
 }

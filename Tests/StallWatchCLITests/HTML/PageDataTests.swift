@@ -96,7 +96,7 @@ import Testing
         let known = try StallReport(jsonData: ReportFixture(file: file).bytes)
         let unknown = try StallReport(jsonData: ReportFixture(file: directory.path + "/Other.swift").bytes)
         for isWanted in [true, false] {
-            var page = PageData(showsSource: isWanted)
+            var page = PageData(sources: SourceFiles(below: isWanted ? [directory.path] : []))
             for report in [known, unknown, known] { page.add(report) }
             let data = try data(of: String(decoding: Page.html(page.json()), as: UTF8.self))
             #expect(try stalls(data, "source") == (isWanted ? [0, nil, 0] : [nil, nil, nil]))

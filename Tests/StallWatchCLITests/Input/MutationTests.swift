@@ -1,4 +1,5 @@
 import Foundation
+import StallReports
 import TestSupport
 import Testing
 import TextOutput
@@ -33,7 +34,7 @@ import TextOutput
         var documents = 0
         try unlessAllAreFaulty {
             try reports.forEachDocument { bytes throws(UnreadableReport) in
-                ReportRules.faults(in: bytes)
+                StallReport.faults(in: bytes)
             } body: { _, _ in
                 documents += 1
             }

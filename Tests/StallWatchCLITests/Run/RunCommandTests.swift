@@ -17,6 +17,11 @@ import Testing
         #expect(settings.output == "stalls")
     }
 
+    @Test func `each command has a short form of its output option`() throws {
+        #expect(try RunCommand.parse(["-o", "x", "--", "true"]).output == "x")
+        #expect(try TestCommand.parse(["-o", "x", "--", "true"]).output == "x")
+    }
+
     @Test func `variables do the same as options`() throws {
         let variables: [RunSettings.Variable: String] = [
             .threshold: "1s", .output: "/x", .loop: "glib", .children: "1", .quiet: "1",

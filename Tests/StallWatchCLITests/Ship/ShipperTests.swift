@@ -37,7 +37,7 @@ import Testing
             }
             let clock = ShipClock(
                 now: { self.now }, wallTime: { Timestamp(microsecondsSince1970: 0) },
-                isEnding: { self.waits >= self.waitsUntilSignal }
+                isStopRequested: { self.waits >= self.waitsUntilSignal }
             ) { deadline in
                 self.waits += 1
                 self.now = max(self.now, deadline)

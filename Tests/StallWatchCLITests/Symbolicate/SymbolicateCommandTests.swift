@@ -76,4 +76,18 @@ import Testing
         #expect(result.errors == "Error: a/b cannot be written: No such file or directory\n")
         #expect(result.status == 73)
     }
+
+    @Test(arguments: ["symbolicate", "top", "show"])
+    func `a report whose id is no UUID is refused`(command: String) throws {
+        let scratch = try TemporaryDirectory()
+        let fixture = ReportFixture(number: 1)
+        // The last twelve signs of the id are part of the file's name.
+        let wrong = String(fixture.id.dropLast(12)) + "/../../../ab"
+        try scratch.write("reports/stall-1.json", fixture.json.replacingOccurrences(of: fixture.id, with: wrong))
+        let options = command == "symbolicate" ? ["--output", "named"] : []
+        let result = try Tool.run([command, "reports"] + options, in: scratch)
+        #expect(result.status == 65)
+        #expect(result.errors.contains("an id is a UUID in lowercase"), "\(result.errors)")
+        #expect(scratch.names.allSatisfy { ["named", "reports"].contains($0) })
+    }
 }

@@ -5,23 +5,27 @@ const maximumMarkdownLines = 60;
 
 function markdown(stall) {
   // In prose, signs with a meaning are escaped; in code, a fence longer than any in the text ends it.
-  const prose = (words) => words.replace(/[\r\n]+/g, " ").replace(/[\\`*_{}[\]<>#|~@!]/g, "\\$&");
+  // As in the tool, no address or name becomes a link: after @ stands a word joiner, which is not seen.
+  const plain = (words) => words.replace(/[\r\n]+/g, " ")
+    .replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
+  const prose = (words) => plain(words).replace(/[\\`*_{}[\]<>#|~!$&]/g, "\\$&").replace(/:\//g, ":\\/")
+    .replace(/(www)\./gi, "$1\\.").replace(/@/g, "@\u2060");
   const code = (words) => {
-    const line = words.replace(/[\r\n]+/g, " ");
+    const line = plain(words);
     const ticks = "`".repeat(Math.max(0, ...(line.match(/`+/g) || []).map((run) => run.length)) + 1);
     return ticks.length > 1 ? ticks + " " + line + " " + ticks : ticks + line + ticks;
   };
-  const cell = (words) => code(words).replace(/\|/g, "\\|");
+  const cell = (words) => (words.includes("\\|") ? prose(words) : code(words).replace(/\|/g, "\\|"));
   const lines = ["### " + prose(sentence(stall)), ""];
   const summary = text(stalls.summary[stall]);
   if (summary !== null) {
-    lines.push("**" + causeOf(stall) + "** (" + text(stalls.confidence[stall]) + "): " + prose(summary), "");
+    lines.push("**" + prose(causeOf(stall)) + "** (" + prose(text(stalls.confidence[stall])) + "): " + prose(summary), "");
   }
   if (stalls.unknown[stall] !== null) lines.push(prose(text(stalls.unknown[stall])), "");
   lines.push("|  |  |", "| --- | --- |");
   if (stalls.place[stall] !== null) lines.push("| where | " + cell(text(stalls.place[stall])) + " |");
   lines.push("| time | " + timeParts(stall).map(([name, time]) => name + " " + duration(time)).join(", ") + " |");
-  for (const [name, value] of factsOf(stall)) if (name !== "confidence") lines.push("| " + name + " | " + cell(value) + " |");
+  for (const [name, value] of factsOf(stall)) if (name !== "confidence") lines.push("| " + prose(name) + " | " + cell(value) + " |");
   lines.push("");
   const lock = data.locks[stall];
   if (lock) {
@@ -34,7 +38,7 @@ function markdown(stall) {
     const kernel = stalls.kernel[stall] === null ? [] : text(stalls.kernel[stall]).split("\n").map((name) => name + "  (kernel)");
     const frames = framesOf(node).filter((frame) => !data.functions.isRuntimeFrame[data.frames.function[frame]]);
     const words = frames.map((frame) => text(data.functions.name[data.frames.function[frame]]) + "  " + placeOf(frame)[0]);
-    const all = [...kernel, ...words].map((line) => line.replace(/[\r\n]+/g, " ").trimEnd());
+    const all = [...kernel, ...words].map((line) => plain(line).trimEnd());
     const fence = "`".repeat(Math.max(3, ...all.flatMap((line) => line.match(/`+/g) || []).map((run) => run.length + 1)));
     // Two lines are the fences, one the title, one says how many are left out.
     const room = Math.max(maximumMarkdownLines - lines.length - 4, 1);

@@ -1,0 +1,115 @@
+import ArgumentParser
+import Glibc
+import LinuxSupport
+import StallReports
+import TextOutput
+
+/// The options for source lines.
+struct SourceOptions: ParsableArguments {
+    @Flag(inversion: .prefixedNo, help: "Show source lines.")
+    var source = true
+
+    @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "A directory with source files, beside the working directory. Can be repeated.", valueName: "dir"))
+    var sourceRoot: [String] = []
+
+    func validate() throws {
+        for path in sourceRoot where FileStatus(path: path)?.isDirectory != true {
+            throw ValidationError("--source-root: '\(path)' is not a directory.")
+        }
+    }
+
+    /// The files whose lines are shown.
+    var files: SourceFiles { source ? SourceFiles(below: ["."] + sourceRoot) : SourceFiles(below: []) }
+}
+
+/// The files whose lines may be shown: source files below some directories.
+///
+/// A report may come from anywhere, and name any file of this machine as its source.
+struct SourceFiles: Sendable {
+    /// The suffixes of source files whose functions are on stacks of Swift programs.
+    static let suffixes: Set = [
+        "swift", "c", "h", "cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "inl", "ipp", "m", "mm", "s", "S", "rs",
+    ]
+    /// A larger source file is not read.
+    static let maximumBytes = 8 << 20
+
+    /// The directories without links.
+    private let roots: [String]
+
+    init(below directories: [String]) { roots = directories.compactMap(Self.resolved) }
+
+    /// Reads the lines of a source file.
+    ///
+    /// - Parameter path: The path that the compiler recorded; a relative one is looked for in each directory.
+    /// - Returns: No lines if there is no such source file below the directories, or if it is too large.
+    func lines(of path: String) -> [Substring] {
+        let candidates = path.hasPrefix("/") ? [path] : roots.map { $0 + "/" + path }
+        for file in candidates.compactMap(Self.resolved) where isShown(file) {
+            guard let bytes = try? FileReader.contents(of: file, limit: Self.maximumBytes) else { continue }
+            return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        }
+        return []
+    }
+
+    private func isShown(_ file: String) -> Bool {
+        guard let point = file.utf8.lastIndex(of: UInt8(ascii: ".")),
+            Self.suffixes.contains(String(decoding: file.utf8[file.utf8.index(after: point)...], as: UTF8.self))
+        else { return false }
+        return roots.contains { root in file.utf8.starts(with: (root == "/" ? root : root + "/").utf8) }
+    }
+
+    /// The absolute path without links; `nil` if there is no such file.
+    private static func resolved(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+}
+
+/// The source lines around a place.
+struct SourceExcerpt {
+    /// Lines shown before and after the place's own.
+    static let context = 3
+
+    /// The number of the first line, from 1.
+    var first: Int
+    /// The index of the place's own line.
+    var place: Int
+    var lines: [String]
+
+    /// Cuts lines out of a source file's lines; `nil` if the file has no such line: it may be of another version.
+    ///
+    /// - Parameters:
+    ///   - lines: The file's lines, from ``SourceFiles/lines(of:)``.
+    ///   - number: The place's line, from 1.
+    init?(_ lines: [Substring], around number: Int) {
+        guard number > 0, lines.indices.contains(number - 1) else { return nil }
+        let begin = max(number - 1 - Self.context, 0)
+        let end = min(number - 1 + Self.context, lines.count - 1)
+        first = begin + 1
+        place = number - 1 - begin
+        self.lines = lines[begin...end].map { String($0).printable }
+    }
+}
+
+extension ReportView {
+    /// The source lines around the culprit, if its file is found.
+    var source: String {
+        guard let culprit = report.culprit, let path = culprit.file, let number = culprit.line,
+            let excerpt = SourceExcerpt(sources.lines(of: path), around: number)
+        else { return "" }
+        let width = String(excerpt.first + excerpt.lines.count - 1).count
+        var text = terminal.style(sourcePlace(path, number).printable, .bold) + "\n"
+        for (index, words) in excerpt.lines.enumerated() {
+            let isBlamed = index == excerpt.place
+            let mark = isBlamed ? "> " : "  "
+            var line = mark + String(excerpt.first + index).padded(to: width, .right) + " │ " + words
+            if let columns = terminal.width { line = line.truncated(to: columns) }
+            text += terminal.style(line, isBlamed ? .bold : .faint) + "\n"
+        }
+        return text
+    }
+}

@@ -1,0 +1,222 @@
+// Names in reports come from anywhere. Each reader of the output has one function here that makes a text plain for it.
+//
+// All of them go by Unicode scalar. By `Character`, a quote with a combining mark or a joiner after it is not a quote, and
+// stays one for the reader.
+
+extension String {
+    /// The text for a terminal, in one line: without controls, which a terminal obeys, and without line separators and
+    /// changes of the text direction.
+    package var printable: String {
+        if utf8.allSatisfy({ 0x20..<0x7f ~= $0 }) { return self }
+        return mappingScalars { $0.isControl ? "\u{fffd}" : nil }
+    }
+
+    /// The text for HTML: as content, or as an attribute's value in quotes.
+    package var escapedForHTML: String {
+        mappingScalars { scalar in
+            switch scalar {
+            case "&": "&amp;"
+            case "<": "&lt;"
+            case ">": "&gt;"
+            case "\"": "&quot;"
+            case "'": "&#39;"
+            case "\n", "\t": nil
+            default: scalar.isControl ? "\u{fffd}" : nil
+            }
+        }
+    }
+
+    /// The text for XML 1.0: as content, or as an attribute's value in quotes.
+    ///
+    /// It stays in one line, and is no workflow command where a CI system prints the document.
+    package var escapedForXML: String {
+        var isCommand = isWorkflowCommand
+        var signs = 0
+        return mappingScalars { scalar in
+            defer {
+                signs = scalar == "#" ? signs + 1 : 0
+                if scalar == ":" { isCommand = false }
+            }
+            switch scalar {
+            case "&": return "&amp;"
+            case "<": return "&lt;"
+            case ">": return "&gt;"
+            case "\"": return "&quot;"
+            case "'": return "&apos;"
+            case "\n", "\t", "\r": return "&#\(scalar.value);"
+            case ":" where isCommand: return "&#58;"
+            case "[" where signs >= 2: return "&#91;"
+            default: return scalar.isControl || scalar.value & 0xfffe == 0xfffe ? "\u{fffd}" : nil
+            }
+        }
+    }
+
+    /// The text as the message of a workflow command of GitHub's runner (docs.github.com, "Workflow commands for GitHub
+    /// Actions").
+    package var escapedForWorkflowMessage: String {
+        mappingScalars { scalar in
+            switch scalar {
+            case "%": "%25"
+            case "\r": "%0D"
+            case "\n": "%0A"
+            default: scalar.isControl ? "\u{fffd}" : nil
+            }
+        }
+    }
+
+    /// The text as the value of a workflow command's property.
+    package var escapedForWorkflowProperty: String {
+        escapedForWorkflowMessage.mappingScalars { $0 == ":" ? "%3A" : $0 == "," ? "%2C" : nil }
+    }
+
+    /// The text in which no line is a workflow command.
+    ///
+    /// GitHub's runner obeys a line of output that begins with `::` after blanks, or that has `##[` anywhere.
+    package var withoutWorkflowCommands: String {
+        guard utf8.contains(where: { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "#") }) else { return self }
+        var result = String.UnicodeScalarView()
+        for line in unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r" })
+        {
+            if line.startIndex > unicodeScalars.startIndex {
+                result.append(unicodeScalars[unicodeScalars.index(before: line.startIndex)])
+            }
+            var isCommand = String(line).isWorkflowCommand
+            var signs = 0
+            for scalar in line {
+                if scalar == "[", signs >= 2 { result.append(" ") }
+                result.append(scalar)
+                signs = scalar == "#" ? signs + 1 : 0
+                if isCommand, scalar == ":" {
+                    result.append(" ")
+                    isCommand = false
+                }
+            }
+        }
+        return String(result)
+    }
+
+    /// Whether the text begins, after blanks, as a workflow command does.
+    private var isWorkflowCommand: Bool {
+        unicodeScalars.drop { $0.properties.isWhitespace || $0.isControl }.starts(with: "::".unicodeScalars)
+    }
+
+    /// Replaces each scalar by what `replacement` returns; `nil` keeps it.
+    fileprivate func mappingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in unicodeScalars {
+            if let text = replacement(scalar) {
+                result.append(contentsOf: text.unicodeScalars)
+            } else {
+                result.append(scalar)
+            }
+        }
+        return String(result)
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether it is a control of ISO 6429, separates lines or changes the text direction.
+    fileprivate var isControl: Bool {
+        switch value {
+        case 0..<0x20, 0x7f..<0xa0, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}
+
+/// JSON for a terminal.
+package enum PlainJSON {
+    /// Writes the controls in a JSON document's strings as `\u` escapes, and `##[`, which GitHub's runner would obey.
+    ///
+    /// A JSON writer escapes only the controls below U+0020.
+    ///
+    /// - Parameter json: A document in UTF-8. Outside strings it has ASCII only.
+    /// - Returns: A document with the same values.
+    package static func escaped(_ json: [UInt8]) -> [UInt8] {
+        // The first bytes of what isControl has over U+0020, and a sign that is rare in reports.
+        let marks: [UInt8] = [0x7f, 0xc2, 0xd8, 0xe2, UInt8(ascii: "#")]
+        guard json.contains(where: marks.contains) else { return json }
+        var signs = 0
+        return Array(
+            String(decoding: json, as: UTF8.self).mappingScalars { scalar in
+                defer { signs = scalar == "#" ? signs + 1 : 0 }
+                let isCommand = scalar == "[" && signs >= 2
+                guard isCommand || scalar.value >= 0x7f && scalar.isControl else { return nil }
+                let digits = String(scalar.value, radix: 16)
+                return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }.utf8)
+    }
+}
+
+/// Text in GitHub's Markdown (github.github.com/gfm).
+package enum MarkdownText {
+    /// Prose in one line, in which no character is markup, and no address or name becomes a link.
+    package static func prose(_ text: String) -> String {
+        var last: Unicode.Scalar?
+        var letters = 0
+        return oneLine(text).mappingScalars { scalar in
+            defer {
+                last = scalar
+                letters = scalar == "w" || scalar == "W" ? letters + 1 : 0
+            }
+            switch scalar {
+            case "\\", "`", "*", "_", "[", "]", "<", ">", "&", "|", "~", "$": return "\\\(scalar)"
+            case "/" where last == ":": return "\\/"
+            case "." where letters >= 3: return "\\."
+            // A word joiner, which is not seen. GitHub looks for names after Markdown's escapes are gone.
+            case "@": return "@\u{2060}"
+            default: return nil
+            }
+        }
+    }
+
+    /// A code span; `text` may contain backticks.
+    package static func code(_ text: String) -> String {
+        let text = oneLine(text)
+        guard !text.isEmpty else { return "" }
+        let quotes = String(repeating: "`", count: longestRun(in: text) + 1)
+        let touches = text.unicodeScalars.first == "`" || text.unicodeScalars.last == "`"
+        let pad = touches ? " " : ""
+        return quotes + pad + text + pad + quotes
+    }
+
+    /// A code span in a table's cell, where a vertical bar needs a backslash even in code.
+    package static func codeCell(_ text: String) -> String {
+        let scalars = text.unicodeScalars
+        // Readers disagree about a backslash before that backslash, but not in prose.
+        if zip(scalars, scalars.dropFirst()).contains(where: { $0 == ("\\", "|") }) { return prose(text) }
+        return code(text).mappingScalars { $0 == "|" ? "\\|" : nil }
+    }
+
+    /// A block of code.
+    package static func block(_ lines: [String]) -> String {
+        let lines = lines.map(\.printable)
+        let fence = String(repeating: "`", count: max((lines.map(longestRun).max() ?? 0) + 1, 3))
+        return ([fence + "text"] + lines + [fence]).joined(separator: "\n") + "\n"
+    }
+
+    /// A table; the cells are Markdown already.
+    ///
+    /// - Parameters:
+    ///   - titles: The columns' titles.
+    ///   - right: The indices of the columns with numbers, which are aligned to the right.
+    ///   - rows: The rows, with a cell for each title.
+    /// - Returns: The table, with a line feed at the end.
+    package static func table(_ titles: [String], right: Set<Int> = [], _ rows: [[String]]) -> String {
+        let rule = titles.indices.map { right.contains($0) ? "---:" : "---" }
+        return ([titles, rule] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
+    }
+
+    private static func oneLine(_ text: String) -> String {
+        text.split(whereSeparator: \.isNewline).joined(separator: " ").printable
+    }
+
+    private static func longestRun(in text: String) -> Int {
+        var longest = 0, run = 0
+        for scalar in text.unicodeScalars {
+            run = scalar == "`" ? run + 1 : 0
+            longest = max(longest, run)
+        }
+        return longest
+    }
+}
