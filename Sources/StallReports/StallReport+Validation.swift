@@ -34,7 +34,24 @@ extension StallReport {
         for (index, other) in (otherThreads ?? []).enumerated() where !other.heldMicroseconds.isDuration {
             return Self.notADuration(other.heldMicroseconds, at: "otherThreads[\(index)].heldMicroseconds")
         }
-        return historyFault
+        return historyFault ?? repeatedFault
+    }
+
+    private var repeatedFault: String? {
+        guard let repeated else { return nil }
+        let (total, least, greatest) = (
+            repeated.totalMilliseconds, repeated.leastMilliseconds, repeated.greatestMilliseconds
+        )
+        for (name, value) in [("total", total), ("least", least), ("greatest", greatest)] where !value.isDuration {
+            return Self.notADuration(value, at: "repeated.\(name)Milliseconds")
+        }
+        guard repeats > 0 else { return "repeated has durations, but repeats is \(repeats)" }
+        // The parts are rounded to whole microseconds.
+        let count = Double(repeats)
+        guard least <= greatest, total >= least * count - count, total <= greatest * count + count else {
+            return "repeated.totalMilliseconds is \(total), but \(repeats) stalls lasted \(least) to \(greatest) ms"
+        }
+        return nil
     }
 
     private var historyFault: String? {

@@ -64,6 +64,9 @@ struct PageData {
         var callout: Int?
         var fingerprint: Int?
         var repeats: Int
+        /// The duration with those of the repeats, and the longest of them, in microseconds.
+        var total: Int
+        var greatest: Int
         var culprit: Int?
         var place: Int?
         var cause: Int?
@@ -116,7 +119,12 @@ struct PageData {
                 threshold: StallWeights.microseconds(report.thresholdMilliseconds),
                 loop: loop(of: report), kind: index(report.kind.rawValue), state: index(report.state.rawValue),
                 callout: index(report.callout?.rawValue), fingerprint: index(report.fingerprint),
-                repeats: report.repeats, culprit: index(culprit?.function), place: index(place),
+                repeats: report.repeats,
+                total: StallWeights.microseconds(
+                    ReportSummary.total(report.durationMilliseconds, report.repeats, report.repeated)),
+                greatest: StallWeights.microseconds(
+                    max(report.durationMilliseconds, report.repeated?.greatestMilliseconds ?? 0)),
+                culprit: index(culprit?.function), place: index(place),
                 cause: index(cause?.kind.rawValue), context: index(report.context?.name),
                 summary: index(cause?.summary),
                 confidence: index(cause?.confidence.rawValue),
@@ -287,7 +295,7 @@ struct PageData {
                     ("start", column { Int($0.startedAt - begin) }), ("duration", column(\.duration)),
                     ("threshold", column(\.threshold)), ("loop", column(\.loop)), ("kind", texts(\.kind)),
                     ("state", texts(\.state)), ("callout", texts(\.callout)), ("fingerprint", texts(\.fingerprint)),
-                    ("repeats", column(\.repeats)), ("culprit", texts(\.culprit)), ("place", texts(\.place)),
+                    ("repeats", column(\.repeats)), ("total", column(\.total)), ("greatest", column(\.greatest)), ("culprit", texts(\.culprit)), ("place", texts(\.place)),
                     ("cause", texts(\.cause)), ("context", texts(\.context)), ("summary", texts(\.summary)),
                     ("confidence", texts(\.confidence)),
                     ("onCPU", column(\.onCPU)), ("runQueue", column(\.runQueue)), ("blocked", column(\.blocked)),

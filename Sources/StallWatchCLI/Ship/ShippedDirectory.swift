@@ -57,6 +57,7 @@ final class ShippedDirectory {
         guard isPresent(), let checkpoint else { return }
         if now >= rescanAt {
             watch.rescan()
+            ongoing = ongoing.filter { watch.contains($0.key) }
             rescanAt = now + Self.rescanPeriod
         }
         var found = watch.changes().map(fileName)
@@ -188,7 +189,8 @@ struct ShippedReport: Sendable {
             return FileStatus(path: path) == nil ? .gone : .unreadable(reason: error.reason)
         }
         var isAbandoned = false
-        if report.state == .ongoing {
+        // The next stall of its kind replaces the newest one, and counts it.
+        if report.state == .ongoing || name.hasSuffix(StallReport.newestSuffix) {
             let summary = ReportSummary(report)
             isAbandoned = summary.processIsGone
             guard isAbandoned else { return .ongoing(summary) }
