@@ -4,7 +4,7 @@ causes AS (
     SELECT fingerprint, argMax(cause, (weight, -place)) AS cause
     FROM (
         SELECT *, row_number() OVER (PARTITION BY fingerprint ORDER BY cause) AS place
-        FROM (SELECT fingerprint, cause, sum(duration_ms) AS weight FROM stalls GROUP BY fingerprint, cause)
+        FROM (SELECT fingerprint, cause, sum(all_ms) AS weight FROM stalls GROUP BY fingerprint, cause)
     )
     GROUP BY fingerprint
 ),
@@ -13,7 +13,7 @@ culprits AS (
     FROM (
         SELECT *, row_number() OVER (PARTITION BY fingerprint ORDER BY function, file, line) AS place
         FROM (
-            SELECT fingerprint, function, file, line, sum(duration_ms) AS weight
+            SELECT fingerprint, function, file, line, sum(all_ms) AS weight
             FROM stalls WHERE function != '' GROUP BY fingerprint, function, file, line
         )
     )
@@ -23,7 +23,7 @@ loops AS (
     SELECT fingerprint, argMax(loop, (weight, -place)) AS loop
     FROM (
         SELECT *, row_number() OVER (PARTITION BY fingerprint ORDER BY loop) AS place
-        FROM (SELECT fingerprint, loop, sum(duration_ms) AS weight FROM stalls GROUP BY fingerprint, loop)
+        FROM (SELECT fingerprint, loop, sum(all_ms) AS weight FROM stalls GROUP BY fingerprint, loop)
     )
     GROUP BY fingerprint
 ),
@@ -32,12 +32,12 @@ numbers AS (
         fingerprint,
         toInt64(count() + sum(repeats)) AS count,
         count() AS reports,
-        sum(duration_ms) AS total_ms,
+        sum(all_ms) AS total_ms,
         arraySort(groupArray(duration_ms)) AS sorted,
         -- The nearest rank.
         sorted[greatest(toUInt64(ceil(0.5 * reports)), 1)] AS p50_ms,
         sorted[greatest(toUInt64(ceil(0.95 * reports)), 1)] AS p95_ms,
-        max(duration_ms) AS max_ms,
+        max(longest_ms) AS max_ms,
         uniqExact(host) AS hosts,
         min(started_at) AS first_seen,
         max(started_at) AS last_seen

@@ -2,7 +2,7 @@
 SELECT
     fingerprint,
     toInt64(count() + sum(repeats)) AS count,
-    sum(duration_ms) AS total_ms,
+    sum(all_ms) AS total_ms,
     min(started_at) AS first_seen,
     arraySort(groupUniqArray(version)) AS versions,
     any(function) AS function

@@ -6,7 +6,7 @@ WITH processes AS (
         max(toUnixTimestamp64Micro(started_at) + toInt64(floor(duration_ms * 1000)))
             - min(toUnixTimestamp64Micro(least(started_at, process_started_at))) AS microseconds,
         toInt64(count() + sum(repeats)) AS stalls_counted,
-        sum(duration_ms) AS stalled_ms
+        sum(all_ms) AS stalled_ms
     FROM stalls GROUP BY service, version, host, pid, boot_id, process_started_at
 )
 SELECT

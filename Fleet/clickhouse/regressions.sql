@@ -25,8 +25,8 @@ sides AS (
         fingerprint,
         toInt64(countIf(NOT is_after) + sumIf(repeats, NOT is_after)) AS before_count,
         toInt64(countIf(is_after) + sumIf(repeats, is_after)) AS after_count,
-        sumIf(duration_ms, NOT is_after) AS before_ms,
-        sumIf(duration_ms, is_after) AS after_ms,
+        sumIf(all_ms, NOT is_after) AS before_ms,
+        sumIf(all_ms, is_after) AS after_ms,
         arraySort(groupArrayIf(duration_ms, NOT is_after)) AS before_sorted,
         arraySort(groupArrayIf(duration_ms, is_after)) AS after_sorted,
         -- The nearest rank; 0 for none.

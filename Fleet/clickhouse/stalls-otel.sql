@@ -6,6 +6,12 @@ SELECT
     toDateTime64(Timestamp, 6, 'UTC') AS started_at,
     toFloat64(LogAttributes['stallwatch.duration_ms']) AS duration_ms,
     toInt64(LogAttributes['stallwatch.repeats']) AS repeats,
+    -- With the stalls that the report stands for. Reports of older versions do not say what these lasted.
+    duration_ms + if(
+        LogAttributes['stallwatch.repeated.total_ms'] = '', repeats * duration_ms,
+        toFloat64(LogAttributes['stallwatch.repeated.total_ms'])
+    ) AS all_ms,
+    greatest(duration_ms, toFloat64OrZero(LogAttributes['stallwatch.repeated.greatest_ms'])) AS longest_ms,
     LogAttributes['stallwatch.fingerprint'] AS fingerprint,
     LogAttributes['stallwatch.cause'] AS cause,
     LogAttributes['code.function.name'] AS function,

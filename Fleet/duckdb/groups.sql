@@ -1,13 +1,13 @@
 -- The stalls by fingerprint, worst first: the numbers of `stallwatch top`.
 WITH causes AS (
-    SELECT fingerprint, cause, sum(duration_ms) AS weight FROM stalls GROUP BY ALL
+    SELECT fingerprint, cause, sum(all_ms) AS weight FROM stalls GROUP BY ALL
 ),
 culprits AS (
-    SELECT fingerprint, "function", file, line, sum(duration_ms) AS weight
+    SELECT fingerprint, "function", file, line, sum(all_ms) AS weight
     FROM stalls WHERE "function" IS NOT NULL GROUP BY ALL
 ),
 loops AS (
-    SELECT fingerprint, loop, sum(duration_ms) AS weight FROM stalls GROUP BY ALL
+    SELECT fingerprint, loop, sum(all_ms) AS weight FROM stalls GROUP BY ALL
 ),
 -- The cause, culprit and loop of most of the time.
 main_causes AS (
@@ -25,10 +25,10 @@ numbers AS (
         fingerprint,
         count(*) + sum(repeats) AS count,
         count(*) AS reports,
-        sum(duration_ms) AS total_ms,
+        sum(all_ms) AS total_ms,
         quantile_disc(duration_ms, 0.5) AS p50_ms,
         quantile_disc(duration_ms, 0.95) AS p95_ms,
-        max(duration_ms) AS max_ms,
+        max(longest_ms) AS max_ms,
         count(DISTINCT host) AS hosts,
         min(started_at) AS first_seen,
         max(started_at) AS last_seen

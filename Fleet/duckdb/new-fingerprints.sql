@@ -3,7 +3,7 @@
 SELECT
     fingerprint,
     count(*) + sum(repeats) AS count,
-    sum(duration_ms) AS total_ms,
+    sum(all_ms) AS total_ms,
     min(started_at) AS first_seen,
     list(DISTINCT version ORDER BY version) AS versions,
     any_value("function") AS "function"

@@ -24,8 +24,8 @@ sides AS (
         fingerprint,
         coalesce(count(*) FILTER (NOT is_after) + sum(repeats) FILTER (NOT is_after), 0) AS before_count,
         coalesce(count(*) FILTER (is_after) + sum(repeats) FILTER (is_after), 0) AS after_count,
-        coalesce(sum(duration_ms) FILTER (NOT is_after), 0) AS before_ms,
-        coalesce(sum(duration_ms) FILTER (is_after), 0) AS after_ms,
+        coalesce(sum(all_ms) FILTER (NOT is_after), 0) AS before_ms,
+        coalesce(sum(all_ms) FILTER (is_after), 0) AS after_ms,
         coalesce(quantile_disc(duration_ms, 0.5) FILTER (NOT is_after), 0) AS before_median_ms,
         coalesce(quantile_disc(duration_ms, 0.5) FILTER (is_after), 0) AS after_median_ms
     FROM chosen GROUP BY fingerprint

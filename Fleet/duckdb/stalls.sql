@@ -7,6 +7,9 @@ SELECT DISTINCT ON (id)
     startedAt::TIMESTAMP AS started_at,
     durationMilliseconds AS duration_ms,
     repeats,
+    -- With the stalls that the report stands for. Reports of older versions do not say what these lasted.
+    durationMilliseconds + coalesce(repeated.totalMilliseconds, repeats * durationMilliseconds) AS all_ms,
+    greatest(durationMilliseconds, coalesce(repeated.greatestMilliseconds, 0)) AS longest_ms,
     fingerprint,
     coalesce(cause.kind, 'unknown') AS cause,
     culprit."function" AS "function",
@@ -23,6 +26,7 @@ FROM read_json(
     getvariable('files'), format = 'newline_delimited', maximum_object_size = 33554432,
     columns = {
         id: 'VARCHAR', startedAt: 'VARCHAR', durationMilliseconds: 'DOUBLE', repeats: 'BIGINT', fingerprint: 'VARCHAR',
+        repeated: 'STRUCT(totalMilliseconds DOUBLE, greatestMilliseconds DOUBLE)',
         cause: 'STRUCT(kind VARCHAR)', culprit: 'STRUCT("function" VARCHAR, file VARCHAR, line BIGINT)',
         loop: 'STRUCT(label VARCHAR)', metadata: 'MAP(VARCHAR, VARCHAR)',
         process: 'STRUCT(name VARCHAR, hostname VARCHAR, pid BIGINT, bootID VARCHAR, startedAt VARCHAR)'

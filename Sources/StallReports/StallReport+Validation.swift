@@ -172,6 +172,7 @@ private struct ReportCheck {
         checkDuration(report.thresholdMilliseconds, at: "thresholdMilliseconds")
         checkDuration(report.startUncertaintyMilliseconds, at: "startUncertaintyMilliseconds")
         checkCount(report.repeats, at: "repeats")
+        checkRepeated(report.repeated, count: report.repeats)
         checkCount(report.loop.nesting, at: "loop.nesting")
         checkCount(report.omittedThreads, at: "omittedThreads")
         checkDuration(report.history?.windowMilliseconds, at: "history.windowMilliseconds")
@@ -180,6 +181,20 @@ private struct ReportCheck {
         if let (reason, count) = report.monitor.suppressed.firstNegative {
             checkCount(count, at: "monitor.suppressed.\(reason)")
         }
+    }
+
+    private mutating func checkRepeated(_ repeated: StallReport.RepeatedStalls?, count: Int) {
+        guard let repeated else { return }
+        let total = repeated.totalMilliseconds
+        checkDuration(total, at: "repeated.totalMilliseconds")
+        checkDuration(repeated.leastMilliseconds, at: "repeated.leastMilliseconds")
+        checkDuration(repeated.greatestMilliseconds, at: "repeated.greatestMilliseconds")
+        // The parts are rounded to whole microseconds.
+        let number = Double(count)
+        let range = [repeated.leastMilliseconds, repeated.greatestMilliseconds].map { $0 * number }
+        require(
+            count > 0 && range[0] <= range[1] && total >= range[0] - number && total <= range[1] + number, at: "repeated",
+            "\(count) stalls of \(repeated.leastMilliseconds) to \(repeated.greatestMilliseconds) ms cannot last \(total) ms")
     }
 
     private mutating func check(_ cause: StallReport.Cause) {

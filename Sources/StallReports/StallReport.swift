@@ -53,8 +53,12 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
     /// 16 hexadecimal digits, computed from the names of the app's functions on the stack. `nil` until the report is
     /// symbolicated.
     public var fingerprint: String?
-    /// The number of stalls with the same fingerprint that the monitor suppressed since it last reported one.
+    /// The number of stalls with the same fingerprint that this report stands for beside its own.
+    ///
+    /// The monitor suppressed them since it last reported one. 0 while the stall lasts.
     public var repeats: Int
+    /// The durations of the stalls that ``repeats`` counts; `nil` if it counts none, or in reports of older versions.
+    public var repeated: RepeatedStalls?
     /// The function that a developer should inspect first.
     public var culprit: Culprit?
     /// Why there is no culprit; `nil` when there is one, or the functions' names have not been looked up yet.
@@ -101,6 +105,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         callout: Callout? = nil,
         fingerprint: String? = nil,
         repeats: Int,
+        repeated: RepeatedStalls? = nil,
         culprit: Culprit? = nil,
         missingCulpritReason: String? = nil,
         context: Context? = nil,
@@ -131,6 +136,7 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.callout = callout
         self.fingerprint = fingerprint
         self.repeats = repeats
+        self.repeated = repeated
         self.culprit = culprit
         self.missingCulpritReason = missingCulpritReason
         self.context = context
@@ -144,6 +150,22 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         self.frames = frames
         self.images = images
         self.monitor = monitor
+    }
+
+    /// The durations of stalls that were counted and have no report of their own.
+    public struct RepeatedStalls: Codable, Sendable, Equatable {
+        /// The sum of their durations, in milliseconds.
+        public var totalMilliseconds: Double
+        /// The shortest one, in milliseconds.
+        public var leastMilliseconds: Double
+        /// The longest one, in milliseconds.
+        public var greatestMilliseconds: Double
+
+        package init(totalMilliseconds: Double, leastMilliseconds: Double, greatestMilliseconds: Double) {
+            self.totalMilliseconds = totalMilliseconds
+            self.leastMilliseconds = leastMilliseconds
+            self.greatestMilliseconds = greatestMilliseconds
+        }
     }
 
     /// A monitored loop and one of its turns.
@@ -283,6 +305,15 @@ extension StallReport {
         let time = startedAt.description.filter { $0 != "-" && $0 != ":" }
         return "stall-\(time)-\(id.suffix(12)).json"
     }
+
+    /// The name of the file while the report is that of the newest stall of its fingerprint, which is not reported otherwise.
+    ///
+    /// The next stall of the fingerprint takes its ``repeats`` over, and removes it. When the monitor stops, it is
+    /// renamed to ``fileName``.
+    package var newestFileName: String { fileName.dropLast(".json".utf8.count) + Self.newestSuffix }
+
+    /// How the names of such files end.
+    package static let newestSuffix = ".newest.json"
 
     /// Returns whether `name` has the form of a report's file name.
     package static func isFileName(_ name: String) -> Bool {

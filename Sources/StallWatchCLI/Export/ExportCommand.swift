@@ -80,7 +80,7 @@ enum CollapsedStacks {
         var weights: [Stack: Int] = [:]
         for stall in profile.stalls {
             let loop = profile.loops[stall.loop]
-            for share in stall.shares {
+            for share in stall.allShares {
                 let stack = Stack(loop: "\(loop.process) \(loop.label)", node: share.node)
                 weights[stack, default: 0] += share.microseconds
             }

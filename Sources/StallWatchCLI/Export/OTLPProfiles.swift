@@ -83,7 +83,7 @@ struct OTLPProfiles {
         ]
         if let thread = loop.thread { labels.append(attribute("thread.id", .integer(Int(thread)))) }
         let link = stall.trace.traceID.isEmpty ? 0 : link(stall.trace)
-        for share in stall.shares {
+        for share in stall.allShares {
             let stack = stack(share.node)
             writer.message(2) { sample in
                 sample.number(1, stack)

@@ -66,12 +66,12 @@ struct PprofProfile {
             ("process", "\(loop.process) (\(loop.pid))"), ("loop", loop.label), ("kind", stall.kind),
             (profile.content == .stalls ? "cause" : "state", stall.cause),
         ].map { (index(of: $0), index(of: $1)) }
-        for (place, share) in stall.shares.enumerated() {
+        for (place, share) in stall.allShares.enumerated() {
             let stack = locations(of: share.node)
             writer.message(2) { sample in
                 sample.numbers(1, stack)
                 // Only the first sample of a stall counts the stall.
-                sample.numbers(2, [place == 0 ? stall.count : 0, share.microseconds])
+                sample.numbers(2, [place == 0 ? stall.count + stall.repeats : 0, share.microseconds])
                 for (key, value) in labels {
                     sample.message(3) {
                         $0.number(1, key)

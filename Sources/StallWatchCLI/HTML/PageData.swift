@@ -73,6 +73,17 @@ struct PageData {
             ("loop", loops.number(of: loop)), ("kind", text(report.kind.rawValue)),
             ("state", text(report.state.rawValue)), ("callout", text(report.callout?.rawValue)),
             ("fingerprint", text(report.fingerprint)), ("repeats", report.repeats),
+            // The duration with those of the repeats, and the longest of them.
+            (
+                "total",
+                StallWeights.microseconds(
+                    ReportSummary.total(report.durationMilliseconds, report.repeats, report.repeated))
+            ),
+            (
+                "greatest",
+                StallWeights.microseconds(
+                    max(report.durationMilliseconds, report.repeated?.greatestMilliseconds ?? 0))
+            ),
             ("culprit", text(culprit?.function)), ("place", text(place)),
             ("context", text(report.context?.name)),
             ("unknown", text(culprit == nil ? report.missingCulpritReason : nil)),

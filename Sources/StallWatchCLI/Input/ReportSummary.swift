@@ -18,6 +18,7 @@ struct ReportSummary: Sendable, Equatable {
     var callout: StallReport.Callout?
     var fingerprint: String?
     var repeats: Int
+    var repeated: StallReport.RepeatedStalls?
     var culprit: Culprit?
     var cause: StallReport.CauseKind?
     /// The label of what the thread was working on, else the task's name.
@@ -55,7 +56,7 @@ extension ReportSummary {
                 bootID: process.bootID, hostname: process.hostname
             ),
             metadata: report.metadata, loop: report.loop.label, loopKind: report.loop.kind, callout: report.callout,
-            fingerprint: report.fingerprint, repeats: report.repeats,
+            fingerprint: report.fingerprint, repeats: report.repeats, repeated: report.repeated,
             culprit: report.culprit.map {
                 Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
             },
@@ -99,7 +100,7 @@ extension ReportSummary {
 extension ReportSummary: Decodable {
     private enum Field: String, CodingKey {
         case schemaVersion, id, kind, state, startedAt, durationMilliseconds, process, metadata, loop, callout
-        case fingerprint, repeats, culprit, cause, context
+        case fingerprint, repeats, repeated, culprit, cause, context
     }
 
     private struct Loop: Decodable {
@@ -134,6 +135,7 @@ extension ReportSummary: Decodable {
             callout: try fields.decodeIfPresent(StallReport.Callout.self, forKey: .callout),
             fingerprint: try fields.decodeIfPresent(String.self, forKey: .fingerprint),
             repeats: try fields.decode(Int.self, forKey: .repeats),
+            repeated: try fields.decodeIfPresent(StallReport.RepeatedStalls.self, forKey: .repeated),
             culprit: try fields.decodeIfPresent(Culprit.self, forKey: .culprit),
             cause: try fields.decodeIfPresent(Cause.self, forKey: .cause)?.kind,
             context: context?.label ?? context?.taskName
@@ -147,6 +149,12 @@ extension ReportSummary: Decodable {
             throw DecodingError.dataCorruptedError(
                 forKey: .durationMilliseconds, in: fields, debugDescription: "the duration is negative or too large")
         }
+        for value in [repeated?.totalMilliseconds, repeated?.greatestMilliseconds].compactMap(\.self) {
+            guard value >= 0, value < StallReport.maximumMilliseconds else {
+                throw DecodingError.dataCorruptedError(
+                    forKey: .repeated, in: fields, debugDescription: "a duration is negative or too large")
+            }
+        }
         guard repeats >= 0 else {
             throw DecodingError.dataCorruptedError(
                 forKey: .repeats, in: fields, debugDescription: "the count is negative")
@@ -155,6 +163,19 @@ extension ReportSummary: Decodable {
 }
 
 extension ReportSummary {
+    /// What the report and the stalls that it stands for lasted, in milliseconds.
+    ///
+    /// Reports of older versions do not say what the others lasted. They are taken to have lasted as long as the report's own.
+    var totalMilliseconds: Double { Self.total(durationMilliseconds, repeats, repeated) }
+    /// The longest of these stalls, in milliseconds.
+    var greatestMilliseconds: Double { max(durationMilliseconds, repeated?.greatestMilliseconds ?? 0) }
+    /// Whether ``totalMilliseconds`` is estimated.
+    var isEstimated: Bool { repeats > 0 && repeated == nil }
+
+    static func total(_ own: Double, _ repeats: Int, _ repeated: StallReport.RepeatedStalls?) -> Double {
+        own + (repeated?.totalMilliseconds ?? own * Double(repeats))
+    }
+
     /// Whether its process ran on this host since this boot, and has ended.
     ///
     /// The host name distinguishes most containers, whose processes have other ids here.

@@ -42,6 +42,8 @@ final class ShippedDirectory {
         guard isPresent(), let checkpoint = memory.checkpoint else { return }
         watch.rescanIfDue(now: now)
         var found = watch.changes().map(fileName)
+        // The newest stalls of their kind are removed as others come.
+        ongoing = ongoing.filter { watch.contains($0.key) }
         found += ongoing.filter { $0.value.processIsGone }.keys.sorted()
         let held = ready.names
         queue.add(found) { checkpoint.done.contains($0) || held.contains($0) }
@@ -219,7 +221,8 @@ struct ShippedReport: Sendable {
             return FileStatus(path: path) == nil ? .gone : .unreadable(reason: error.reason)
         }
         var isAbandoned = false
-        if report.state == .ongoing {
+        // The next stall of its kind replaces the newest one, and counts it.
+        if report.state == .ongoing || name.hasSuffix(StallReport.newestSuffix) {
             let summary = ReportSummary(report)
             isAbandoned = summary.processIsGone
             guard isAbandoned else { return .ongoing(summary) }

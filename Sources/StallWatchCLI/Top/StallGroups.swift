@@ -24,7 +24,7 @@ struct StallGroups: Sendable {
     var reports: Int { groups.values.reduce(0) { $0 + $1.reports } }
     /// Stalls over all groups, including repeats.
     var count: Int { groups.values.reduce(0) { $0.addingReportingOverflow($1.count).partialValue } }
-    /// The sum of the reported durations.
+    /// The sum of the durations of all stalls.
     var totalMilliseconds: Double { groups.values.reduce(0) { $0 + $1.totalMilliseconds } }
 
     /// The groups, worst first.
@@ -80,11 +80,17 @@ struct StallGroup: Sendable, Equatable {
     private(set) var reports = 0
     /// Repeats that were counted and not reported.
     private(set) var repeats = 0
+    /// The sum of the durations of all stalls, in milliseconds.
+    private(set) var totalMilliseconds = 0.0
+    /// The longest duration of a stall, in milliseconds.
+    private(set) var maximumMilliseconds = 0.0
+    /// Whether a report does not say what the stalls lasted that it stands for.
+    private(set) var isEstimated = false
     /// The reports' durations, in milliseconds, in the order they were added.
     private(set) var durations: [Double] = []
     private(set) var firstSeen = Timestamp(microsecondsSince1970: .max)
     private(set) var lastSeen = Timestamp(microsecondsSince1970: .min)
-    /// The longest one.
+    /// The longest one that has a report.
     private(set) var longest: Longest?
     private var culprits = Tally<ReportSummary.Culprit>()
     private var causes = Tally<String>()
@@ -104,7 +110,11 @@ struct StallGroup: Sendable, Equatable {
 
     mutating func add(_ report: ReportSummary, _ origin: ReportOrigin, caller: String? = nil) {
         fingerprints.insert(report.fingerprint)
-        if let caller { callers.add(caller, report.durationMilliseconds) }
+        let weight = report.totalMilliseconds
+        if let caller { callers.add(caller, weight) }
+        totalMilliseconds += weight
+        maximumMilliseconds = max(maximumMilliseconds, report.greatestMilliseconds)
+        isEstimated = isEstimated || report.isEstimated
         reports += 1
         repeats = repeats.addingReportingOverflow(report.repeats).partialValue
         let milliseconds = report.durationMilliseconds
@@ -114,18 +124,14 @@ struct StallGroup: Sendable, Equatable {
         if longest.map({ milliseconds > $0.milliseconds }) ?? true {
             longest = Longest(id: report.id, origin: origin, milliseconds: milliseconds)
         }
-        if let culprit = report.culprit { culprits.add(culprit, milliseconds) }
-        causes.add((report.cause ?? .unknown).rawValue, milliseconds)
-        loops.add(report.loop, milliseconds)
-        if let context = report.context { contexts.add(context, milliseconds) }
+        if let culprit = report.culprit { culprits.add(culprit, weight) }
+        causes.add((report.cause ?? .unknown).rawValue, weight)
+        loops.add(report.loop, weight)
+        if let context = report.context { contexts.add(context, weight) }
     }
 
     /// Stalls: reported ones and repeats.
     var count: Int { reports.addingReportingOverflow(repeats).partialValue }
-    /// The sum of the reported durations.
-    var totalMilliseconds: Double { durations.reduce(0, +) }
-    /// The longest reported duration.
-    var maximumMilliseconds: Double { longest?.milliseconds ?? 0 }
     /// The cause of most of the time.
     var cause: String { causes.heaviest { $0 < $1 } ?? StallReport.CauseKind.unknown.rawValue }
     /// The culprit of most of the time.

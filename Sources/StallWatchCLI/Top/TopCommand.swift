@@ -10,7 +10,8 @@ struct TopCommand: ParsableCommand {
         abstract: "Group equal stalls and show what each group costs.",
         discussion: """
             Stalls with the same fingerprint went the same way through the app's own functions. The count includes repeats that \
-            were counted and not reported; share, total, p50, p95 and max are of the reported stalls. The caller is shown where \
+            have no report of their own, and so do share, total and max: ≈ marks a total with reports of older versions, which do not \
+            say how long these lasted. p50 and p95 are of the reports. The caller is shown where \
             groups have the same culprit.
 
             Examples:
@@ -132,7 +133,7 @@ struct TopTable {
             // A group of one stall has the same number in all four columns.
             func unlessTotal(_ milliseconds: Double) -> String { milliseconds == total ? "" : milliseconds.duration }
             var cells = [
-                share(total), String(group.count), total.duration, unlessTotal(group.milliseconds(quantile: 0.5)),
+                share(total), String(group.count), estimate(group) + total.duration, unlessTotal(group.milliseconds(quantile: 0.5)),
                 unlessTotal(group.milliseconds(quantile: 0.95)), unlessTotal(group.maximumMilliseconds),
                 group.lastSeen.dayAndMinute, group.cause, culprit?.function ?? "-",
                 culprit.map(ambiguous.contains) == true ? group.caller ?? "-" : "",
@@ -147,6 +148,9 @@ struct TopTable {
         }
         return table.text(for: terminal) + remainder + "\n" + conclusion + "\n"
     }
+
+    /// Marks sums over reports that do not say what the stalls lasted that they stand for.
+    private func estimate(_ group: StallGroup) -> String { group.isEstimated ? "≈" : "" }
 
     private func share(_ milliseconds: Double) -> String {
         let all = groups.totalMilliseconds
@@ -204,8 +208,8 @@ struct TopMarkdown {
             let total = group.totalMilliseconds
             let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
             return [
-                all > 0 ? (total / all * 100).fixed(0) + " %" : "-", String(group.count), total.duration,
-                group.milliseconds(quantile: 0.95).duration, MarkdownText.prose(group.cause),
+                all > 0 ? (total / all * 100).fixed(0) + " %" : "-", String(group.count),
+                (group.isEstimated ? "≈" : "") + total.duration, group.milliseconds(quantile: 0.95).duration, MarkdownText.prose(group.cause),
                 group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 place.map(MarkdownText.codeCell) ?? "-", MarkdownText.prose(group.loop),
                 group.fingerprint.map(MarkdownText.codeCell) ?? "-",
@@ -239,6 +243,8 @@ struct TopReport: Encodable {
         let reports: Int
         let repeats: Int
         let totalMilliseconds: Double
+        /// Whether the total is estimated: a report of an older version does not say what its repeats lasted.
+        let isEstimated: Bool
         let p50Milliseconds: Double
         let p95Milliseconds: Double
         let maxMilliseconds: Double
@@ -280,7 +286,7 @@ extension TopReport.Group {
     init(_ group: StallGroup) {
         self.init(
             fingerprint: group.fingerprint, count: group.count, reports: group.reports, repeats: group.repeats,
-            totalMilliseconds: group.totalMilliseconds.toMicroseconds,
+            totalMilliseconds: group.totalMilliseconds.toMicroseconds, isEstimated: group.isEstimated,
             p50Milliseconds: group.milliseconds(quantile: 0.5), p95Milliseconds: group.milliseconds(quantile: 0.95),
             maxMilliseconds: group.maximumMilliseconds, cause: group.cause,
             culprit: group.culprit.map {

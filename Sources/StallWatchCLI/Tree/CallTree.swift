@@ -37,7 +37,7 @@ struct CallTree {
     private(set) var nodes: [Node] = []
     /// The nodes at the top, largest first; only in a finished tree.
     private(set) var roots: [Int] = []
-    /// Stalled time of all stalls, in microseconds.
+    /// Stalled time of all stalls, also of those without a report of their own, in microseconds.
     private(set) var microseconds = 0
     /// How many stalls there are.
     private(set) var stalls = 0
@@ -55,10 +55,12 @@ struct CallTree {
 
     /// Adds a report's stacks.
     mutating func add(_ report: StallReport) {
-        stalls += 1
+        stalls = stalls.addingReportingOverflow(1 + report.repeats).partialValue
+        let factor = StallWeights.factor(of: report)
         for share in table.add(report) {
-            microseconds += share.microseconds
-            add(calls(of: share.node), share.microseconds)
+            let time = StallWeights.scaled(share.microseconds, by: factor)
+            microseconds += time
+            add(calls(of: share.node), time)
         }
     }
 

@@ -25,7 +25,7 @@ struct StallProfile {
         var loop: Int
         var startedAt: Timestamp
         var microseconds: Int
-        /// The number of stalls or samples that it stands for.
+        /// The number of samples that it stands for; 1 for a stall.
         var count = 1
         /// The report's kind.
         var kind: String
@@ -37,6 +37,15 @@ struct StallProfile {
         var shares: [(node: Int, microseconds: Int)]
         /// The turns of the watched loops around the stall; empty if the report has none.
         var history: [StallReport.LoopHistory]
+        /// The stalls without a report of their own that it stands for.
+        var repeats = 0
+        /// By which its shares are multiplied to stand for its repeats, too.
+        var factor = 1.0
+
+        /// ``shares``, with those of the stalls that it stands for.
+        var allShares: [(node: Int, microseconds: Int)] {
+            shares.map { ($0.node, StallWeights.scaled($0.microseconds, by: factor)) }
+        }
     }
 
     let content: Content
@@ -58,7 +67,7 @@ struct StallProfile {
                 microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
                 trace: TraceContext(report), shares: table.add(report),
-                history: report.history?.loops ?? []
+                history: report.history?.loops ?? [], repeats: report.repeats, factor: StallWeights.factor(of: report)
             )
         )
     }
@@ -137,6 +146,17 @@ enum StallWeights {
     /// A report's duration in microseconds.
     static func microseconds(of report: StallReport) -> Int {
         microseconds(report.durationMilliseconds)
+    }
+
+    /// By which a report's shares are multiplied to stand for the stalls that it counts, too.
+    static func factor(of report: StallReport) -> Double {
+        let own = report.durationMilliseconds
+        return own > 0 ? max(ReportSummary.total(own, report.repeats, report.repeated) / own, 1) : 1
+    }
+
+    /// Microseconds times a factor, at most ``maximumMicroseconds``.
+    static func scaled(_ microseconds: Int, by factor: Double) -> Int {
+        factor == 1 ? microseconds : Int(min((Double(microseconds) * factor).rounded(), Double(maximumMicroseconds)))
     }
 
     /// The shares of a report's duration, oldest first.

@@ -13,6 +13,8 @@ struct ReportFixture {
     var loop = "main"
     var fingerprint: String? = "9f2c41d07a3be815"
     var repeats = 0
+    /// The total, the least and the greatest duration of the repeats, in milliseconds.
+    var repeated: [Double]?
     var function = "NoteStore.save(_:)"
     var file = "/src/notes/NoteStore.swift"
     var cause = "lock"
@@ -28,6 +30,12 @@ struct ReportFixture {
     /// The file name that the library gives the report.
     var fileName: String {
         "stall-\(startedAt.filter { $0 != "-" && $0 != ":" })-\(id.suffix(12)).json"
+    }
+
+    private var repeatedJSON: String {
+        guard let repeated else { return "" }
+        let names = ["totalMilliseconds", "leastMilliseconds", "greatestMilliseconds"]
+        return "\"repeated\": {" + zip(names, repeated).map { "\"\($0)\": \($1)" }.joined(separator: ", ") + "},"
     }
 
     /// Indented, as in a file of its own.
@@ -53,7 +61,7 @@ struct ReportFixture {
               "loop": {
                 "label": "\(loop)", "kind": "runLoop", "turn": 7, "nesting": 0, "thread": { "id": 4700, "name": "notes" }
               },
-              "callout": "timer", \(fingerprint) \(context) "repeats": \(repeats),
+              "callout": "timer", \(fingerprint) \(context) "repeats": \(repeats), \(repeatedJSON)
               "culprit": { "function": "\(function)", "image": "notes", "file": "\(file)", "line": 88 },
               "cause": {
                 "kind": "\(cause)", "summary": "Blocked for 480 of 500 ms in pthread_mutex_lock.", "confidence": "certain",

@@ -28,8 +28,18 @@ import Testing
         #expect(group.loop == "other")
         #expect(group.loopCount == 2)
         #expect(group.count == 7 && group.reports == 3 && group.repeats == 4)
-        #expect(group.totalMilliseconds == 500)
+        #expect(group.totalMilliseconds == 200 + 5 * 300 && group.isEstimated, "of an older version")
         #expect(group.longest?.id == ReportFixture(number: 3).id)
+    }
+
+    @Test func `repeats count with their own durations`() throws {
+        let group = try group([
+            ReportFixture(number: 1, milliseconds: 100),
+            ReportFixture(number: 2, milliseconds: 300, repeats: 4, repeated: [2_000, 350, 900]),
+        ])
+        #expect(group.count == 6 && group.totalMilliseconds == 2_400 && !group.isEstimated)
+        #expect(group.maximumMilliseconds == 900)
+        #expect(group.longest?.milliseconds == 300, "the longest that has a report")
     }
 
     /// The order of a dictionary differs from run to run.

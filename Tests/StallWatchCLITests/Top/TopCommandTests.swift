@@ -10,7 +10,8 @@ import TextOutput
         let scratch = try TemporaryDirectory()
         try scratch.write([
             ReportFixture(number: 1, milliseconds: 300),
-            ReportFixture(number: 2, startedAt: "2026-11-21T09:00:00.000000Z", milliseconds: 500, repeats: 3),
+            ReportFixture(number: 2, startedAt: "2026-11-21T09:00:00.000000Z", milliseconds: 500, repeats: 3,
+                repeated: [900, 200, 450]),
             ReportFixture(number: 3, milliseconds: 400, cause: "sleep"),
             ReportFixture(
                 number: 4, milliseconds: 2_500, process: "mail", pid: 12, metadata: ["version": "2.0", "env": "test"],
@@ -26,11 +27,11 @@ import TextOutput
         #expect(
             result.output == """
                 share  count    total     p50     p95     max  last (UTC)   cause  culprit             called by  where               loop     fingerprint
-                 73 %      1  10.00 s                          11-21 08:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     -
-                 18 %      1   2.50 s                          11-21 08:00  cpu    index()                        NoteStore.swift:88  storage  00000000
-                  9 %      6   1.20 s  400 ms  500 ms  500 ms  11-21 09:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     9f2c41d0
+                 68 %      1  10.00 s                          11-21 08:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     -
+                 17 %      1   2.50 s                          11-21 08:00  cpu    index()                        NoteStore.swift:88  storage  00000000
+                 14 %      6   2.10 s  400 ms  500 ms  500 ms  11-21 09:00  lock   NoteStore.save(_:)  -          NoteStore.swift:88  main     9f2c41d0
 
-                8 stalls in 3 groups, 13.70 s in 5 reports.
+                8 stalls in 3 groups, 14.60 s in 5 reports.
 
                 """
         )
@@ -45,7 +46,7 @@ import TextOutput
         #expect(top["reports"] as? Int == 5)
         #expect(top["count"] as? Int == 8)
         #expect(top["groupCount"] as? Int == 3)
-        #expect(top["totalMilliseconds"] as? Double == 13_700)
+        #expect(top["totalMilliseconds"] as? Double == 14_600)
         let groups = try #require(top["groups"] as? [[String: Any]])
         #expect(groups.count == 1)
         #expect(groups[0]["fingerprint"] as? String == "9f2c41d07a3be815")

@@ -71,7 +71,7 @@ public struct ReportSink: Sendable {
             let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             let unflushed = try check.check().refusal(of: path)
             return SinkDescription(
-                name: "stallwatch-ndj", interest: .finished, isStore: true, unflushed: unflushed
+                name: "stallwatch-ndj", interest: [.ended, .suppressed, .recovered], isStore: true, unflushed: unflushed
             ) {
                 NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
             }

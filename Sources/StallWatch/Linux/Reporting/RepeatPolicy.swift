@@ -3,7 +3,7 @@ import StallReports
 /// Decides which stalls are reported.
 ///
 /// Stalls with the same fingerprint are reported at occurrence 1, 2, 4, 8, …, up to a limit per minute. The next report
-/// of the fingerprint counts the stalls in between. If the limit suppresses a report that is due, the next stall with
+/// of the fingerprint counts the stalls in between and sums up their durations. If the limit suppresses a report that is due, the next stall with
 /// that fingerprint is due instead. A pure value: the caller supplies fingerprints and times.
 struct RepeatPolicy {
     /// The maximum number of remembered fingerprints.
@@ -14,11 +14,27 @@ struct RepeatPolicy {
     private static let minute: UInt64 = 60_000_000_000
 
     /// Whether a stall is reported.
-    enum ReportingDecision: Equatable {
-        /// The stall is reported; `repeats` counts the suppressed stalls of its fingerprint since the previous report.
-        case report(repeats: Int)
-        /// The stall is only counted.
-        case suppressed(SuppressionReason)
+    struct ReportingDecision: Equatable {
+        /// Why the stall is only counted; `nil` if it is reported.
+        var suppressed: SuppressionReason?
+        /// The suppressed stalls of its fingerprint between the previous report and this stall.
+        var repeats: Repeats
+    }
+
+    /// Suppressed stalls of one fingerprint.
+    struct Repeats: Equatable {
+        private(set) var count = 0
+        /// Their durations; `nil` if there are none.
+        private(set) var durations: StallReport.RepeatedStalls?
+
+        /// Adds a stall that lasted that long.
+        mutating func add(milliseconds: Double) {
+            count += 1
+            durations = StallReport.RepeatedStalls(
+                totalMilliseconds: (durations?.totalMilliseconds ?? 0) + milliseconds,
+                leastMilliseconds: min(durations?.leastMilliseconds ?? milliseconds, milliseconds),
+                greatestMilliseconds: max(durations?.greatestMilliseconds ?? milliseconds, milliseconds))
+        }
     }
 
     private struct Known {
@@ -26,7 +42,7 @@ struct RepeatPolicy {
         /// The occurrence at which the next report is due: a power of two.
         var due = 1
         /// Stalls since the last report.
-        var repeats = 0
+        var repeats = Repeats()
         var lastSeen: UInt64 = 0
     }
 
@@ -46,9 +62,12 @@ struct RepeatPolicy {
     ///
     /// - Parameters:
     ///   - fingerprint: The stall's fingerprint.
+    ///   - milliseconds: The stall's duration.
     ///   - now: The time, in monotonic nanoseconds.
     /// - Returns: The decision.
-    mutating func judge(_ fingerprint: String, at now: UInt64) -> ReportingDecision {
+    mutating func decide(
+        _ fingerprint: String, lasting milliseconds: Double, at now: UInt64
+    ) -> ReportingDecision {
         var entry = known[fingerprint] ?? Known()
         defer {
             known[fingerprint] = entry
@@ -57,23 +76,18 @@ struct RepeatPolicy {
         entry.seen += 1
         entry.lastSeen = now
         guard reportsEveryRepeat || entry.seen >= entry.due else {
-            entry.repeats += 1
-            return .suppressed(.repeated)
+            defer { entry.repeats.add(milliseconds: milliseconds) }
+            return ReportingDecision(suppressed: .repeated, repeats: entry.repeats)
         }
         recent.removeAll { now &- $0 >= Self.minute }
         guard recent.count < reportsPerMinute else {
-            entry.repeats += 1
-            return .suppressed(.rateLimit)
+            defer { entry.repeats.add(milliseconds: milliseconds) }
+            return ReportingDecision(suppressed: .rateLimit, repeats: entry.repeats)
         }
         recent.append(now)
         while entry.due <= entry.seen { entry.due *= 2 }
-        defer { entry.repeats = 0 }
-        return .report(repeats: entry.repeats)
-    }
-
-    /// Returns the number of stalls with this fingerprint since its last report.
-    func repeats(of fingerprint: String) -> Int {
-        known[fingerprint]?.repeats ?? 0
+        defer { entry.repeats = Repeats() }
+        return ReportingDecision(repeats: entry.repeats)
     }
 
     private mutating func forgetOldest() {

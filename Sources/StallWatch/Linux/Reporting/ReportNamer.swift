@@ -36,7 +36,6 @@ struct ReportNamer {
         }
         let fingerprint = Fingerprint(report).text
         report.fingerprint = fingerprint
-        report.repeats = policy.repeats(of: fingerprint)
 
         guard record.state != .ongoing else {
             report = finishing.prepared(report)
@@ -53,11 +52,10 @@ struct ReportNamer {
     /// Reports a finished stall, or only counts it.
     private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool) {
         var report = named
-        var reason: SuppressionReason?
-        switch policy.judge(fingerprint, at: monotonicNow()) {
-        case .report(let repeats): report.repeats = repeats
-        case .suppressed(let suppressed): reason = suppressed
-        }
+        let decision = policy.decide(fingerprint, lasting: named.durationMilliseconds, at: monotonicNow())
+        report.repeats = decision.repeats.count
+        report.repeated = decision.repeats.durations
+        let reason = decision.suppressed
         if let reason { finishing.counts.add { $0.suppressed[reason] += 1 } }
         report = finishing.prepared(report)
         finishing.settings.noted?(report)

@@ -5,6 +5,9 @@ import Synchronization
 
 /// Writes a stall's file from the threshold on, and keeps the directory within its quota.
 final class DirectorySink: Sink {
+    /// The most fingerprints whose newest suppressed stall has a file. Those of others are counted in the next report only.
+    private static let maximumNewest = 1024
+
     private let directory: ReportDirectory
     private let quota: ReportQuota
     private let counts: ReportCounts
@@ -12,6 +15,8 @@ final class DirectorySink: Sink {
     private let recovered: @Sendable (StallReport) -> Void
     /// The ids of ongoing stalls that have a file.
     private var open: Set<String> = []
+    /// The newest suppressed stall of each fingerprint.
+    private var newest: [String: (id: String, file: String)] = [:]
 
     init(
         _ directory: ReportDirectory, quota: ReportQuota, counts: ReportCounts,
@@ -38,16 +43,51 @@ final class DirectorySink: Sink {
         case .ended(let report, nil):
             try write(report)
             close(report)
+            replaceNewest(of: report)
         case .ended(let report, .some):
-            try directory.remove(report.fileName)
-            close(report)
+            try keepNewest(report)
         case .recovered, .escalated, .notice, .interval:
             break
         }
     }
 
     func finish() {
+        newest.values.forEach(settle)
         for id in open { OpenReports.remove(id) }
+    }
+
+    /// Writes a suppressed stall in place of the suppressed one before it, which it counts.
+    private func keepNewest(_ report: StallReport) throws(StallWatchError) {
+        guard let fingerprint = report.fingerprint else {
+            try directory.remove(report.fileName)
+            return close(report)
+        }
+        OpenReports.insert(report.id)
+        try directory.write(report, to: report.newestFileName)
+        try directory.remove(report.fileName)
+        open.remove(report.id)
+        replaceNewest(of: report)
+        newest[fingerprint] = (report.id, report.newestFileName)
+        if newest.count > Self.maximumNewest, let (_, other) = newest.popFirst() { remove(other) }
+    }
+
+    /// Removes the file of the newest suppressed stall if a later report counts it; otherwise it is final.
+    private func replaceNewest(of report: StallReport) {
+        guard let fingerprint = report.fingerprint, let last = newest.removeValue(forKey: fingerprint) else { return }
+        // The policy forgets fingerprints that it has not seen for long, and counts from 1 again.
+        guard report.repeats > 0 else { return settle(last) }
+        remove(last)
+    }
+
+    private func remove(_ last: (id: String, file: String)) {
+        // If it cannot be removed, its stalls are counted twice.
+        try? directory.remove(last.file)
+        OpenReports.remove(last.id)
+    }
+
+    private func settle(_ last: (id: String, file: String)) {
+        directory.settle(last.file)
+        OpenReports.remove(last.id)
     }
 
     private func write(_ report: StallReport) throws(StallWatchError) {

@@ -6,10 +6,18 @@ import Glibc
 ///
 /// Several processes may write the same file: each appends lines under a file lock, and the process that fills the file
 /// rotates it.
+///
+/// A line is final. So the newest suppressed stall of a fingerprint, which stands for those since the last report, is written
+/// when the monitor stops.
 final class NDJSONFile: Sink {
+    /// The most fingerprints whose newest suppressed stall is kept. Those of others are counted in the next report only.
+    private static let maximumNewest = 32
+
     private let path: String
     private let maximumBytes: Int
     private let keep: Int
+    /// The newest suppressed stall of each fingerprint.
+    private var newest: [String: StallReport] = [:]
 
     init(path: String, maximumBytes: Int, keep: Int) {
         self.path = path
@@ -33,14 +41,27 @@ final class NDJSONFile: Sink {
     func take(_ delivery: Delivery) throws(StallWatchError) {
         switch delivery {
         case .ended(let report, nil), .recovered(let report):
-            do {
-                try append(report.jsonLine())
-            } catch  where error.errno == ENOENT {
-                try check()
-                try append(report.jsonLine())
-            }
+            try write(report)
+            if let fingerprint = report.fingerprint { newest[fingerprint] = nil }
+        case .ended(let report, .some):
+            guard let fingerprint = report.fingerprint else { break }
+            if newest[fingerprint] == nil, newest.count >= Self.maximumNewest { _ = newest.popFirst() }
+            newest[fingerprint] = report
         default:
             break
+        }
+    }
+
+    func finish() {
+        for report in newest.values.sorted(by: { $0.id < $1.id }) { try? write(report) }
+    }
+
+    private func write(_ report: StallReport) throws(StallWatchError) {
+        do {
+            try append(report.jsonLine())
+        } catch  where error.errno == ENOENT {
+            try check()
+            try append(report.jsonLine())
         }
     }
 

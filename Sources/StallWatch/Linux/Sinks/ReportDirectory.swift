@@ -38,12 +38,14 @@ struct ReportDirectory: Sendable {
     ///
     /// Creates the directory again if it is missing.
     ///
-    /// - Parameter report: The report.
+    /// - Parameters:
+    ///   - report: The report.
+    ///   - file: The name of its file; `nil` for ``StallReport/fileName``.
     /// - Returns: The file's path.
     /// - Throws: ``StallWatchError/Code/unwritableReports``; an existing file is then unchanged.
     @discardableResult
-    func write(_ report: StallReport) throws(StallWatchError) -> String {
-        let name = report.fileName
+    func write(_ report: StallReport, to file: String? = nil) throws(StallWatchError) -> String {
+        let name = file ?? report.fileName
         let bytes = report.jsonData()
         do {
             return try write(bytes, name)
@@ -51,6 +53,15 @@ struct ReportDirectory: Sendable {
             try makeDirectories(path)
             return try write(bytes, name)
         }
+    }
+
+    /// Gives the newest suppressed stall of a fingerprint its final name: no later report counts it.
+    ///
+    /// - Parameter name: A name with ``StallReport/newestSuffix``.
+    func settle(_ name: String) {
+        let file = path + "/" + name
+        // A file that cannot be renamed is settled at the next start.
+        rename(file, file.dropLast(StallReport.newestSuffix.utf8.count) + ".json")
     }
 
     /// Removes a report's file.
@@ -146,6 +157,12 @@ extension ReportDirectory {
         withLock {
             for name in names() where isLeftover(name) || isEmptyReport(name) {
                 unlink(path + "/" + name)
+            }
+            for name in names() where name.hasSuffix(StallReport.newestSuffix) {
+                guard let bytes = AtomicFile.read(path + "/" + name, limit: StallReport.maximumBytes),
+                    let report = try? StallReport(jsonData: bytes), isGone(report)
+                else { continue }
+                settle(name)
             }
             return names().filter(StallReport.isFileName).sorted().compactMap { name in
                 guard var report = openReport(name), isGone(report) else { return nil }

@@ -58,7 +58,8 @@ enum Delivery: Sendable {
     case updated(StallReport)
     /// A stall's final report: the stall ended, or the monitor stopped following it.
     ///
-    /// With a reason, the stall is suppressed: counted, but not reported.
+    /// With a reason, the stall is suppressed: counted, but not reported. Stores keep the newest one of each fingerprint,
+    /// because it stands for all since the last report.
     case ended(StallReport, SuppressionReason?)
     /// A report that an earlier process left, now `abandoned`.
     case recovered(StallReport)

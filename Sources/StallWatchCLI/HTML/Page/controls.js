@@ -85,7 +85,7 @@ function makeControls(filters, changed) {
   function drawCauses() {
     const times = new Map();
     for (let stall = 0; stall < stallCount; stall += 1) {
-      times.set(causeOf(stall), (times.get(causeOf(stall)) || 0) + stalls.duration[stall]);
+      times.set(causeOf(stall), (times.get(causeOf(stall)) || 0) + stalls.total[stall]);
     }
     const focused = document.activeElement && document.activeElement.dataset.cause;
     byId("causes").replaceChildren(

@@ -32,7 +32,7 @@ const dateOf = (start) => new Date((data.begin + start) / 1000);
 const timeText = (start) => dateOf(start).toISOString().replace("T", " ").replace("Z", " UTC");
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
-const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.duration[stall], 0);
+const timeOf = (indices) => indices.reduce((all, stall) => all + stalls.total[stall], 0);
 
 // In a comparison, the milliseconds of stalled time per hour of a side's monitored time.
 const isComparison = data.sides.length === 2;
@@ -40,7 +40,7 @@ const rate = (microseconds, side) => microseconds / 1000 / (data.sides[side].mic
 const rateText = (rate) => duration(rate * 1000) + "/h";
 const sideTimes = (indices) => {
   const times = [0, 0];
-  for (const stall of indices) times[stalls.side[stall]] += stalls.duration[stall];
+  for (const stall of indices) times[stalls.side[stall]] += stalls.total[stall];
   return times;
 };
 
@@ -69,9 +69,11 @@ function groupsOf(indices) {
   return [...lists].map(([key, list]) => {
     const durations = list.map((stall) => stalls.duration[stall]).sort((a, b) => a - b);
     const causes = new Map(), culprits = new Map(), loops = new Map();
-    let repeats = 0, last = 0;
+    let repeats = 0, last = 0, total = 0, max = 0;
     for (const stall of list) {
-      const weight = stalls.duration[stall];
+      const weight = stalls.total[stall];
+      total += weight;
+      max = Math.max(max, stalls.greatest[stall]);
       add(causes, causeOf(stall), weight);
       add(loops, data.loops[stalls.loop[stall]].label, weight);
       if (stalls.culprit[stall] !== null) add(culprits, text(stalls.culprit[stall]), weight);
@@ -81,8 +83,8 @@ function groupsOf(indices) {
     const longest = list.reduce((a, b) => (stalls.duration[b] > stalls.duration[a] ? b : a));
     return {
       key, fingerprint: text(key), stalls: list, count: list.length + repeats,
-      total: durations.reduce((a, b) => a + b, 0), p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
-      max: durations[durations.length - 1], cause: heaviest(causes), culprit: heaviest(culprits), loop: heaviest(loops),
+      total, p50: quantile(durations, 0.5), p95: quantile(durations, 0.95),
+      max, cause: heaviest(causes), culprit: heaviest(culprits), loop: heaviest(loops),
       loops: loops.size, longest, last, sideTimes: sideTimes(list),
     };
   });

@@ -85,7 +85,7 @@ const maximumChoices = 100;
 function choices(valuesOf) {
   const times = new Map();
   for (let stall = 0; stall < stallCount; stall += 1) {
-    for (const value of valuesOf(stall)) times.set(value, (times.get(value) || 0) + stalls.duration[stall]);
+    for (const value of valuesOf(stall)) times.set(value, (times.get(value) || 0) + stalls.total[stall]);
   }
   return [...times.keys()].sort((a, b) => times.get(b) - times.get(a) || (a < b ? -1 : 1)).slice(0, maximumChoices);
 }

@@ -20,7 +20,10 @@ function mergedTree(indices, isBottomUp, showsRuntimeFrames) {
   const root = made(-1, null);
   const paths = new Map();
   for (const stall of indices) {
-    for (const [node, weight] of sharesOf(stall)) {
+    // A report stands for the stalls, too, that have none of their own.
+    const factor = stalls.duration[stall] > 0 ? stalls.total[stall] / stalls.duration[stall] : 1;
+    for (const [node, share] of sharesOf(stall)) {
+      const weight = Math.round(share * factor);
       let path = paths.get(node);
       if (!path) {
         path = [root];

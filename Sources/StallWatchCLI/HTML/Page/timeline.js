@@ -20,7 +20,7 @@ function makeTimeline(canvas, words, { show, brushed }) {
   const laneTimes = new Map(data.loops.map((loop) => [loop.label, 0]));
   for (let stall = 0; stall < stallCount; stall += 1) {
     const label = data.loops[stalls.loop[stall]].label;
-    laneTimes.set(label, laneTimes.get(label) + stalls.duration[stall]);
+    laneTimes.set(label, laneTimes.get(label) + stalls.total[stall]);
   }
   const lanes = [...laneTimes.keys()].sort((a, b) => laneTimes.get(b) - laneTimes.get(a));
   const laneOf = data.loops.map((loop) => lanes.indexOf(loop.label));

@@ -5,50 +5,67 @@ import Testing
 @Suite struct RepeatPolicyTests {
     private let second: UInt64 = 1_000_000_000
 
-    @Test func powersOfTwoAreReportedAndTheOthersCounted() {
+    /// Decides about a stall of 100 ms; `nil` if it is suppressed, else the number of repeats.
+    private func repeats(_ policy: inout RepeatPolicy, _ fingerprint: String, at now: UInt64) -> Int? {
+        let decision = policy.decide(fingerprint, lasting: 100, at: now)
+        return decision.suppressed == nil ? decision.repeats.count : nil
+    }
+
+    @Test func `powers of two are reported and the others counted`() {
         var policy = RepeatPolicy(reportsPerMinute: 1_000)
-        let verdicts = (1...17).map { _ in policy.judge("a", at: 0) }
-        let reported = verdicts.enumerated().compactMap { index, verdict -> [Int]? in
-            if case .report(let repeats) = verdict { [index + 1, repeats] } else { nil }
-        }
+        let decisions = (1...17).map { policy.decide("a", lasting: Double($0) * 100, at: 0) }
+        let reported = decisions.enumerated().filter { $1.suppressed == nil }.map { [$0 + 1, $1.repeats.count] }
         #expect(reported == [[1, 0], [2, 0], [4, 1], [8, 3], [16, 7]])
-        #expect(verdicts[16] == .suppressed(.repeated))
-        #expect(policy.repeats(of: "a") == 1)
-        #expect(policy.judge("b", at: 0) == .report(repeats: 0), "another fingerprint")
+        #expect(decisions[16].suppressed == .repeated)
+        #expect(decisions[15].repeats.durations?.totalMilliseconds == 100 * (9...15).reduce(0, +))
+        #expect(decisions[15].repeats.durations?.leastMilliseconds == 900)
+        #expect(decisions[15].repeats.durations?.greatestMilliseconds == 1_500)
+        #expect(repeats(&policy, "b", at: 0) == 0, "another fingerprint")
     }
 
-    @Test func everyRepeatIsReportedUpToTheLimitIfConfigured() {
+    @Test func `a suppressed stall stands for those before it`() {
+        var policy = RepeatPolicy(reportsPerMinute: 1_000)
+        let decisions = (1...8).map { _ in policy.decide("a", lasting: 100, at: 0) }
+        #expect(decisions[4...6].map(\.repeats.count) == [0, 1, 2])
+        #expect(decisions[4].repeats.durations == nil)
+        #expect(decisions[6].repeats.durations?.totalMilliseconds == 200)
+        #expect(decisions[7].suppressed == nil && decisions[7].repeats.count == 3)
+    }
+
+    @Test func `every repeat is reported up to the limit if configured`() {
         var policy = RepeatPolicy(reportsPerMinute: 3, reportsEveryRepeat: true)
-        for _ in 1...3 { #expect(policy.judge("a", at: 0) == .report(repeats: 0)) }
-        #expect(policy.judge("a", at: 0) == .suppressed(.rateLimit))
-        #expect(policy.judge("a", at: 60 * second) == .report(repeats: 1))
+        for _ in 1...3 { #expect(repeats(&policy, "a", at: 0) == 0) }
+        #expect(policy.decide("a", lasting: 1, at: 0).suppressed == .rateLimit)
+        #expect(repeats(&policy, "a", at: 60 * second) == 1)
     }
 
-    @Test func reportsPerMinuteAreLimited() {
+    @Test func `reports per minute are limited`() {
         var policy = RepeatPolicy(reportsPerMinute: 3)
-        for name in ["a", "b", "c"] { #expect(policy.judge(name, at: 10 * second) == .report(repeats: 0)) }
-        #expect(policy.judge("d", at: 20 * second) == .suppressed(.rateLimit))
-        #expect(policy.judge("d", at: 70 * second - 1) == .suppressed(.rateLimit))
-        #expect(policy.judge("d", at: 70 * second) == .report(repeats: 2), "the suppressed report is due again")
+        for name in ["a", "b", "c"] { #expect(repeats(&policy, name, at: 10 * second) == 0) }
+        #expect(policy.decide("d", lasting: 1, at: 20 * second).suppressed == .rateLimit)
+        #expect(policy.decide("d", lasting: 1, at: 70 * second - 1).suppressed == .rateLimit)
+        #expect(repeats(&policy, "d", at: 70 * second) == 2, "the suppressed report is due again")
     }
 
-    @Test func everyStallIsInAReportOrStillCounted() {
+    @Test func `every stall is in a report or in the newest suppressed one`() {
         var policy = RepeatPolicy(reportsPerMinute: 7)
-        var told = 0
+        var counted = 0
+        var newest: [String: Int] = [:]
         for number in 0..<5_000 {
-            if case .report(let repeats) = policy.judge("f\(number % 13)", at: UInt64(number) * second) {
-                told += 1 + repeats
-            }
+            let name = "f\(number % 13)"
+            let decision = policy.decide(name, lasting: 1, at: UInt64(number) * second)
+            newest[name] = decision.suppressed == nil ? nil : 1 + decision.repeats.count
+            if decision.suppressed == nil { counted += 1 + decision.repeats.count }
         }
-        #expect(told + (0..<13).reduce(0) { $0 + policy.repeats(of: "f\($1)") } == 5_000)
+        #expect(counted + newest.values.reduce(0, +) == 5_000)
     }
 
-    @Test func theLeastRecentFingerprintIsForgotten() {
+    @Test func `the least recent fingerprint is forgotten`() {
         var policy = RepeatPolicy(reportsPerMinute: 10_000)
-        for number in 0...RepeatPolicy.maximumFingerprints { _ = policy.judge("f\(number)", at: UInt64(number)) }
-        #expect(policy.judge("f1", at: 5_000) == .report(repeats: 0), "still known: occurrence 2")
-        #expect(policy.judge("f1", at: 5_001) == .suppressed(.repeated))
-        #expect(policy.judge("f0", at: 6_000) == .report(repeats: 0), "forgotten, so occurrence 1 again")
+        for number in 0...RepeatPolicy.maximumFingerprints { _ = repeats(&policy, "f\(number)", at: UInt64(number)) }
+        #expect(repeats(&policy, "f1", at: 5_000) == 0, "still known: occurrence 2")
+        #expect(policy.decide("f1", lasting: 1, at: 5_001).suppressed == .repeated)
+        #expect(repeats(&policy, "f0", at: 6_000) == 0, "forgotten, so occurrence 1 again")
     }
 
     @Test func delaysAfterFailuresGrow() {

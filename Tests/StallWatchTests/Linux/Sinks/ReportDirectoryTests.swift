@@ -156,6 +156,47 @@ import TestSupport
 
     private var parent: ProcessIdentity { get throws { try #require(ProcessIdentity(pid: getppid())) } }
 
+    /// The files of a directory after these durations of stalls of one fingerprint.
+    private func store(_ durations: [UInt64], stops: Bool = true) throws -> [StallReport] {
+        var policy = RepeatPolicy(reportsPerMinute: 1_000_000)
+        let sink = DirectorySink(directory, quota: ReportQuota(), counts: ReportCounts(), recovered: { _ in })
+        for milliseconds in durations {
+            var ended = report(state: .ended, milliseconds: milliseconds)
+            ended.fingerprint = "9f2c41d07a3be815"
+            let decision = policy.decide("a", lasting: ended.durationMilliseconds, at: 0)
+            (ended.repeats, ended.repeated) = (decision.repeats.count, decision.repeats.durations)
+            try sink.take(.ended(ended, decision.suppressed))
+        }
+        if stops { sink.finish() }
+        return try scratch.reports()
+    }
+
+    private func total(_ reports: [StallReport]) -> Double {
+        reports.reduce(0) { $0 + $1.durationMilliseconds + ($1.repeated?.totalMilliseconds ?? 0) }
+    }
+
+    @Test(arguments: [1, 2, 3, 5, 100, 127, 128, 129])
+    func `the files stand for all stalls`(count: Int) throws {
+        let durations = (0..<count).map { UInt64(300 + $0 * 7 % 90) }
+        let reports = try store(durations)
+        #expect(reports.reduce(0) { $0 + 1 + $1.repeats } == count)
+        #expect(abs(total(reports) - Double(durations.reduce(0, +))) < 1)
+        #expect(reports.allSatisfy { $0.fault == nil })
+        #expect(reports.count <= count.bitWidth - count.leadingZeroBitCount + 1)
+    }
+
+    @Test func `the newest repeat of a killed process is kept`() throws {
+        let reports = try store([300, 300, 300, 400, 500, 500, 700], stops: false)
+        #expect(reports.reduce(0) { $0 + 1 + $1.repeats } == 7 && total(reports) == 3_000)
+        let names = (directoryEntries(scratch.path) ?? []).map(\.name)
+        let newest = try #require(names.first { $0.hasSuffix(StallReport.newestSuffix) })
+        // This process runs, but no monitor of it keeps the file any more.
+        for report in reports { OpenReports.remove(report.id) }
+        _ = directory.recover()
+        let after = Set((directoryEntries(scratch.path) ?? []).map(\.name))
+        #expect(!after.contains(newest) && after.contains(newest.replacing(".newest", with: "")))
+    }
+
     @Test func reportsOfAnEndedProcessBecomeAbandoned() throws {
         var gone = try parent
         gone.startTicks -= 1
