@@ -193,8 +193,10 @@ private struct ReportCheck {
         let number = Double(count)
         let range = [repeated.leastMilliseconds, repeated.greatestMilliseconds].map { $0 * number }
         require(
-            count > 0 && range[0] <= range[1] && total >= range[0] - number && total <= range[1] + number, at: "repeated",
-            "\(count) stalls of \(repeated.leastMilliseconds) to \(repeated.greatestMilliseconds) ms cannot last \(total) ms")
+            count > 0 && range[0] <= range[1] && total >= range[0] - number && total <= range[1] + number,
+            at: "repeated",
+            "\(count) stalls of \(repeated.leastMilliseconds) to \(repeated.greatestMilliseconds) ms cannot last \(total) ms"
+        )
     }
 
     private mutating func check(_ cause: StallReport.Cause) {

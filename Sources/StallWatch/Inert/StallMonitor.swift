@@ -201,5 +201,3 @@ extension Sequence where Element == StallReport {
         with sources: StallReport.DebugSources, inApp: InAppSettings = InAppSettings()
     ) -> [StallReport] { Array(self) }
 }
-
-

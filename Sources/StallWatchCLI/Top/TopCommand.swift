@@ -133,7 +133,8 @@ struct TopTable {
             // A group of one stall has the same number in all four columns.
             func unlessTotal(_ milliseconds: Double) -> String { milliseconds == total ? "" : milliseconds.duration }
             var cells = [
-                share(total), String(group.count), estimate(group) + total.duration, unlessTotal(group.milliseconds(quantile: 0.5)),
+                share(total), String(group.count), estimate(group) + total.duration,
+                unlessTotal(group.milliseconds(quantile: 0.5)),
                 unlessTotal(group.milliseconds(quantile: 0.95)), unlessTotal(group.maximumMilliseconds),
                 group.lastSeen.dayAndMinute, group.cause, culprit?.function ?? "-",
                 culprit.map(ambiguous.contains) == true ? group.caller ?? "-" : "",
@@ -209,7 +210,8 @@ struct TopMarkdown {
             let place = group.culprit.flatMap { culprit in culprit.file.map { sourcePlace($0, culprit.line) } }
             return [
                 all > 0 ? (total / all * 100).fixed(0) + " %" : "-", String(group.count),
-                (group.isEstimated ? "≈" : "") + total.duration, group.milliseconds(quantile: 0.95).duration, MarkdownText.prose(group.cause),
+                (group.isEstimated ? "≈" : "") + total.duration, group.milliseconds(quantile: 0.95).duration,
+                MarkdownText.prose(group.cause),
                 group.culprit.map { MarkdownText.codeCell($0.function) } ?? "-",
                 place.map(MarkdownText.codeCell) ?? "-", MarkdownText.prose(group.loop),
                 group.fingerprint.map(MarkdownText.codeCell) ?? "-",
