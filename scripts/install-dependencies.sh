@@ -18,6 +18,7 @@ readonly unavailable=69
 # The purpose of each package, also printed on systems without Debian packages.
 declare -rA purpose=(
     [libdw-dev]='libdw (elfutils) with its headers: reads debug information; the build needs the headers only'
+    [libunwind-dev]='libunwind with its headers: unwinds stacks; the build needs the headers only'
     [debuginfod]='debuginfod (elfutils): serves debug files to the tests, on the loopback address'
     [libglib2.0-dev]='GLib with its headers: the tests build the example with a GLib loop'
     [gdb]='gdb: the tests compare its stacks with those of StallWatch'
@@ -43,17 +44,17 @@ declare -rA purpose=(
     [clang-format]='clang-format 14: checks and formats the C files'
 )
 case "${1-}" in
-build) packages=(libdw-dev) ;;
+build) packages=(libdw-dev libunwind-dev) ;;
 test)
     packages=(
-        libdw-dev libglib2.0-dev debuginfod gdb tmux python3-jsonschema python3-protobuf python3-pip libcurl4 openssl
-        chromium chromium-driver python3-selenium jq
+        libdw-dev libunwind-dev libglib2.0-dev debuginfod gdb tmux python3-jsonschema python3-protobuf python3-pip
+        libcurl4 openssl chromium chromium-driver python3-selenium jq
     )
     ;;
-packages) packages=(libdw-dev zlib1g-dev libcurl4-openssl-dev) ;;
-aarch64) packages=(libdw-dev g++-aarch64-linux-gnu qemu-system-arm cpio) ;;
-slim) packages=(libdw-dev libcurl4-openssl-dev debootstrap) ;;
-run-programs) packages=(libdw-dev libglib2.0-dev xvfb yad python3-gi) ;;
+packages) packages=(libdw-dev libunwind-dev zlib1g-dev libcurl4-openssl-dev) ;;
+aarch64) packages=(libdw-dev libunwind-dev g++-aarch64-linux-gnu qemu-system-arm cpio) ;;
+slim) packages=(libdw-dev libunwind-dev libcurl4-openssl-dev debootstrap) ;;
+run-programs) packages=(libdw-dev libunwind-dev libglib2.0-dev xvfb yad python3-gi) ;;
 lint) packages=(clang-format) ;;
 *)
     echo "usage: $0 build|test|packages|aarch64|slim|run-programs|lint" >&2

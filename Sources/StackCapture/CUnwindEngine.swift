@@ -1,6 +1,7 @@
 package import LinuxSupport
 internal import CUnwind
 import Glibc
+import Synchronization
 
 /// The capture engine that uses CUnwind.
 ///
@@ -16,6 +17,14 @@ package final class CUnwindEngine: CaptureEngine {
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
     private let executable = OwnExecutable.path
+    /// Who unwinds the stacks, chosen when the engine was created.
+    package let unwinder: Unwinder
+    /// The engine's steps with two results that ``disagreements`` has.
+    private var countedDisagreements: UInt64 = 0
+
+    /// The steps for which libunwind and the built-in stepper had different results, of all engines of the process.
+    package static var disagreements: UInt64 { allDisagreements.load(ordering: .relaxed) }
+    private static let allDisagreements = Atomic<UInt64>(0)
 
     /// The limit on threads with open /proc files.
     ///
@@ -42,6 +51,9 @@ package final class CUnwindEngine: CaptureEngine {
             throw SystemError("the capture engine cannot be created", errno: errno)
         }
         self.engine = engine
+        let unwinder = cunwind_engine_unwinder(engine)
+        self.unwinder = Unwinder(
+            name: String(cString: unwinder.name), reason: unwinder.reason.map { String(cString: $0) })
         stack = .allocate(capacity: 1)
         stack.initialize(to: cunwind_stack())
         asyncCallers = .allocate(capacity: 1)
@@ -173,6 +185,7 @@ package final class CUnwindEngine: CaptureEngine {
     ) throws(CaptureFailure) -> CapturedStack {
         let handle = try open(thread)
         var info = cunwind_capture_info()
+        defer { countDisagreements() }
         switch call(handle, &info) {
         case CUNWIND_OK:
             var captured =
@@ -196,6 +209,13 @@ package final class CUnwindEngine: CaptureEngine {
         case CUNWIND_NOT_PENDING: throw .notPending
         default: throw .failed(errno: info.error)
         }
+    }
+
+    private func countDisagreements() {
+        let count = cunwind_engine_unwinder(engine).disagreements
+        guard count != countedDisagreements else { return }
+        Self.allDisagreements.add(count &- countedDisagreements, ordering: .relaxed)
+        countedDisagreements = count
     }
 
     package func images() -> ImageList {
@@ -326,6 +346,7 @@ extension CUnwindEngine {
         case CUNWIND_END_LOOP: "the stack is damaged: it does not lead outwards"
         case CUNWIND_END_BAD_CODE_ADDRESS: "a return address is not in any image's code"
         case CUNWIND_END_TOO_DEEP: "the stack is deeper than the limit"
+        case CUNWIND_END_TOO_LONG: "the unwind took too long: unwind tables may be damaged"
         default: "unknown"
         }
     }

@@ -3,6 +3,9 @@ package protocol CaptureEngine: AnyObject {
     /// Returns whether the system permits ptrace, by trying it on a thread of the engine.
     func probeStop() -> Bool
 
+    /// Who unwinds the stacks.
+    var unwinder: Unwinder { get }
+
     /// Returns the current status of a thread.
     func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus
 
@@ -28,6 +31,21 @@ package protocol CaptureEngine: AnyObject {
 
     /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
     func leave(processor: Int32)
+}
+
+/// Who steps from a frame to its caller, by the functions' call frame information.
+package struct Unwinder: Sendable, Equatable {
+    /// The stepper without a library.
+    package static let builtIn = Unwinder(name: "built-in")
+
+    /// The name in reports: `libunwind 1.6.2`, or `built-in`.
+    package var name: String
+    /// Why it is not libunwind; `nil` if it is.
+    package var reason: String?
+}
+
+extension CaptureEngine {
+    package var unwinder: Unwinder { .builtIn }
 }
 
 /// Captures the stacks of threads of this process.
@@ -69,6 +87,9 @@ package protocol StackCapturing: AnyObject {
     /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
 
+    /// Who unwinds the stacks.
+    var unwinder: Unwinder { get }
+
     /// Returns the images that are currently mapped.
     func images() -> ImageList
 
@@ -77,6 +98,8 @@ package protocol StackCapturing: AnyObject {
 }
 
 extension StackCapturing {
+    package var unwinder: Unwinder { .builtIn }
+
     /// Captures a thread's stack in bounded time, by a method that may keep the thread from running.
     package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
         try capture(thread: thread, mayStop: true)

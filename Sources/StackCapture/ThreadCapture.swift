@@ -189,6 +189,8 @@ package final class ThreadCapture: StackCapturing {
 
     package var methods: [CapturedStack.Method] { policy.permitted }
 
+    package var unwinder: Unwinder { engine.unwinder }
+
     package func images() -> ImageList { engine.images() }
 
     package func leave(processor: Int32) { engine.leave(processor: processor) }

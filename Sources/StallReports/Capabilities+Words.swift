@@ -23,6 +23,7 @@ extension Capabilities.FeatureName {
         case .libdw: "libdw"
         case .flush: "flush to the disk"
         case .context: "contexts of threads"
+        case .libunwind: "libunwind"
         default: rawValue
         }
     }
@@ -33,7 +34,7 @@ extension Capabilities.FeatureName {
     package var isOptional: Bool {
         switch self {
         case .perf, .processVMReadv, .kernelStack, .pressure, .throttling, .steal, .pageFaults, .bootID,
-            .debugInformation:
+            .debugInformation, .libunwind:
             true
         default: false
         }
@@ -80,6 +81,7 @@ extension Capabilities.FeatureName {
         case .flush: "a power failure may lose the newest reports"
         case .context:
             "reports have no task and no task-local context, or none of threads that are not captured by signal"
+        case .libunwind: "nothing: stacks are unwound by the built-in unwinder"
         default: nil
         }
     }
@@ -157,6 +159,11 @@ struct CapabilityRemedies {
                 "Debian, Ubuntu: apt-get install --no-install-recommends libdw1",
                 "Fedora, RHEL: dnf install elfutils-libs", "link without -static-executable",
                 "add lines later: stallwatch symbolicate",
+            ]
+        case .libunwind:
+            [
+                "Debian, Ubuntu: apt-get install --no-install-recommends libunwind8",
+                "Fedora, RHEL: dnf install libunwind", "unset STALLWATCH_UNWINDER",
             ]
         case .flush: ["put the report directory on a file system that supports fsync, such as a volume"]
         default: []

@@ -116,11 +116,14 @@ extension Capabilities {
         /// Reading what a thread works on, its Swift task and its context, from its memory.
         public static let context = FeatureName(rawValue: "context")
 
+        /// The library libunwind, which unwinds stacks.
+        public static let libunwind = FeatureName(rawValue: "libunwind")
+
         /// The names that this version writes, in the order of ``Capabilities/features``.
         package static let known: [FeatureName] = [
             .read, .ptrace, .signal, .perf, .processVMReadv, .syscall, .waitChannel, .schedstat, .stat, .status,
             .kernelStack, .pressure, .throttling, .steal, .pageFaults, .bootID, .symbols, .debugInformation, .libdw,
-            .flush, .context,
+            .flush, .context, .libunwind,
         ]
     }
 

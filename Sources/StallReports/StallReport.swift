@@ -236,6 +236,8 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
         ///
         /// `signal` instead of `ptrace` means that the system refuses ptrace(2).
         public var captureMethods: [CaptureMethod]?
+        /// Who unwound the stacks: `libunwind` with its version, or `built-in`.
+        public var unwinder: String?
         /// The number of suppressions since the monitor started, by reason.
         public var suppressed: SuppressionCounts
 
@@ -243,11 +245,13 @@ public struct StallReport: Codable, Sendable, Equatable, Identifiable {
             version: String,
             watchdogLateMilliseconds: Double,
             captureMethods: [CaptureMethod]? = nil,
+            unwinder: String? = nil,
             suppressed: SuppressionCounts
         ) {
             self.version = version
             self.watchdogLateMilliseconds = watchdogLateMilliseconds
             self.captureMethods = captureMethods
+            self.unwinder = unwinder
             self.suppressed = suppressed
         }
     }

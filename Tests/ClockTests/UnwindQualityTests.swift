@@ -15,15 +15,18 @@ struct UnwindQualityTests {
         "dispatch_sync", "dispatch_worker", "dispatch_apply", "dispatch_semaphore",
     ]
 
-    @Test(arguments: Build.allCases)
-    func everyFrameMatchesGDB(build: Build) throws {
+    /// With libunwind both steppers make each step, and the host fails where they disagree.
+    @Test(arguments: Build.allCases, ["compared", "builtin"])
+    func everyFrameMatchesGDB(build: Build, unwinder: String) throws {
         let directory = try TemporaryDirectory()
         let library = try build.makeLibrary(in: directory)
-        let host = try Host(library: library, stacks: Self.stacks)
+        let host = try Host(library: library, stacks: Self.stacks, unwinder: unwinder)
         defer { host.end() }
         let reference = try Self.backtraces(of: host.processIdentifier)
 
         #expect(host.captures.count >= Self.stacks.count)
+        #expect(host.unwinder == (unwinder == "builtin" ? "built-in" : "libunwind"))
+        #expect(host.disagreements == 0)
         for capture in host.captures {
             let expected = reference.frames[capture.thread] ?? []
             let addresses = expected.map(\.address)
@@ -37,7 +40,8 @@ struct UnwindQualityTests {
             )
             #expect(capture.isComplete, "\(capture.stack) by \(capture.method), \(build)")
         }
-        print("\(build): \(host.captures.count) captures, \(host.captures.map(\.addresses.count).reduce(0, +)) frames")
+        let frames = host.captures.map(\.addresses.count).reduce(0, +)
+        print("\(build), \(unwinder): \(host.captures.count) captures, \(frames) frames")
     }
 
     struct Frame {
@@ -124,12 +128,18 @@ private final class Host {
     private let process: Process
     private let input = Pipe()
     private(set) var captures: [Capture] = []
+    /// Who unwound the stacks, and the steps with two results.
+    private(set) var unwinder: Substring = ""
+    private(set) var disagreements: Int?
 
     var processIdentifier: Int32 { process.processIdentifier }
 
     /// Starts the host and waits until it has captured all stacks.
-    init(library: String, stacks: [String]) throws {
-        process = Command(program: try Command.product("stack-host"), arguments: [library] + stacks).process()
+    init(library: String, stacks: [String], unwinder: String) throws {
+        process = Command(
+            program: try Command.product("stack-host"), arguments: [library] + stacks,
+            environment: ["STALLWATCH_UNWINDER": unwinder]
+        ).process()
         let output = Pipe()
         process.standardInput = input
         process.standardOutput = output
@@ -154,6 +164,10 @@ private final class Host {
 
     private func read(_ words: [Substring]) {
         guard words.count == 4 else { return }
+        if words[0] == "unwinder" {
+            unwinder = words[1]
+            disagreements = Int(words[3])
+        }
         switch words[1] {
         case "thread":
             // An invalid number becomes a thread that gdb does not know.

@@ -5,7 +5,7 @@
 #
 #   slim               Debian's minimal root (debootstrap, minbase) with the additions of Swift's slim images: libcurl,
 #                      libxml2, tzdata
-#   libunwind8         the same with libunwind8, which StallWatch does not use
+#   libunwind8         the same with libunwind8, which then unwinds the stacks
 #   libunwind8+libdw1  the same with libunwind8 and libdw1, which adds inlined functions, files and lines
 #
 # The program is a release build with the Swift libraries linked statically. In each root it has its own /proc, and the

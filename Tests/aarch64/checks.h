@@ -35,5 +35,6 @@ void check_images(void);      ///< The list of images.
 void check_scheduling(void);  ///< Where helpers and the watchdog run.
 void check_stress(void);      ///< Threads that hold locks.
 void check_symbols(void);     ///< Names and lines from DWARF.
+void check_steppers(void);    ///< libunwind and the built-in stepper.
 
 #endif

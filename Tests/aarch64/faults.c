@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -189,4 +190,20 @@ void check_stress(void) {
         "%llu captures, %llu reads, %llu incomplete, %llu late, %llu failed (status %d, errno %d), %llu stuck",
         COUNT(result.captures), COUNT(result.reads), COUNT(result.incomplete), COUNT(result.timed_out),
         COUNT(result.failed), result.last_status, result.last_error, COUNT(result.stuck));
+}
+
+void check_steppers(void) {
+  const unsigned long signs_addresses = 1ul << 30;  // HWCAP_PACA
+  bool is_wanted = (getauxval(AT_HWCAP) & signs_addresses) == 0;
+  cunwind_test_stepper_result result = cunwind_test_compare_steppers(1, 1);
+  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  cunwind_unwinder_status unwinder =
+      engine ? cunwind_engine_unwinder(engine) : (cunwind_unwinder_status){.name = "none"};
+  check(result.has_library == is_wanted, "libunwind is loaded unless addresses are signed", "%s (%s)", unwinder.name,
+        unwinder.reason ? unwinder.reason : "as wanted");
+  cunwind_engine_destroy(engine);
+  check(result.disagreements == 0 && (!is_wanted || result.compared > result.functions), "both steppers",
+        "%llu functions, %llu compared steps, %llu made by ours alone, %llu differ, the first at %llx",
+        COUNT(result.functions), COUNT(result.compared), COUNT(result.stood_in), COUNT(result.disagreements),
+        COUNT(result.first));
 }

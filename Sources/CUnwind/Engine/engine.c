@@ -17,6 +17,55 @@ cunwind_engine *cunwind_engine_create(int signal_number) {
   return cunwind_engine_create_with(&options);
 }
 
+// Before the list of images is made, which then has libunwind, too.
+static void choose_unwinder(cunwind_engine *engine) {
+  const char *wanted = getenv("STALLWATCH_UNWINDER");
+  if (wanted && strcmp(wanted, "builtin") == 0) {
+    snprintf(engine->unwinder_reason, sizeof engine->unwinder_reason, "STALLWATCH_UNWINDER is builtin");
+    return;
+  }
+  engine->unwinder.library = cunwind_library_stepper_create(CUNWIND_LIBRARY, engine->unwinder_reason);
+  engine->unwinder.compares_all = wanted && strcmp(wanted, "compared") == 0;
+}
+
+// A file of that name may be anything: lets it step out of a function of ours, beside our own stepper.
+static void check_unwinder(cunwind_engine *engine) {
+  cunwind_unwinder *unwinder = &engine->unwinder;
+  if (!unwinder->library) return;
+  cunwind_registers from = {0}, caller;
+  uint64_t place = (uint64_t)(uintptr_t)engine->copy->bytes;
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) cunwind_set_register(&from, number, place);
+  cunwind_set_register(&from, CUNWIND_PC, (uint64_t)(uintptr_t)cunwind_engine_create_with + 1);
+  // The buffer is all zero.
+  engine->copy->low = place;
+  engine->copy->length = CUNWIND_PAGE_BYTES;
+  unwinder->copy = engine->copy;
+  unwinder->is_compared = true;
+  bool is_stepped = cunwind_step_by_cfi(unwinder, &from, true, &caller) == CUNWIND_STEP_OK;
+  engine->copy->length = 0;
+  if (is_stepped && unwinder->compared == 1 && unwinder->disagreements == 0) {
+    unwinder->compared = 0;
+    return;
+  }
+  unwinder->library->destroy(unwinder->library);
+  unwinder->library = NULL;
+  unwinder->compared = unwinder->disagreements = unwinder->stood_in = 0;
+  snprintf(engine->unwinder_reason, sizeof engine->unwinder_reason, CUNWIND_LIBRARY " does not work");
+}
+
+cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *engine) {
+  const cunwind_unwinder *unwinder = &engine->unwinder;
+  const cunwind_stepper *stepper = unwinder->library ? unwinder->library : cunwind_own_stepper();
+  return (cunwind_unwinder_status){
+      .name = stepper->name,
+      .reason = unwinder->library ? NULL : engine->unwinder_reason,
+      .stood_in = unwinder->stood_in,
+      .compared = unwinder->compared,
+      .disagreements = unwinder->disagreements,
+      .disagreed_at = unwinder->disagreed_at,
+  };
+}
+
 cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
   if (options->signal_number < 1 || options->signal_number > 64) {
     errno = EINVAL;
@@ -25,15 +74,19 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
   cunwind_engine *engine = calloc(1, sizeof *engine);
   if (!engine) return NULL;
   engine->process = getpid();
-  engine->unwinder = (cunwind_unwinder){.modules = &engine->modules, .pages = &engine->pages};
+  engine->unwinder.modules = &engine->modules;
+  engine->unwinder.pages = &engine->pages;
   engine->signal_number = options->signal_number;
   snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
            options->proc_directory ? options->proc_directory : "/proc/self");
+  choose_unwinder(engine);
   if (cunwind_guarded_choose(options->memory_access) && cunwind_modules_init(&engine->modules) &&
       cunwind_page_cache_init(&engine->pages) && (engine->copy = cunwind_copy_create()) &&
       cunwind_helper_init(&engine->helper) && cunwind_helper_init(&engine->perf.helper) &&
-      cunwind_prepare_spare(engine))
+      cunwind_prepare_spare(engine)) {
+    check_unwinder(engine);
     return engine;
+  }
   int error = errno;
   cunwind_engine_destroy(engine);
   errno = error;
@@ -43,6 +96,9 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
 void cunwind_engine_destroy(cunwind_engine *engine) {
   if (!engine) return;
   cunwind_signal_slot_destroy(engine);
+  // In a child of fork(2), the watchdog may have held libunwind's locks.
+  if (engine->unwinder.library && engine->process == getpid())
+    engine->unwinder.library->destroy(engine->unwinder.library);
   cunwind_page_cache_destroy(&engine->pages);
   cunwind_modules_destroy(&engine->modules);
   // Only this engine reaps its helpers. A helper that still runs may write into its buffers, so they are leaked:
@@ -71,6 +127,7 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
   cunwind_helper_has_ended(&engine->perf.helper, 0);
   if (cunwind_modules_refresh(&engine->modules)) {
     cunwind_page_cache_flush(&engine->pages);
+    cunwind_unwinder_flush(&engine->unwinder);
   }
   return engine->modules.count;
 }

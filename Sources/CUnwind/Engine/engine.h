@@ -16,7 +16,7 @@
 #include "Memory/modules.h"
 #include "Methods/pending_stop.h"
 #include "Methods/perf_capture.h"
-#include "Unwinding/unwind.h"
+#include "Unwinding/stepper.h"
 
 struct cunwind_signal_slot;
 
@@ -31,6 +31,7 @@ struct cunwind_engine {
   cunwind_page_cache pages;
   cunwind_stack_copy *copy;  ///< Never NULL after creation.
   cunwind_unwinder unwinder;
+  char unwinder_reason[CUNWIND_UNWINDER_REASON_BYTES];  ///< Why it is not libunwind; empty if it is.
   cunwind_helper_memory helper;
   cunwind_async_walk walk;
   cunwind_context context;                      ///< Of the last capture.

@@ -211,8 +211,12 @@ void cunwind_page_cache_flush(cunwind_page_cache *cache) {
 
 static const cunwind_cached_page *page_at(cunwind_page_cache *cache, uint64_t address) {
   // Fibonacci hashing: neighboring pages, and the same page of neighboring images, get different places.
-  uint64_t slot = (address / CUNWIND_PAGE_BYTES * 0x9e3779b97f4a7c15ull) >> 32;
-  cunwind_cached_page *page = &cache->pages[slot % CUNWIND_CACHED_PAGES];
+  uint64_t pair = ((address / CUNWIND_PAGE_BYTES * 0x9e3779b97f4a7c15ull) >> 32) % (CUNWIND_CACHED_PAGES / 2);
+  cunwind_cached_page *both = &cache->pages[2 * pair];
+  uint8_t *latest = &cache->latest[pair];
+  if (both[*latest].address == address) return &both[*latest];
+  *latest ^= 1;
+  cunwind_cached_page *page = &both[*latest];
   if (page->address == address) return page;
   page->address = 0;
   if (cunwind_guarded_read(address, page->bytes, CUNWIND_PAGE_BYTES) != CUNWIND_PAGE_BYTES) return NULL;

@@ -5,6 +5,9 @@
 
 /// The most bytes of an augmentation string that are kept. Compilers write "zPLR", "zRS" and the like.
 #define AUGMENTATION_BYTES 8u
+/// The most bytes of an entry: it bounds the time of one step. The longest ones, of functions with thousands of calls,
+/// have some thousands.
+#define MAX_ENTRY_BYTES (256u * 1024)
 /// Compilers write version 1 to .eh_frame; version 3 differs only in the encoding of the return register.
 enum { VERSION_1 = 1, VERSION_3 = 3 };
 enum { ENCODING_OMIT = 0xff, ENCODING_FORM = 0x0f, ENCODING_BASE = 0x70, BASE_PC = 0x10, ENCODING_INDIRECT = 0x80 };
@@ -96,13 +99,13 @@ static uint64_t search_table(const cunwind_module *module, cunwind_page_cache *p
   return module->table_base + (uint64_t)(int64_t)entry[1];
 }
 
-// Reads an entry's length and finds its end. No executable uses the extended form, for entries of 4 GiB.
+// Reads an entry's length and finds its end.
 static bool open_entry(cunwind_bytes *bytes, const cunwind_module *module, cunwind_page_cache *pages,
                        uint64_t address) {
   if (address < module->fixed_low || address >= module->fixed_high) return false;
   *bytes = (cunwind_bytes){.pages = pages, .at = address, .end = module->fixed_high};
   uint64_t length = cunwind_read_fixed(bytes, 4);
-  if (bytes->has_failed || length == 0 || length == 0xffffffffu || length > bytes->end - bytes->at) return false;
+  if (bytes->has_failed || length == 0 || length > MAX_ENTRY_BYTES || length > bytes->end - bytes->at) return false;
   bytes->end = bytes->at + length;
   return true;
 }

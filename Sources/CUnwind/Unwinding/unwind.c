@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "System/raw_system_call.h"
+
 cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                            cunwind_registers *to) {
   if (!cunwind_is_known(from, CUNWIND_FP)) return CUNWIND_STEP_UNKNOWN_REGISTER;
@@ -212,6 +214,7 @@ static cunwind_end find_end(const cunwind_unwinder *unwinder, cunwind_step step)
 static cunwind_end walk(cunwind_unwinder *unwinder, cunwind_registers *registers, bool is_exact, uint8_t source,
                         recorder *recorder) {
   for (unsigned steps = 0; steps < CUNWIND_MAX_STEPS; steps++) {
+    if (cunwind_now() - unwinder->begin > CUNWIND_UNWIND_NANOSECONDS) return CUNWIND_END_TOO_LONG;
     uint64_t pc = registers->value[CUNWIND_PC], stack_pointer = registers->value[CUNWIND_SP];
     bool is_signal = cunwind_is_signal_return(unwinder, pc);
     cunwind_frame frame = {.address = pc,
@@ -266,6 +269,9 @@ static bool find_frame_beyond_gap(cunwind_unwinder *unwinder, cunwind_registers 
 void cunwind_unwind(cunwind_unwinder *unwinder, const cunwind_registers *start, cunwind_stack *stack) {
   recorder recorder = {.stack = stack};
   cunwind_registers registers = *start;
+  unwinder->begin = cunwind_now();
+  unwinder->is_compared =
+      unwinder->library && (unwinder->compares_all || ++unwinder->unwinds % CUNWIND_COMPARED_UNWINDS == 0);
   cunwind_end end = walk(unwinder, &registers, true, CUNWIND_FRAME_INITIAL, &recorder);
   if (end == CUNWIND_END_NOT_IN_COPY && unwinder->copy->has_gap && find_frame_beyond_gap(unwinder, &registers)) {
     begin_gap(&recorder);

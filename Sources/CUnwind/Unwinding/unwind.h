@@ -19,12 +19,50 @@
 /// The most words that a call-site scan reads. libdispatch's largest frame without unwind information has about 80.
 #define CUNWIND_SCAN_WORDS 512u
 
+/// How long one unwind may take, in nanoseconds (50 ms). One of 70 frames takes 0.1 ms; damaged tables can lead through
+/// thousands of frames, each with a long entry. The tests in an emulated machine set another bound.
+#if !defined(CUNWIND_UNWIND_NANOSECONDS)
+#define CUNWIND_UNWIND_NANOSECONDS 50000000ull
+#endif
+/// How long both steppers are used in one unwind, in nanoseconds (5 ms).
+#define CUNWIND_COMPARE_NANOSECONDS 5000000ull
+/// Of so many unwinds, one is made by both steppers.
+#define CUNWIND_COMPARED_UNWINDS 64u
+/// The PCs whose rules are remembered as accepted.
+#define CUNWIND_JUDGED_PCS 1024u
+
+typedef struct cunwind_stepper cunwind_stepper;
+
+/// Who may step from a PC.
+typedef enum cunwind_verdict {
+  CUNWIND_PC_REFUSED,    ///< Nobody: no table covers it, or its entry or rules are damaged.
+  CUNWIND_PC_OUTERMOST,  ///< Nobody: it is in a thread's first function.
+  CUNWIND_PC_OWN,        ///< Our own stepper: the rules are of a kind that others may not survive.
+  CUNWIND_PC_ANY         ///< Both.
+} cunwind_verdict;
+
+typedef struct cunwind_judged_pc {
+  uint64_t pc;  ///< 0: the place is free.
+  cunwind_verdict verdict;
+} cunwind_judged_pc;
+
 typedef struct cunwind_unwinder {
   const cunwind_modules *modules;
   cunwind_page_cache *pages;
   const cunwind_stack_copy *copy;  ///< Set before each unwind.
   cunwind_end failure;
   uint64_t missing;  ///< The address that could not be read, if that is the failure.
+  // Steps by call frame information.
+  cunwind_stepper *library;  ///< libunwind; NULL: only our own stepper.
+  bool compares_all;         ///< Every unwind is made by both, not one of CUNWIND_COMPARED_UNWINDS.
+  uint64_t unwinds;
+  uint64_t begin;          ///< The time at which the unwind began, in monotonic nanoseconds.
+  bool is_compared;        ///< The unwind is made by both.
+  uint64_t stood_in;       ///< The steps that libunwind failed to make, and ours made.
+  uint64_t compared;       ///< The steps that both made...
+  uint64_t disagreements;  ///< ...and those with different results.
+  uint64_t disagreed_at;   ///< The PC of the last of these.
+  cunwind_judged_pc judged[CUNWIND_JUDGED_PCS];
 } cunwind_unwinder;
 
 /// The result of one step outwards.
@@ -47,12 +85,16 @@ bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t
 // ---- One step, by its source ----------------------------------------------------------------------------------------
 // `from` has a frame's registers; `*to` gets its caller's. `is_exact`: the PC is not a return address.
 
+/// By the stepper that may step from the PC: libunwind if it is there, else or if it fails our own.
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                  cunwind_registers *to);
 cunwind_step cunwind_step_by_call_site(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
                                        cunwind_registers *to);
 cunwind_step cunwind_step_by_frame_pointer(cunwind_unwinder *unwinder, const cunwind_registers *from,
                                            cunwind_registers *to);
+
+/// Forgets what the steppers know of the images.
+void cunwind_unwinder_flush(cunwind_unwinder *unwinder);
 
 /// Finds the function that contains `pc` in the images' unwind tables. False: there is none.
 bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *start, uint64_t *end);

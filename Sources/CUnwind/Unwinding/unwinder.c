@@ -1,7 +1,16 @@
-// What all steps share: the memory of the copied stack and of the images, and the functions in their tables.
+// What all steps share: the memory of the copied stack and of the images, the functions in their tables, and the choice
+// of the stepper.
 
-#include "Unwinding/eh_frame.h"
-#include "Unwinding/unwind.h"
+#include <string.h>
+
+#include "System/raw_system_call.h"
+#include "Unwinding/cfi_rules.h"
+#include "Unwinding/stepper.h"
+
+/// The longest expression that another stepper gets, in bytes. Compilers write up to 20.
+#define LONGEST_EXPRESSION 64u
+// DW_OP_bra, DW_OP_skip: with jumps an expression may never end.
+enum { OP_BRANCH = 0x28, OP_SKIP = 0x2f };
 
 bool cunwind_read(cunwind_unwinder *unwinder, uint64_t address, void *to, size_t size) {
   if (cunwind_stack_copy_read(unwinder->copy, address, to, size)) return true;
@@ -31,4 +40,98 @@ bool cunwind_function_at(cunwind_unwinder *unwinder, uint64_t pc, uint64_t *star
   *start = function.start;
   *end = function.end;
   return true;
+}
+
+// Refuses jumps, also where a byte only looks like one: ours counts the operations of an expression.
+static bool has_no_jumps(cunwind_unwinder *unwinder, const cunwind_rule *rule) {
+  uint8_t bytes[LONGEST_EXPRESSION];
+  uint64_t size = rule->expression_end - rule->expression;
+  if (size > sizeof bytes || !cunwind_page_cache_read(unwinder->pages, rule->expression, bytes, size)) return false;
+  return !memchr(bytes, OP_BRANCH, size) && !memchr(bytes, OP_SKIP, size);
+}
+
+static bool is_harmless(cunwind_unwinder *unwinder, const cunwind_rule *rule) {
+  switch (rule->kind) {
+    case CUNWIND_RULE_REGISTER:
+      return (uint64_t)rule->offset < CUNWIND_REGISTER_COUNT;
+    case CUNWIND_RULE_EXPRESSION:
+    case CUNWIND_RULE_VALUE_EXPRESSION:
+      return has_no_jumps(unwinder, rule);
+    default:
+      return true;
+  }
+}
+
+static cunwind_verdict judge(cunwind_unwinder *unwinder, uint64_t pc) {
+  cunwind_function function;
+  cunwind_rules rules;
+  if (!cunwind_find_function(unwinder->modules, unwinder->pages, pc, &function) ||
+      function.return_register >= CUNWIND_REGISTER_COUNT || !cunwind_find_rules(unwinder->pages, &function, pc, &rules))
+    return CUNWIND_PC_REFUSED;
+  if (rules.registers[function.return_register].kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_PC_OUTERMOST;
+  // libunwind reads the frames of signals by itself, as the walk does. It ignores a rule for the stack pointer, which
+  // setcontext(3), longjmp(3) and some assembly code of libcrypto have.
+  if (function.is_signal_frame || rules.registers[CUNWIND_SP].kind != CUNWIND_RULE_SAME) return CUNWIND_PC_OWN;
+  bool is_safe =
+      rules.is_cfa_expression ? has_no_jumps(unwinder, &rules.cfa) : rules.cfa_register < CUNWIND_REGISTER_COUNT;
+  for (int number = 0; is_safe && number < CUNWIND_REGISTER_COUNT; number++) {
+    is_safe = is_harmless(unwinder, &rules.registers[number]);
+  }
+  return is_safe ? CUNWIND_PC_ANY : CUNWIND_PC_OWN;
+}
+
+static cunwind_verdict verdict_of(cunwind_unwinder *unwinder, uint64_t pc) {
+  // Fibonacci hashing, as in the page cache.
+  cunwind_judged_pc *known = &unwinder->judged[((pc * 0x9e3779b97f4a7c15ull) >> 32) % CUNWIND_JUDGED_PCS];
+  if (known->pc != pc || pc == 0) {
+    known->verdict = judge(unwinder, pc);
+    known->pc = pc;
+  }
+  return known->verdict;
+}
+
+static bool is_same(const cunwind_registers *left, const cunwind_registers *right) {
+  if (left->known != right->known) return false;
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
+    if (cunwind_is_known(left, number) && left->value[number] != right->value[number]) return false;
+  }
+  return true;
+}
+
+// Makes the step by our own stepper, too, and counts the result.
+static void compare(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                    const cunwind_registers *by_library) {
+  if (!unwinder->compares_all && unwinder->begin != 0 &&
+      cunwind_now() - unwinder->begin > CUNWIND_COMPARE_NANOSECONDS) {
+    unwinder->is_compared = false;
+    return;
+  }
+  cunwind_registers by_own;
+  cunwind_stepper *own = cunwind_own_stepper();
+  unwinder->compared++;
+  if (own->step(own, unwinder, from, is_exact, &by_own) == CUNWIND_STEP_OK && is_same(&by_own, by_library)) return;
+  unwinder->disagreements++;
+  unwinder->disagreed_at = from->value[CUNWIND_PC];
+}
+
+cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
+                                 cunwind_registers *to) {
+  cunwind_stepper *own = cunwind_own_stepper(), *library = unwinder->library;
+  if (!library) return own->step(own, unwinder, from, is_exact, to);
+  unwinder->failure = CUNWIND_END_COMPLETE;
+  cunwind_verdict verdict = verdict_of(unwinder, from->value[CUNWIND_PC] - (is_exact ? 0 : 1));
+  if (verdict == CUNWIND_PC_REFUSED) return CUNWIND_STEP_NO_INFO;
+  if (verdict == CUNWIND_PC_OUTERMOST) return CUNWIND_STEP_OUTERMOST;
+  if (verdict == CUNWIND_PC_ANY && library->step(library, unwinder, from, is_exact, to) == CUNWIND_STEP_OK) {
+    if (unwinder->is_compared) compare(unwinder, from, is_exact, to);
+    return CUNWIND_STEP_OK;
+  }
+  cunwind_step step = own->step(own, unwinder, from, is_exact, to);
+  if (step == CUNWIND_STEP_OK && verdict == CUNWIND_PC_ANY) unwinder->stood_in++;
+  return step;
+}
+
+void cunwind_unwinder_flush(cunwind_unwinder *unwinder) {
+  memset(unwinder->judged, 0, sizeof unwinder->judged);
+  if (unwinder->library) unwinder->library->flush(unwinder->library);
 }

@@ -63,7 +63,8 @@ typedef enum cunwind_end {
   CUNWIND_END_NOT_IN_COPY,       ///< A needed word of the stack is outside the copy.
   CUNWIND_END_LOOP,              ///< The stack pointer did not move outwards.
   CUNWIND_END_BAD_CODE_ADDRESS,  ///< A return address is not in the code of any image.
-  CUNWIND_END_TOO_DEEP           ///< The stack has more frames than the bound on one unwind.
+  CUNWIND_END_TOO_DEEP,          ///< The stack has more frames than the bound on one unwind.
+  CUNWIND_END_TOO_LONG           ///< The unwind took longer than its bound (50 ms).
 } cunwind_end;
 
 /// How a frame was found.
@@ -249,7 +250,8 @@ typedef struct cunwind_context {
 
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
-/// Creates an engine: buffers and module list. If memory is read by file, one descriptor stays open from then on.
+/// Creates an engine: buffers and module list. Loads libunwind, unless the environment variable STALLWATCH_UNWINDER is
+/// `builtin`; with `compared`, every stack is unwound by libunwind and by our own stepper, instead of one in 64. If memory is read by file, one descriptor stays open from then on.
 /// Returns NULL with errno: EINVAL, ENOMEM, or EPERM if no access to memory works. Async-signal-safe: no.
 cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
 
@@ -309,6 +311,19 @@ bool cunwind_request_short_slice(void);
 /// Returns false if it was not moved, also if a seccomp filter would kill it for the call, or stops have not been
 /// probed (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
 bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int processor);
+
+/// Who makes the steps by call frame information.
+typedef struct cunwind_unwinder_status {
+  const char *_Nonnull name;     ///< "libunwind 1.6.2", or "built-in".
+  const char *_Nullable reason;  ///< Why it is not libunwind; NULL if it is.
+  uint64_t stood_in;             ///< The steps that libunwind failed to make, and ours made.
+  uint64_t compared;             ///< The steps that were made by both...
+  uint64_t disagreements;        ///< ...and those with different results.
+  uint64_t disagreed_at;         ///< The PC of the last of these.
+} cunwind_unwinder_status;
+
+/// Returns who makes the steps. The strings are valid as long as the engine. Async-signal-safe: yes.
+cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *_Nonnull engine);
 
 // ---- Threads --------------------------------------------------------------------------------------------------------
 

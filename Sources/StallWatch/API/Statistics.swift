@@ -25,6 +25,10 @@ extension StallMonitor {
         public internal(set) var reportsRecovered = 0
         /// The number of failed attempts of a sink to take a report.
         public internal(set) var failedWrites = 0
+        /// The steps from a frame to its caller for which libunwind and the built-in unwinder had different results.
+        ///
+        /// Of all monitors of the process. One stack in 64 is unwound by both.
+        public internal(set) var unwindDisagreements = 0
         /// The error of the last failed attempt.
         public internal(set) var lastWriteError: StallWatchError?
         /// The state of each watched loop, sorted by label.
@@ -104,7 +108,7 @@ extension StallMonitor {
 extension StallMonitor.Statistics: Encodable {
     private enum Key: String, CodingKey {
         case stalls, suppressed, reportsDropped, reportsLost, reportsRemoved, reportsRecovered, failedWrites,
-            lastWriteError, loops
+            unwindDisagreements, lastWriteError, loops
     }
 
     /// Encodes the statistics, with the error as its description.
@@ -117,6 +121,7 @@ extension StallMonitor.Statistics: Encodable {
         try container.encode(reportsRemoved, forKey: .reportsRemoved)
         try container.encode(reportsRecovered, forKey: .reportsRecovered)
         try container.encode(failedWrites, forKey: .failedWrites)
+        try container.encode(unwindDisagreements, forKey: .unwindDisagreements)
         try container.encodeIfPresent(lastWriteError?.description, forKey: .lastWriteError)
         try container.encode(loops, forKey: .loops)
     }

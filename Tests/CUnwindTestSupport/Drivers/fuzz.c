@@ -64,7 +64,7 @@ static uint64_t tempting_value(const cunwind_engine *engine, const seed *seed, u
 // Returns whether the unwinder kept its promises for a stack.
 static bool is_sound(const cunwind_stack *stack) {
   if (stack->frame_count == 0 || stack->frame_count > CUNWIND_MAX_FRAMES) return false;
-  if (stack->end > CUNWIND_END_TOO_DEEP || stack->omitted_at > stack->frame_count) return false;
+  if (stack->end > CUNWIND_END_TOO_LONG || stack->omitted_at > stack->frame_count) return false;
   for (uint32_t index = 1; index < stack->frame_count; index++) {
     const cunwind_frame *callee = &stack->frames[index - 1], *frame = &stack->frames[index];
     bool may_jump = callee->is_signal_frame || (stack->omitted_count > 0 && index == stack->omitted_at);
@@ -95,6 +95,8 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed_number, uint64_t images
   cunwind_engine *engine = cunwind_engine_create(27);
   if (!engine) return result;
   cunwind_engine_refresh_images(engine);
+  result.has_library = engine->unwinder.library != NULL;
+  engine->unwinder.compares_all = true;
   for (int index = 0; index < SEEDS; index++) {
     if (!take_seed(engine, origins[index].posture, origins[index].depth, &seeds[index])) return result;
   }
@@ -128,6 +130,9 @@ cunwind_test_fuzz_result cunwind_test_fuzz(uint64_t seed_number, uint64_t images
     result.frames += stack.frame_count;
     if (!is_sound(&stack)) result.broken++;
   }
+  result.stood_in = engine->unwinder.stood_in;
+  result.compared = engine->unwinder.compared;
+  result.disagreements = engine->unwinder.disagreements;
   cunwind_engine_destroy(engine);
   return result;
 }

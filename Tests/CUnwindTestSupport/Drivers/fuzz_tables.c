@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "CUnwindTestSupport.h"
 #include "Drivers/random_numbers.h"
@@ -30,6 +31,12 @@ static uint64_t random_entry(const cunwind_module *module, uint64_t *random, int
   return module->table_base + (uint64_t)(int64_t)entry[1];
 }
 
+static uint64_t nanoseconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
 static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_test_table_result *result) {
   cunwind_function function;
   result->tables++;
@@ -42,7 +49,10 @@ static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_
   }
   from.known = cunwind_test_random(random) | 1ull << CUNWIND_SP;
   cunwind_set_register(&from, CUNWIND_PC, pc);
-  cunwind_step outcome = cunwind_step_by_cfi(&engine->unwinder, &from, true, &to);
+  uint64_t begin = nanoseconds_now();
+  cunwind_step outcome = cunwind_step_by_cfi(&engine->unwinder, &from, cunwind_test_random(random) % 2, &to);
+  uint64_t took = nanoseconds_now() - begin;
+  if (took > result->slowest_nanoseconds) result->slowest_nanoseconds = took;
   *(outcome == CUNWIND_STEP_OK || outcome == CUNWIND_STEP_OUTERMOST ? &result->steps : &result->refused) += 1;
 }
 
@@ -69,6 +79,7 @@ cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t table
   engine->modules.list[0] = moved;
   engine->modules.count = 1;
   engine->unwinder.copy = engine->copy;
+  engine->unwinder.compares_all = engine->unwinder.is_compared = true;
   engine->copy->low = 0x7f0000000000ull;
   engine->copy->length = STACK_WORDS * 8;
   uint64_t random = seed * 2 + 1;
@@ -88,9 +99,13 @@ cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t table
       place[cunwind_test_random(&random) % 64] = (uint8_t)cunwind_test_random(&random);
     }
     cunwind_page_cache_flush(&engine->pages);
+    cunwind_unwinder_flush(&engine->unwinder);
     step(engine, pc, &random, &result);
     memcpy(place, saved, sizeof saved);
   }
+  result.stood_in = engine->unwinder.stood_in;
+  result.compared = engine->unwinder.compared;
+  result.disagreements = engine->unwinder.disagreements;
   munmap(bytes, COPIED_BYTES);
   cunwind_engine_destroy(engine);
   return result;

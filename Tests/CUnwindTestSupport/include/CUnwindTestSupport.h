@@ -118,6 +118,10 @@ typedef struct cunwind_test_fuzz_result {
   uint64_t frames;
   uint64_t broken;  ///< Violated rules: too many frames, an unknown end, a stack pointer that decreased.
   uint64_t slowest_nanoseconds;
+  bool has_library;        ///< libunwind is loaded.
+  uint64_t stood_in;       ///< Steps that libunwind failed to make.
+  uint64_t compared;       ///< Steps of both steppers...
+  uint64_t disagreements;  ///< ...with different results.
 } cunwind_test_fuzz_result;
 
 /// Unwinds `images` randomly changed copies of real stacks and registers. The same seed gives the same copies.
@@ -129,7 +133,31 @@ typedef struct cunwind_test_table_result {
   uint64_t found;    ///< The function's entry could be read.
   uint64_t steps;    ///< Of these, a caller or the end of the stack was found.
   uint64_t refused;  ///< Of these, the step failed.
+  uint64_t slowest_nanoseconds;
+  uint64_t stood_in;       ///< Steps that libunwind failed to make.
+  uint64_t compared;       ///< Steps of both steppers...
+  uint64_t disagreements;  ///< ...with different results.
 } cunwind_test_table_result;
+
+/// What both steppers made of the functions of all images.
+typedef struct cunwind_test_stepper_result {
+  bool has_library;  ///< libunwind is loaded.
+  uint64_t images, functions, pcs;
+  uint64_t steps;     ///< Steps that succeeded.
+  uint64_t compared;  ///< Steps of both.
+  uint64_t stood_in;  ///< Steps that libunwind failed to make.
+  uint64_t disagreements;
+  uint64_t first;  ///< The PC of the first disagreement.
+} cunwind_test_stepper_result;
+
+/// Steps with random registers from three PCs of every `every`th function of each image of the process.
+cunwind_test_stepper_result cunwind_test_compare_steppers(uint64_t seed, uint64_t every);
+
+/// Loads a file as libunwind. Returns whether it is one; `text` is its name, or the reason why not.
+bool cunwind_test_load_unwinder(const char *_Nonnull path, char *_Nonnull text, size_t size);
+
+/// Finds the file that has a symbol of a library, or of the program if `library` is NULL. False: there is none.
+bool cunwind_test_file_of(const char *_Nullable library, const char *_Nonnull symbol, char *_Nonnull path, size_t size);
 
 /// Changes a copy of the C library's unwind tables `tables` times, and unwinds one step by each.
 cunwind_test_table_result cunwind_test_fuzz_tables(uint64_t seed, uint64_t tables);

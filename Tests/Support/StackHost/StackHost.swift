@@ -7,7 +7,8 @@ import Glibc
 ///     stack-host LIBRARY STACK...
 ///
 /// Each STACK is a function `stack_STACK` of LIBRARY that stores its thread in `stack_reached` and never returns.
-/// Prints each capture as `STACK thread TID METHOD` and one line `STACK frame METHOD ADDRESS` per frame, then `ready`.
+/// Prints each capture as `STACK thread TID METHOD` and one line `STACK frame METHOD ADDRESS` per frame, then
+/// `unwinder NAME disagreements COUNT` and `ready`.
 /// Exits at the end of standard input.
 @main
 struct StackHost {
@@ -31,6 +32,9 @@ struct StackHost {
         // A thread notes its id just before it blocks.
         usleep(200_000)
         for (name, thread) in threads { host.capture(name, thread) }
+        let unwinder = cunwind_engine_unwinder(engine)
+        let name = String(cString: unwinder.name).prefix { $0 != " " }
+        print("unwinder \(name) disagreements \(unwinder.disagreements)")
         print("ready")
         fflush(nil)
         while getchar() != EOF {}

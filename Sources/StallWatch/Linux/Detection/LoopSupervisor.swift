@@ -281,6 +281,7 @@ extension LoopSupervisor {
         }
         record.duration = max(record.duration, context.now() &- stall.start)
         record.captureMethods = context.capturer.methods
+        record.unwinder = context.capturer.unwinder
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
         if isDeadlock || context.capturesAllThreads && isFirst {
@@ -448,6 +449,7 @@ extension LoopSupervisor {
             sample.isValid = true
             record.samples.append(sample)
             record.captureMethods = context.capturer.methods
+            record.unwinder = context.capturer.unwinder
             record.history = history(since: saturation.since)
             record.suppressed = context.suppressed.current
             saturationRecord = record

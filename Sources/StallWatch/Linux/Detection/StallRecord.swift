@@ -108,6 +108,8 @@ struct StallRecord: Sendable {
     var cause: Cause?
     /// The capture methods that are available.
     var captureMethods: [CapturedStack.Method] = []
+    /// Who unwound the stacks.
+    var unwinder: Unwinder?
     /// What the watched loops did before the stall, and the others during it.
     var history: StallHistory?
     /// Whether the stall has escalated.

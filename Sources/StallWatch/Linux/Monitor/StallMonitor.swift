@@ -227,6 +227,7 @@ public final class StallMonitor: Sendable {
                 ThreadCapture(engine: try CUnwindEngine())
             }
             let methods = capture.methods
+            let unwinder = capture.unwinder
             state.mayUsePtrace = methods.contains(.ptrace)
             let capturer = OneShotTransfer(capture)
             do throws(StallWatchError) {
@@ -248,6 +249,7 @@ public final class StallMonitor: Sendable {
                         [
                             "threshold": "\(configuration.threshold)",
                             "captureMethods": methods.map(\.rawValue).joined(separator: ", "),
+                            "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
                         ]
                     )
                     let probe = capabilityProbe(mayUsePtrace: state.mayUsePtrace)
@@ -348,6 +350,7 @@ public final class StallMonitor: Sendable {
         let counts = reporter.counts.current
         var statistics = Statistics(counts)
         statistics.suppressed.add(watchdog.suppressed.current)
+        statistics.unwindDisagreements = Int(clamping: CUnwindEngine.disagreements)
         statistics.loops = state.loops.map { label, monitors in
             let since = max(state.started ?? end, state.watchedSince[label] ?? end)
             return LoopStatistics(

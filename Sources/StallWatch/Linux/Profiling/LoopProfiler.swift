@@ -77,6 +77,8 @@ struct LoopProfiler {
 
     /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { capturer.methods }
+    /// Who unwinds the stacks.
+    var unwinder: Unwinder { capturer.unwinder }
 
     /// Takes the samples.
     ///

@@ -92,6 +92,7 @@ struct ProfileReports {
             monitor: .init(
                 version: StallWatchVersion.current, watchdogLateMilliseconds: 0,
                 captureMethods: profiler.methods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
+                unwinder: profiler.unwinder.name,
                 suppressed: SuppressionCounts())
         )
     }

@@ -60,7 +60,7 @@ struct CapabilityProbe: Sendable {
         let environment = HostProbe.environment()
         var outcomes = HostProbe.sources()
         let captures = CaptureProbe.result(mayUsePtrace: mayUsePtrace)
-            .features(works: Capabilities.Outcome.works(), missing: { .missing($0) }, notTried: { .notTried($0) })
+            .features(works: { Capabilities.Outcome.works($0) }, missing: { .missing($0) }, notTried: { .notTried($0) })
         for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
         let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
         outcomes.merge(symbols.files()) { $1 }

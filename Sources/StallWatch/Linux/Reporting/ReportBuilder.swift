@@ -86,6 +86,7 @@ struct ReportBuilder {
                 version: StallWatchVersion.current,
                 watchdogLateMilliseconds: milliseconds(record.watchdogLate),
                 captureMethods: record.captureMethods.map { StallReport.CaptureMethod(rawValue: $0.rawValue) },
+                unwinder: record.unwinder?.name,
                 suppressed: record.suppressed
             )
         )

@@ -148,6 +148,7 @@ import TestSupport
                         "isInApp": true, "reason": "unknown" } ],
           "monitor": {
             "version": "0.1.0", "watchdogLateMilliseconds": 0.5, "captureMethods": ["read", "ptrace"],
+            "unwinder": "libunwind 1.6.2",
             "suppressed": { "processStopped": 0, "cpuStolen": 0, "suspended": 0, "debugger": 0, "paused": 0, "threadEnded": 0, "repeated": 5, "rateLimit": 1 }
           }
         }

@@ -1,14 +1,13 @@
-// One step by call frame information: the caller's registers from a frame's, by the rules of its function.
+// Steps by our own evaluation of the rules, over the copied stack.
 
 #include "Unwinding/cfi_rules.h"
 #include "Unwinding/eh_frame.h"
-#include "Unwinding/unwind.h"
+#include "Unwinding/stepper.h"
 
-// The registers that a callee preserves: SP and the callee-saved ones.
 #if defined(__x86_64__)
-static const uint8_t kept_registers[] = {CUNWIND_FP, 3, 12, 13, 14, 15};
+const uint8_t cunwind_kept_registers[] = {CUNWIND_FP, 3, 12, 13, 14, 15};
 #else
-static const uint8_t kept_registers[] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
+const uint8_t cunwind_kept_registers[] = {CUNWIND_FP, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28};
 #endif
 
 static cunwind_step find_cfa(cunwind_unwinder *unwinder, const cunwind_registers *from, const cunwind_rules *rules,
@@ -56,8 +55,9 @@ static cunwind_step apply(cunwind_unwinder *unwinder, const cunwind_registers *f
   }
 }
 
-cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,
-                                 cunwind_registers *to) {
+static cunwind_step step(cunwind_stepper *stepper, cunwind_unwinder *unwinder, const cunwind_registers *from,
+                         bool is_exact, cunwind_registers *to) {
+  (void)stepper;
   // After a call that never returns, the return address may be the start of the next function: use the byte before.
   uint64_t pc = from->value[CUNWIND_PC] - (is_exact ? 0 : 1), cfa, value;
   cunwind_function function;
@@ -68,22 +68,33 @@ cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_regis
   // An undefined return address marks the first function of a thread.
   if (rules.registers[function.return_register].kind == CUNWIND_RULE_UNDEFINED) return CUNWIND_STEP_OUTERMOST;
   unwinder->failure = CUNWIND_END_COMPLETE;
-  cunwind_step step = find_cfa(unwinder, from, &rules, &cfa);
-  if (step != CUNWIND_STEP_OK) return step;
-  step = apply(unwinder, from, &rules, function.return_register, cfa, &value);
-  if (step != CUNWIND_STEP_OK) return step;
+  // The rules see the PC for which they were found.
+  cunwind_registers found = *from;
+  found.value[CUNWIND_PC] = pc;
+  from = &found;
+  cunwind_step result = find_cfa(unwinder, from, &rules, &cfa);
+  if (result != CUNWIND_STEP_OK) return result;
+  result = apply(unwinder, from, &rules, function.return_register, cfa, &value);
+  if (result != CUNWIND_STEP_OK) return result;
   to->known = 0;
   cunwind_set_register(to, CUNWIND_PC, cunwind_strip(value));
   // The CFA is the caller's stack pointer, unless a rule says otherwise.
   if (rules.registers[CUNWIND_SP].kind == CUNWIND_RULE_SAME) value = cfa;
-  else if ((step = apply(unwinder, from, &rules, CUNWIND_SP, cfa, &value)) != CUNWIND_STEP_OK) return step;
+  else if ((result = apply(unwinder, from, &rules, CUNWIND_SP, cfa, &value)) != CUNWIND_STEP_OK) return result;
   cunwind_set_register(to, CUNWIND_SP, value);
   // If a register is not found, it is unknown further out. Most frames do not need it.
-  for (size_t index = 0; index < sizeof kept_registers; index++) {
-    int number = kept_registers[index];
+  for (size_t index = 0; index < CUNWIND_KEPT_COUNT; index++) {
+    int number = cunwind_kept_registers[index];
     if (apply(unwinder, from, &rules, (uint64_t)number, cfa, &value) == CUNWIND_STEP_OK) {
       cunwind_set_register(to, number, value);
     }
   }
   return CUNWIND_STEP_OK;
+}
+
+static void do_nothing(cunwind_stepper *stepper) { (void)stepper; }
+
+cunwind_stepper *cunwind_own_stepper(void) {
+  static cunwind_stepper own = {.name = "built-in", .step = step, .flush = do_nothing, .destroy = do_nothing};
+  return &own;
 }

@@ -1,0 +1,72 @@
+// Both steppers, over the functions of all images of the process, with random registers.
+
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "CUnwindTestSupport.h"
+#include "Drivers/random_numbers.h"
+#include "Engine/engine.h"
+#include "Unwinding/eh_frame.h"
+
+/// The words of the stack that the registers lead to: functions have frames of up to some kilobytes.
+#define STACK_WORDS 4096
+
+static void set_random_registers(const cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_registers *from) {
+  uint64_t low = engine->copy->low;
+  for (int number = 0; number < CUNWIND_REGISTER_COUNT; number++) {
+    cunwind_set_register(from, number, low + 8 * (STACK_WORDS / 4 + cunwind_test_random(random) % (STACK_WORDS / 4)));
+  }
+  // Half of them as after a read, and a quarter without the frame pointer only.
+  uint64_t draw = cunwind_test_random(random) % 4;
+  if (draw < 2) from->known = 1ull << CUNWIND_SP;
+  else if (draw == 2) from->known &= ~(1ull << CUNWIND_FP);
+  cunwind_set_register(from, CUNWIND_PC, pc);
+}
+
+static void step(cunwind_engine *engine, uint64_t pc, uint64_t *random, cunwind_test_stepper_result *result) {
+  cunwind_registers from = {0}, to;
+  set_random_registers(engine, pc, random, &from);
+  uint64_t before = engine->unwinder.disagreements;
+  cunwind_step outcome = cunwind_step_by_cfi(&engine->unwinder, &from, cunwind_test_random(random) % 2, &to);
+  result->pcs++;
+  if (outcome == CUNWIND_STEP_OK) result->steps++;
+  if (engine->unwinder.disagreements != before && result->disagreements++ == 0) result->first = pc;
+}
+
+cunwind_test_stepper_result cunwind_test_compare_steppers(uint64_t seed, uint64_t every) {
+  cunwind_test_stepper_result result = {0};
+  cunwind_engine *engine = cunwind_engine_create(27);
+  if (!engine) return result;
+  cunwind_engine_refresh_images(engine);
+  cunwind_unwinder *unwinder = &engine->unwinder;
+  result.has_library = unwinder->library != NULL;
+  unwinder->copy = engine->copy;
+  unwinder->compares_all = unwinder->is_compared = true;
+  engine->copy->low = 0x7e0000000000ull;
+  engine->copy->length = STACK_WORDS * 8;
+  uint64_t random = seed * 2 + 1;
+  for (uint64_t word = 0; word < STACK_WORDS; word++) {
+    uint64_t value = cunwind_test_random(&random);
+    memcpy(engine->copy->bytes + word * 8, &value, sizeof value);
+  }
+  for (size_t index = 0; index < engine->modules.count; index++) {
+    const cunwind_module *module = &engine->modules.list[index];
+    result.images++;
+    for (uint64_t entry = cunwind_test_random(&random) % every; entry < module->table_count; entry += every) {
+      int32_t words[2];
+      cunwind_function function;
+      if (cunwind_guarded_read(module->table + entry * 8, words, sizeof words) != sizeof words) break;
+      uint64_t start = module->table_base + (uint64_t)(int64_t)words[0];
+      if (!cunwind_find_function(&engine->modules, &engine->pages, start, &function)) continue;
+      uint64_t length = function.end - function.start;
+      result.functions++;
+      step(engine, function.start, &random, &result);
+      step(engine, function.start + cunwind_test_random(&random) % length, &random, &result);
+      step(engine, function.end - 1, &random, &result);
+    }
+  }
+  result.compared = unwinder->compared;
+  result.stood_in = unwinder->stood_in;
+  cunwind_engine_destroy(engine);
+  return result;
+}
