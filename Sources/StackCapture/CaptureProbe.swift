@@ -99,7 +99,8 @@ package struct CaptureProbe: Sendable, Equatable {
             case .notTried(let reason): notTried(reason)
             }
         }
-        outcomes["libunwind"] = unwinder.map { $0.reason.map(missing) ?? works($0.name) } ?? missing("no capture engine")
+        outcomes["libunwind"] =
+            unwinder.map { $0.reason.map(missing) ?? works($0.name) } ?? missing("no capture engine")
         return outcomes
     }
 

@@ -19,7 +19,8 @@ import Testing
 
     @Test func `each method is a feature`() {
         let probe = CaptureProbe.result(mayUsePtrace: nil)
-        let features = probe.features(works: { _ in "works" }, missing: { "missing: \($0)" }, notTried: { "not tried: \($0)" })
+        let features = probe.features(
+            works: { _ in "works" }, missing: { "missing: \($0)" }, notTried: { "not tried: \($0)" })
         #expect(Set(features.keys) == ["read", "ptrace", "signal", "perf", "processVMReadv", "libunwind"])
         #expect(features["read"] == "works")
         if probe.ptrace == .works { #expect(features["signal"] == "not tried: not used where ptrace works") }
