@@ -74,12 +74,12 @@ package struct CaptureProbe: Sendable, Equatable {
     /// Returns the results by the names that features have in capabilities.
     ///
     /// - Parameters:
-    ///   - works: The value for a feature that works.
+    ///   - works: Makes the value for a feature that works, from a detail.
     ///   - missing: Makes the value for one that does not, from the reason.
     ///   - notTried: Makes the value for one that was not tried, from the reason.
-    /// - Returns: A value for each method, and for process_vm_readv(2).
+    /// - Returns: A value for each method, for process_vm_readv(2) and for libunwind.
     package func features<Outcome>(
-        works: Outcome, missing: (String) -> Outcome, notTried: (String) -> Outcome
+        works: (String?) -> Outcome, missing: (String) -> Outcome, notTried: (String) -> Outcome
     ) -> [String: Outcome] {
         let attempts: [(CapturedStack.Method, Attempt)] = [
             (.read, read), (.ptrace, ptrace), (.signal, signal), (.perf, perf),
@@ -92,13 +92,16 @@ package struct CaptureProbe: Sendable, Equatable {
             case .pipe: .failed("memory is read through a pipe")
             case nil: .failed("memory cannot be read")
             }
-        return features.mapValues { attempt in
+        var outcomes = features.mapValues { attempt in
             switch attempt {
-            case .works: works
+            case .works: works(nil)
             case .failed(let reason): missing(reason)
             case .notTried(let reason): notTried(reason)
             }
         }
+        outcomes["libunwind"] =
+            unwinder.map { $0.reason.map(missing) ?? works($0.name) } ?? missing("no capture engine")
+        return outcomes
     }
 
     private static func attemptSignal(of thread: Int32, with engine: CUnwindEngine) -> Attempt {

@@ -19,8 +19,9 @@ import Testing
 
     @Test func `each method is a feature`() {
         let probe = CaptureProbe.result(mayUsePtrace: nil)
-        let features = probe.features(works: "works", missing: { "missing: \($0)" }, notTried: { "not tried: \($0)" })
-        #expect(Set(features.keys) == ["read", "ptrace", "signal", "perf", "processVMReadv"])
+        let features = probe.features(
+            works: { _ in "works" }, missing: { "missing: \($0)" }, notTried: { "not tried: \($0)" })
+        #expect(Set(features.keys) == ["read", "ptrace", "signal", "perf", "processVMReadv", "libunwind"])
         #expect(features["read"] == "works")
         if probe.ptrace == .works { #expect(features["signal"] == "not tried: not used where ptrace works") }
     }

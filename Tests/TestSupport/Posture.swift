@@ -99,6 +99,8 @@ extension Posture {
         posture.name = "another PID namespace's /proc"
         (posture.missingFiles, posture.machine) = ([], .foreignProc)
         posture.mayLack["paging"] = [.function, .cause]
+        // Without a CPU the thread looks like a blocked one.
+        posture.mayLack["cpu"] = [.cause]
         return posture
     }()
 

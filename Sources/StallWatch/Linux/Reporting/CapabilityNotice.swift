@@ -60,13 +60,12 @@ struct CapabilityProbe: Sendable {
         let environment = HostProbe.environment()
         var outcomes = HostProbe.sources()
         let captures = CaptureProbe.result(mayUsePtrace: mayUsePtrace)
-            .features(works: Capabilities.Outcome.works(), missing: { .missing($0) }, notTried: { .notTried($0) })
+            .features(works: { Capabilities.Outcome.works($0) }, missing: { .missing($0) }, notTried: { .notTried($0) })
         for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
         let symbols = SymbolProbe(executable: OwnExecutable.file, settings: symbolication)
         outcomes.merge(symbols.files()) { $1 }
         outcomes[.libdw] = symbols.libdw(isLoaded: loadsLibrary)
         outcomes[.flush] = flush
-        outcomes[.libunwind] = captures.unwinder.map { $0.reason.map { .missing($0) } ?? .works($0.name) } ?? .missing()
         outcomes[.context] = contextProblem().map { .missing($0) } ?? .works()
         return Capabilities(environment, outcomes)
     }
