@@ -4,7 +4,7 @@ import PackageDescription
 let package = Package(
     name: "RealPackages",
     dependencies: [
-        .package(name: "StallWatch", path: "../..", traits: ["NIO"]),
+        .package(name: "StallWatch", path: "../../..", traits: ["NIO"]),
         .package(url: "https://github.com/apple/swift-algorithms", from: "1.2.1"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
