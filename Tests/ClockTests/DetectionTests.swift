@@ -6,7 +6,7 @@ import StallWatch
 import Testing
 import TestSupport
 
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 /// The watchdog's wake-ups and suppressed stalls, in a separate process.
 @Suite(.serialized) struct DetectionTests {

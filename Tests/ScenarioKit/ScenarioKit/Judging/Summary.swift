@@ -6,16 +6,16 @@ import TextOutput
 /// The entry of one scenario in the summary file.
 ///
 /// It always has every key. A missing value is null.
-struct Summary: Encodable {
-    let outcome: Outcome
+package struct Summary: Encodable {
+    package let outcome: Outcome
 
     /// Returns an array with an object per scenario, in UTF-8, with a line feed at the end.
-    static func json(_ outcomes: [Outcome]) throws(DemoFailure) -> [UInt8] {
+    package static func json(_ outcomes: [Outcome]) throws(DemoFailure) -> [UInt8] {
         try json(outcomes.map(Summary.init))
     }
 
     /// Returns `value` as the summary file has it: in UTF-8, with a line feed at the end.
-    static func json(_ value: some Encodable) throws(DemoFailure) -> [UInt8] {
+    package static func json(_ value: some Encodable) throws(DemoFailure) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         do {
@@ -31,7 +31,7 @@ struct Summary: Encodable {
             run
     }
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         let own = outcome.own
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(outcome.scenario, forKey: .scenario)
@@ -61,7 +61,7 @@ struct Summary: Encodable {
 /// A JSON file with the results, for programs.
 ///
 /// It appears as a whole or not at all.
-struct SummaryFile {
+package struct SummaryFile {
     /// The file itself: a symbolic link stays, and its target is replaced.
     private let path: String
 
@@ -69,7 +69,7 @@ struct SummaryFile {
     ///
     /// - Parameter path: Not empty.
     /// - Throws: `DemoFailure` if the file cannot be made.
-    init(path: String) throws(DemoFailure) {
+    package init(path: String) throws(DemoFailure) {
         self.path = Self.resolved(path)
         let type = try? FileManager.default.attributesOfItem(atPath: self.path)[.type] as? FileAttributeType
         guard type == nil || type == .typeRegular else {
@@ -81,13 +81,13 @@ struct SummaryFile {
     }
 
     /// Writes or replaces the file.
-    func write(_ value: some Encodable) throws(DemoFailure) {
+    package func write(_ value: some Encodable) throws(DemoFailure) {
         let json = try Summary.json(value)
         try Self.attempt { () throws(SystemError) in try AtomicFile.replace(path, with: json) }
     }
 
     /// Writes or replaces the file.
-    func write(_ outcomes: [Outcome]) throws(DemoFailure) { try write(outcomes.map(Summary.init)) }
+    package func write(_ outcomes: [Outcome]) throws(DemoFailure) { try write(outcomes.map(Summary.init)) }
 
     private static func attempt(_ body: () throws(SystemError) -> Void) throws(DemoFailure) {
         do throws(SystemError) {
@@ -105,12 +105,12 @@ struct SummaryFile {
 }
 
 /// The results as a table.
-struct SummaryTable {
+package struct SummaryTable {
     /// The table, with the counts below it.
-    let text: String
-    let tally: ScenarioTally
+    package let text: String
+    package let tally: ScenarioTally
 
-    init(_ outcomes: [Outcome]) {
+    package init(_ outcomes: [Outcome]) {
         var table = TextTable([
             .init("scenario"), .init("injected ms", .right), .init("reported ms", .right), .init("blamed function"),
             .init("cause"), .init("result"), .init("file"),
@@ -136,7 +136,7 @@ struct SummaryTable {
 
 extension Double {
     /// The number with one decimal.
-    var oneDecimal: String {
+    package var oneDecimal: String {
         let tenths = Int((self * 10).rounded())
         return "\(tenths / 10).\(abs(tenths % 10))"
     }

@@ -1,7 +1,7 @@
-import StallWatch
+package import StallWatch
 
 /// The result of a scenario: whether its reports are the right ones.
-enum ScenarioResult: String, Codable, Sendable, CaseIterable {
+package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
     /// The reports are right.
     case ok
     /// A stall has no report.
@@ -40,17 +40,17 @@ enum ScenarioResult: String, Codable, Sendable, CaseIterable {
 
 extension ScenarioResult {
     /// Whether something was judged and is wrong.
-    var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
+    package var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
 
     /// How far a reported duration may be from the injected one, in milliseconds.
-    static let toleratedMilliseconds = 5.0
+    package static let toleratedMilliseconds = 5.0
     /// The same as a part of the injected duration.
     ///
     /// The larger tolerance applies.
-    static let toleratedPart = 0.02
+    package static let toleratedPart = 0.02
 
     /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
-    static let toleratedSplitMilliseconds = 2.0
+    package static let toleratedSplitMilliseconds = 2.0
 
     /// Returns how far a reported duration may be from an injected one, both in milliseconds.
     fileprivate static func tolerance(_ injected: Double) -> Double {
@@ -62,7 +62,7 @@ extension Outcome {
     /// The result.
     ///
     /// If several things are wrong, the most informative one.
-    var result: ScenarioResult {
+    package var result: ScenarioResult {
         if unavailable != nil { return .notAvailable }
         if notCounted != nil { return .notCounted }
         let result = expected.map(judge) ?? judgeQuiet()
@@ -111,7 +111,7 @@ extension Outcome {
 
 extension ExpectedReport {
     /// Whether the stall is meant to leave the thread without a CPU.
-    var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
+    package var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
 
     /// Returns what is wrong in the report, apart from its duration and cause.
     fileprivate func mismatch(with report: ReportedStall) -> ScenarioResult? {
@@ -152,39 +152,39 @@ extension ReportedStall {
 }
 
 /// One run of a scenario: the injected stalls and the reports of them.
-struct Outcome: Equatable, Sendable {
-    let scenario: String
-    let expected: ExpectedReport?
-    let thresholdMilliseconds: Double
+package struct Outcome: Equatable, Sendable {
+    package let scenario: String
+    package let expected: ExpectedReport?
+    package let thresholdMilliseconds: Double
     /// How long each injected stall took on the stalled thread.
-    var injected: [Double]
+    package var injected: [Double]
     /// All reports made during the run.
-    var reports: [ReportedStall]
+    package var reports: [ReportedStall]
     /// The kind of cause that unexpected reports may have.
-    var toleratedCause: String?
+    package var toleratedCause: String?
     /// The reason for which the monitor had to suppress a stall but counted none; `nil` if it counted.
-    var notCounted: SuppressionReason?
+    package var notCounted: SuppressionReason?
     /// The number of stalls that the monitor suppressed and counted, because the process could not run.
-    var suppressedStalls = 0
+    package var suppressedStalls = 0
     /// How long the main thread was ready to run without a CPU during the run, by the kernel's count.
-    var runnableMilliseconds = 0.0
+    package var runnableMilliseconds = 0.0
     /// The part of ``runnableMilliseconds`` by which a turn may be longer than the time measured in it.
     ///
     /// Zero except in a soak, where much else wants a CPU.
-    var waitedMilliseconds = 0.0
+    package var waitedMilliseconds = 0.0
     /// Why the scenario cannot run.
-    var unavailable: String?
+    package var unavailable: String?
     /// The number of attempts before this one (``RetryPolicy``).
-    var retries = 0
+    package var retries = 0
 
     /// How long the longest injected stall took; `nil` if there was none.
-    var injectedMilliseconds: Double? { injected.max() }
+    package var injectedMilliseconds: Double? { injected.max() }
 
     /// The scenario's report: the longest one of the stalled loop, or of any loop if none was meant to stall.
-    var own: ReportedStall? { ownReports.first }
+    package var own: ReportedStall? { ownReports.first }
 
     /// The reports of the stalled loop, or all of them if none was meant to stall, longest first.
-    var ownReports: [ReportedStall] {
+    package var ownReports: [ReportedStall] {
         reports.filter { expected == nil || $0.loop == expected?.loop }.sorted { $0.milliseconds > $1.milliseconds }
     }
 }

@@ -1,31 +1,31 @@
-import StallWatch
+package import StallWatch
 import TextOutput
 
 /// Something that happens to a loop, and the report that it must give.
-struct Scenario: Sendable {
+package struct Scenario: Sendable {
     /// Runs the scenario, and returns once the loop has no work left.
     ///
     /// The result is the measured duration of each injected stall.
-    typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
+    package typealias Run = @Sendable (ScenarioContext) async throws -> [Duration]
 
     /// The value of `--scenario`.
-    let name: String
+    package let name: String
     /// The event, in half a sentence.
-    let summary: String
+    package let summary: String
     /// The duration of the injected stall, as a multiple of the threshold.
-    let stallFactor: Double
+    package let stallFactor: Double
     /// The report's required contents; `nil` if there must be no report.
-    let expected: ExpectedReport?
+    package let expected: ExpectedReport?
     /// The reason for which the monitor must suppress a stall; `nil` if that does not matter.
-    var suppressed: SuppressionReason?
+    package var suppressed: SuppressionReason?
     /// The kind of cause that unexpected reports may have.
-    var toleratedCause: String?
-    let run: Run
+    package var toleratedCause: String?
+    package let run: Run
 
     /// A scenario that must give a report.
     ///
     /// `run` returns the duration of the only stall.
-    static func stalling(
+    package static func stalling(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration
     ) -> Scenario {
@@ -35,7 +35,7 @@ struct Scenario: Sendable {
     }
 
     /// A scenario that must give several reports.
-    static func stallingOften(
+    package static func stallingOften(
         _ name: String, _ summary: String, times stallFactor: Double, _ expected: ExpectedReport, run: @escaping Run
     ) -> Scenario {
         Scenario(name: name, summary: summary, stallFactor: stallFactor, expected: expected, run: run)
@@ -45,7 +45,7 @@ struct Scenario: Sendable {
     ///
     /// `run` returns the duration of the longest turn that might become a stall, or `nil` if there is none. Reports of
     /// `toleratedCause` are allowed, because other threads do delay the loop.
-    static func quiet(
+    package static func quiet(
         _ name: String, _ summary: String, times stallFactor: Double = 0, suppressed: SuppressionReason? = nil,
         tolerating toleratedCause: String? = nil,
         run: @escaping @Sendable (ScenarioContext) async throws -> Duration?
@@ -58,14 +58,8 @@ struct Scenario: Sendable {
 }
 
 extension Scenario {
-    /// All scenarios, in the order in which they run.
-    static let all =
-        stallingScenarios + causeScenarios + lockScenarios + calloutScenarios + waitingScenarios + nestingScenarios
-        + modeScenarios + threadScenarios + monitorScenarios + queueScenarios + eventLoopScenarios + probeScenarios
-        + programScenarios + quietScenarios + loadScenarios + pausedScenarios
-
     /// Returns a line per scenario.
-    static func list(_ scenarios: [Scenario]) -> String {
+    package static func list(_ scenarios: [Scenario]) -> String {
         let width = scenarios.map(\.name.count).max() ?? 0
         return scenarios.map { scenario in
             var expectation = scenario.expected == nil ? "no report" : "reported"
@@ -76,20 +70,22 @@ extension Scenario {
 }
 
 /// The scenario cannot run on this machine.
-struct NotAvailable: Error {
+package struct NotAvailable: Error {
     /// The missing thing, in half a sentence.
-    let reason: String
+    package let reason: String
+
+    package init(reason: String) { self.reason = reason }
 }
 
 /// A random number generator that repeats its numbers for the same seed (Steele, Lea and Flood 2014).
-struct SplitMix64: RandomNumberGenerator {
+package struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 
-    init(seed: UInt64) {
+    package init(seed: UInt64) {
         state = seed
     }
 
-    mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15
         var value = state
         value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9

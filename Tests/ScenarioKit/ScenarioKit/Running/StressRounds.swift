@@ -4,31 +4,41 @@ import Foundation
 ///
 /// The processes run this program, so ``RetryPolicy`` applies in each of them. The folder of a wrong result stays in the
 /// output directory. That of a right one is removed.
-struct StressRounds: Sendable {
+package struct StressRounds: Sendable {
     /// The part of a process's summary that is counted.
-    struct Row: Codable, Equatable, Sendable {
-        var scenario: String
-        var result: ScenarioResult
-        var retries = 0
+    package struct Row: Codable, Equatable, Sendable {
+        package var scenario: String
+        package var result: ScenarioResult
+        package var retries = 0
     }
 
-    let scenarios: [Scenario]
-    let count: Int
+    package let scenarios: [Scenario]
+    package let count: Int
     /// The output directory.
-    let output: String
+    package let output: String
     /// Options for each process, such as the threshold.
-    let options: [String]
-    var executable = ChildProcess.program
+    package let options: [String]
+    package var executable: String
+
+    package init(
+        scenarios: [Scenario], count: Int, output: String, options: [String], executable: String = ChildProcess.program
+    ) {
+        self.scenarios = scenarios
+        self.count = count
+        self.output = output
+        self.options = options
+        self.executable = executable
+    }
 
     /// The time after which a process is killed.
     ///
     /// One attempt takes 10 seconds at most.
-    static let timeout = Duration.seconds(120)
+    package static let timeout = Duration.seconds(120)
 
     /// Runs all rounds, with a line for each wrong result and each round.
     ///
     /// - Throws: `DemoFailure` if a process cannot be started, or if standard output cannot be written.
-    func run() async throws(DemoFailure) -> ScenarioTally {
+    package func run() async throws(DemoFailure) -> ScenarioTally {
         var tally = ScenarioTally()
         for round in 1...count {
             for row in try await rows(ofRound: round) {
@@ -63,7 +73,7 @@ struct StressRounds: Sendable {
     }
 
     /// Runs one scenario in a process and reads its summary.
-    func row(of scenario: String, round: Int) async throws(DemoFailure) -> Row {
+    package func row(of scenario: String, round: Int) async throws(DemoFailure) -> Row {
         let folder = "\(output)/\(scenario)-\(round)"
         let summary = folder + "/summary.json"
         // A summary of an earlier run must not count.

@@ -1,19 +1,20 @@
-import Foundation
+import ArgumentParser
+package import Foundation
 import Glibc
 import LinuxSupport
-import StallWatch
+package import StallWatch
 
 /// A child process, with a pipe to its standard input and one from its standard output.
-struct ChildProcess: Sendable {
-    let id: pid_t
+package struct ChildProcess: Sendable {
+    package let id: pid_t
     private let input: Int32
     private let output: Int32
 
     /// The path of this program's file: a program that is started by the link in /proc has the name `exe`.
-    static let program = readLink("/proc/self/exe") ?? CommandLine.arguments[0]
+    package static let program = readLink("/proc/self/exe") ?? CommandLine.arguments[0]
 
     /// Starts `executable`, by default this program.
-    init(_ arguments: [String], executable: String = program) throws(DemoFailure) {
+    package init(_ arguments: [String], executable: String = program) throws(DemoFailure) {
         let (inputRead, inputWrite) = try Self.makePipe()
         let (outputRead, outputWrite) = try Self.makePipe()
         var actions = posix_spawn_file_actions_t()
@@ -39,7 +40,7 @@ struct ChildProcess: Sendable {
     }
 
     /// Writes to the child's standard input.
-    func send(_ text: String) {
+    package func send(_ text: String) {
         _ = text.utf8.withContiguousStorageIfAvailable { write(input, $0.baseAddress, $0.count) }
     }
 
@@ -48,7 +49,7 @@ struct ChildProcess: Sendable {
     /// Kills it after `limit`.
     ///
     /// - Returns: How the child ended, and its output up to a pipe's capacity.
-    func finish(within limit: Duration) async -> Ending {
+    package func finish(within limit: Duration) async -> Ending {
         close(input)
         let end = ContinuousClock.now + limit
         var status: Int32 = 0
@@ -64,20 +65,20 @@ struct ChildProcess: Sendable {
     }
 
     /// How a child ended, and its output.
-    struct Ending: Sendable, CustomStringConvertible {
+    package struct Ending: Sendable, CustomStringConvertible {
         /// The status from wait(2).
-        let status: Int32
-        let text: String
+        package let status: Int32
+        package let text: String
 
         /// The output of a child that exited with status 0.
-        var answer: String? { status == 0 ? text : nil }
+        package var answer: String? { status == 0 ? text : nil }
 
         /// The signal that ended it, or 0.
         ///
         /// The next byte of the status is the exit status (wait(2)).
-        var signal: Int32 { status & 0x7f }
+        package var signal: Int32 { status & 0x7f }
 
-        var description: String {
+        package var description: String {
             let how = signal == 0 ? "ended with status \(status >> 8 & 0xff)" : "was ended by signal \(signal)"
             return "\(how) and wrote '\(text.prefix(200))'"
         }
@@ -102,7 +103,7 @@ extension ScenarioContext {
     ///   - body: Runs while the child does.
     /// - Returns: The durations of its stalls.
     /// - Throws: `DemoFailure` if the child cannot be started, or fails.
-    func host(
+    package func host(
         _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
     ) async throws -> [Duration] {
         let child = try ChildProcess([
@@ -117,4 +118,41 @@ extension ScenarioContext {
         take(result)
         return result.injectedMilliseconds.map { .microseconds(Int(($0 * 1000).rounded())) }
     }
+}
+
+/// The child's result, which is one line of JSON on its standard output.
+package struct HostResult: Codable, Sendable {
+    /// The duration of each injected stall.
+    package var injectedMilliseconds: [Double]
+    /// The names of the report files.
+    package var files: [String]
+    package var suppressed: SuppressionCounts
+
+    package init(injectedMilliseconds: [Double], files: [String], suppressed: SuppressionCounts) {
+        self.injectedMilliseconds = injectedMilliseconds
+        self.files = files
+        self.suppressed = suppressed
+    }
+}
+
+/// The shape of the demo's child: `stallwatch-demo --host SHAPE`.
+package enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
+    /// An async `@main`. The main actor moves from the main thread to workers of libdispatch.
+    case asyncMain = "async-main"
+    /// An async `@main` that stalls on the main thread before it suspends for the first time.
+    case asyncMainAtOnce = "async-main-at-once"
+    /// `dispatchMain()`.
+    case dispatchMain = "dispatch-main"
+    /// `RunLoop.main.run()`.
+    case runForever = "run-forever"
+    /// `RunLoop.main.run(mode:before:)` in a `while`.
+    case runBefore = "run-before"
+    /// A main run loop that turns a thousand times a second until standard input ends.
+    case busy
+    /// A main run loop and fifty others that wait until standard input ends.
+    case waiting
+    /// The same loops, and the fifty turn a hundred times a second.
+    case turning
+    /// Four event loops and ten queues without work, until standard input ends. Each byte of it makes one of them stall.
+    case resting
 }

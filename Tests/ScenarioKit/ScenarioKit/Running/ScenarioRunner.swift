@@ -1,27 +1,27 @@
 import Foundation
-import StallWatch
+package import StallWatch
 import Synchronization
 
 /// Runs scenarios beside the main run loop, one at a time, and judges the reports of each.
-struct ScenarioRunner: Sendable {
-    let monitor: StallMonitor
+package struct ScenarioRunner: Sendable {
+    package let monitor: StallMonitor
     /// The monitor's report directory.
-    let directory: String
+    package let directory: String
     /// How long the scenario `under-load` lasts.
-    let loadTime: Duration
+    package let loadTime: Duration
     /// Whether a turn may be longer by the time that its thread waited for a CPU.
-    let grantsWaits: Bool
+    package let grantsWaits: Bool
     private let inbox = ReportInbox()
 
     /// How long after a stall's end its report may arrive.
     ///
     /// A report takes some 10 ms, and much longer on a busy disk.
-    static let timeout = Duration.seconds(5)
+    package static let timeout = Duration.seconds(5)
     /// How long the loop stays idle after each scenario, for an unexpected report to arrive and for the loop to wait.
-    static let settling = Duration.milliseconds(300)
+    package static let settling = Duration.milliseconds(300)
 
     /// A runner for all reports that `monitor` makes from now on.
-    init(monitor: StallMonitor, directory: String, loadTime: Duration, grantsWaits: Bool) async {
+    package init(monitor: StallMonitor, directory: String, loadTime: Duration, grantsWaits: Bool) async {
         self.monitor = monitor
         self.directory = directory
         self.loadTime = loadTime
@@ -30,13 +30,15 @@ struct ScenarioRunner: Sendable {
     }
 
     /// Returns the intended duration of the scenario's stall.
-    func stall(of scenario: Scenario) -> Duration { monitor.configuration.threshold.ceiling * scenario.stallFactor }
+    package func stall(of scenario: Scenario) -> Duration {
+        monitor.configuration.threshold.ceiling * scenario.stallFactor
+    }
 
     /// Stops the monitor.
     ///
     /// - Returns: The reports that came too late to belong to a scenario. Each of them is a false alarm.
     /// - Throws: `DemoFailure` if a report cannot be written or read.
-    func finish() async throws(DemoFailure) -> [ReportedStall] {
+    package func finish() async throws(DemoFailure) -> [ReportedStall] {
         monitor.stop()
         return try await read(inbox.rest().map(\.fileName))
     }
@@ -48,7 +50,7 @@ struct ScenarioRunner: Sendable {
     ///   - onRetry: Called with each outcome that does not stand.
     /// - Returns: The outcome that stands.
     /// - Throws: `DemoFailure` if the scenario fails, or if a report cannot be written or read.
-    func judge(
+    package func judge(
         _ scenario: Scenario, onRetry: (Outcome) throws(DemoFailure) -> Void
     ) async throws(DemoFailure) -> Outcome {
         try await RetryPolicy().settle({ () async throws(DemoFailure) in try await run(scenario) }, onRetry: onRetry)
@@ -118,25 +120,27 @@ extension SuppressionReason {
 /// The order of a round that runs two scenarios at a time.
 ///
 /// At most one of the two computes for long, because the other one and the watchdogs need the second CPU.
-final class ScenarioLanes: Sendable {
-    enum Lane: Sendable {
+package final class ScenarioLanes: Sendable {
+    package enum Lane: Sendable {
         case computing, blocking
     }
 
     /// Scenarios that compete for CPUs or for the disk.
     ///
     /// They run one after another, when all others are over.
-    static let alone: Set<String> = ["starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy"]
+    package static let alone: Set<String> = [
+        "starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy",
+    ]
 
     private struct Rest {
-        var computing: ArraySlice<Scenario>
-        var blocking: ArraySlice<Scenario>
+        package var computing: ArraySlice<Scenario>
+        package var blocking: ArraySlice<Scenario>
     }
 
     private let rest: Mutex<Rest>
 
     /// The lanes for all of `scenarios` that are not in ``alone``.
-    init(_ scenarios: [Scenario]) {
+    package init(_ scenarios: [Scenario]) {
         let shared = scenarios.filter { !Self.alone.contains($0.name) }
         rest = Mutex(Rest(computing: shared.filter(\.computes)[...], blocking: shared.filter { !$0.computes }[...]))
     }
@@ -144,7 +148,7 @@ final class ScenarioLanes: Sendable {
     /// Removes and returns the next scenario of a lane.
     ///
     /// An empty computing lane helps with the blocking scenarios.
-    func next(_ lane: Lane) -> Scenario? {
+    package func next(_ lane: Lane) -> Scenario? {
         rest.withLock { rest in
             if lane == .computing, let scenario = rest.computing.popFirst() { return scenario }
             return lane == .computing ? rest.blocking.popLast() : rest.blocking.popFirst()
@@ -154,22 +158,28 @@ final class ScenarioLanes: Sendable {
 
 extension Scenario {
     /// Whether the scenario keeps a CPU busy: it computes, the owner of its lock does, or it makes many turns.
-    var computes: Bool {
+    package var computes: Bool {
         guard let expected else { return true }
         return expected.cause == "cpu" || expected.ownerDoes == "running" || expected.differingSamples
     }
 }
 
 /// The demo's run: each scenario once, in order, with a line for each.
-struct ScenarioSequence: Sendable {
-    let scenarios: [Scenario]
-    let runner: ScenarioRunner
-    let progress: Progress
+package struct ScenarioSequence: Sendable {
+    package let scenarios: [Scenario]
+    package let runner: ScenarioRunner
+    package let progress: Progress
+
+    package init(scenarios: [Scenario], runner: ScenarioRunner, progress: Progress) {
+        self.scenarios = scenarios
+        self.runner = runner
+        self.progress = progress
+    }
 
     /// Runs all scenarios and stops the monitor.
     ///
     /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
-    func run() async throws(DemoFailure) -> [Outcome] {
+    package func run() async throws(DemoFailure) -> [Outcome] {
         do throws(DemoFailure) {
             return try await runAll()
         } catch {

@@ -1,5 +1,5 @@
 /// The results of a soak.
-struct SoakTotals: Sendable {
+package struct SoakTotals: Sendable {
     /// A scenario with a wrong result.
     struct Failure: Equatable, Encodable, Sendable {
         var scenario: String
@@ -81,7 +81,7 @@ extension SoakTotals {
     /// Everything that is wrong, one phrase each.
     ///
     /// Empty if the soak has passed.
-    var problems: [String] {
+    package var problems: [String] {
         var problems: [String] = []
         func add(_ count: Int, _ text: String) {
             if count > 0 { problems.append("\(count) \(text)") }
@@ -114,7 +114,7 @@ extension SoakTotals {
     }
 
     /// The totals in one line.
-    var line: String {
+    package var line: String {
         let result = problems.isEmpty ? "ok" : "FAILED: " + problems.joined(separator: "; ")
         return [
             "soak \(result). Seed \(seed), \(Int(seconds.rounded())) s",
@@ -150,7 +150,7 @@ extension SoakTotals: Encodable {
         case failures, growth, margin, memoryKilobytes, leftChildren, calls, chaos, coldStarts, majorFaults
     }
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(seed, forKey: .seed)
         try container.encode(seconds, forKey: .seconds)

@@ -1,16 +1,16 @@
 import LinuxSupport
 import Foundation
-import StallWatch
+package import StallWatch
 
 /// The counts of many results, and the overall judgement.
-struct ScenarioTally: Equatable, Sendable {
+package struct ScenarioTally: Equatable, Sendable {
     /// The number of different scenarios that may be unavailable on a machine: a library, a cgroup of version 1, and a global
     /// that a process initializes only once.
-    static let unavailableLimit = 3
+    package static let unavailableLimit = 3
     /// The share of runs that may be inconclusive.
     ///
     /// One run always may.
-    static let inconclusiveShare = 0.02
+    package static let inconclusiveShare = 0.02
 
     private(set) var counts: [ScenarioResult: Int] = [:]
     /// The number of runs that did not stand (``RetryPolicy``).
@@ -19,7 +19,7 @@ struct ScenarioTally: Equatable, Sendable {
     private var unavailable: Set<String> = []
 
     /// Counts one more result.
-    mutating func add(_ result: ScenarioResult, of scenario: String, retries: Int = 0) {
+    package mutating func add(_ result: ScenarioResult, of scenario: String, retries: Int = 0) {
         counts[result, default: 0] += 1
         self.retries += retries
         switch result {
@@ -30,16 +30,18 @@ struct ScenarioTally: Equatable, Sendable {
     }
 
     /// Counts one more outcome.
-    mutating func add(_ outcome: Outcome) { add(outcome.result, of: outcome.scenario, retries: outcome.retries) }
+    package mutating func add(_ outcome: Outcome) {
+        add(outcome.result, of: outcome.scenario, retries: outcome.retries)
+    }
 
-    subscript(result: ScenarioResult) -> Int { counts[result] ?? 0 }
+    package subscript(result: ScenarioResult) -> Int { counts[result] ?? 0 }
 
-    var total: Int { counts.values.reduce(0, +) }
+    package var total: Int { counts.values.reduce(0, +) }
 
-    var failed: Int { counts.reduce(0) { $0 + ($1.key.isFailure ? $1.value : 0) } }
+    package var failed: Int { counts.reduce(0) { $0 + ($1.key.isFailure ? $1.value : 0) } }
 
     /// Everything that makes the whole run fail, except the failed scenarios themselves.
-    var unjudgedProblems: [String] {
+    package var unjudgedProblems: [String] {
         var problems: [String] = []
         if judged.isEmpty { problems.append("no scenario was judged") }
         // A scenario that was judged once is available, whatever a repetition in the same process found.
@@ -57,10 +59,10 @@ struct ScenarioTally: Equatable, Sendable {
     }
 
     /// Everything that makes the whole run fail.
-    var problems: [String] { (failed > 0 ? ["\(failed) failed"] : []) + unjudgedProblems }
+    package var problems: [String] { (failed > 0 ? ["\(failed) failed"] : []) + unjudgedProblems }
 
     /// The counts in a line, without a line feed.
-    var line: String {
+    package var line: String {
         "\(self[.ok]) of \(total) ok, \(failed) failed, \(self[.notAvailable]) not available, "
             + "\(self[.inconclusive]) inconclusive; \(retries) run again because the CPUs were taken away"
     }
@@ -71,7 +73,7 @@ extension ScenarioTally: Encodable {
         case problems, results, retries
     }
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(problems, forKey: .problems)
         try container.encode(counts.byName, forKey: .results)
@@ -81,11 +83,11 @@ extension ScenarioTally: Encodable {
 
 extension [ScenarioResult: Int] {
     /// The counts under the names that a summary file uses.
-    var byName: [String: Int] { reduce(into: [String: Int]()) { $0[$1.key.rawValue] = $1.value } }
+    package var byName: [String: Int] { reduce(into: [String: Int]()) { $0[$1.key.rawValue] = $1.value } }
 }
 
 /// How many reports blame the right function, and how many the right line.
-struct BlameCounts: Equatable, Sendable {
+package struct BlameCounts: Equatable, Sendable {
     /// The number of judged scenarios that name a culprit.
     private(set) var total = 0
     /// The number of those whose report blames the function.
@@ -93,7 +95,7 @@ struct BlameCounts: Equatable, Sendable {
     /// The number of those whose report blames a line in that function.
     private(set) var lines = 0
 
-    init(_ outcomes: [Outcome]) {
+    package init(_ outcomes: [Outcome]) {
         for outcome in outcomes where outcome.result != .notAvailable && outcome.result != .inconclusive {
             guard let function = outcome.expected?.function else { continue }
             total += 1
@@ -106,25 +108,25 @@ struct BlameCounts: Equatable, Sendable {
     }
 
     /// The counts in a line, without a line feed.
-    var line: String { "\(functions) of \(total) functions, \(lines) of \(total) lines" }
+    package var line: String { "\(functions) of \(total) functions, \(lines) of \(total) lines" }
 }
 
 /// An outcome as the summary file keeps it: with the names of its reports, so that they can be judged again.
-struct RecordedOutcome: Codable, Equatable {
-    var scenario: String
-    var thresholdMilliseconds: Double
+package struct RecordedOutcome: Codable, Equatable {
+    package var scenario: String
+    package var thresholdMilliseconds: Double
     /// The duration of each injected stall, in milliseconds.
-    var injected: [Double]
+    package var injected: [Double]
     /// The files of all reports, as the run named them.
-    var reports: [String]
-    var notCounted: SuppressionReason?
-    var suppressedStalls: Int
-    var runnableMilliseconds: Double
-    var waitedMilliseconds: Double
-    var unavailable: String?
-    var retries: Int
+    package var reports: [String]
+    package var notCounted: SuppressionReason?
+    package var suppressedStalls: Int
+    package var runnableMilliseconds: Double
+    package var waitedMilliseconds: Double
+    package var unavailable: String?
+    package var retries: Int
 
-    init(_ outcome: Outcome) {
+    package init(_ outcome: Outcome) {
         scenario = outcome.scenario
         thresholdMilliseconds = outcome.thresholdMilliseconds
         injected = outcome.injected
@@ -138,9 +140,9 @@ struct RecordedOutcome: Codable, Equatable {
     }
 
     /// Reads the outcomes from a summary file.
-    static func read(_ path: String) throws(DemoFailure) -> [RecordedOutcome] {
+    package static func read(_ path: String) throws(DemoFailure) -> [RecordedOutcome] {
         struct Entry: Decodable {
-            let run: RecordedOutcome
+            package let run: RecordedOutcome
         }
         guard let data = FileManager.default.contents(atPath: path) else {
             throw DemoFailure(.inputOutput, "\(path) cannot be read: name a file that --summary has written")
@@ -152,11 +154,11 @@ struct RecordedOutcome: Codable, Equatable {
         }
     }
 
-    /// Returns the outcome with the reports as they are in `directory` now.
+    /// Returns the outcome of one of `scenarios`, with the reports as they are in `directory` now.
     ///
     /// - Throws: `DemoFailure` if the scenario is not known, or if a report is missing or damaged.
-    func outcome(reportsIn directory: String) throws(DemoFailure) -> Outcome {
-        guard let scenario = Scenario.all.first(where: { $0.name == scenario }) else {
+    package func outcome(of scenarios: [Scenario], reportsIn directory: String) throws(DemoFailure) -> Outcome {
+        guard let scenario = scenarios.first(where: { $0.name == scenario }) else {
             throw DemoFailure(.inputOutput, "the summary has a scenario that this demo does not have: \(scenario)")
         }
         var read: [ReportedStall] = []

@@ -2,8 +2,8 @@ import Glibc
 import TextOutput
 
 /// Shows the demo's progress: a line per scenario, which changes in place on a terminal.
-struct Progress: Sendable {
-    enum Style: Sendable {
+package struct Progress: Sendable {
+    package enum Style: Sendable {
         /// Shows nothing.
         case silent
         /// Writes a line for each finished scenario.
@@ -12,16 +12,24 @@ struct Progress: Sendable {
         case inPlace(columns: Int)
     }
 
-    let style: Style
+    package let style: Style
     /// The number of scenarios.
-    let total: Int
+    package let total: Int
     /// Writes the text.
-    var write: @Sendable (String) throws(DemoFailure) -> Void = StandardOutput.write
+    package var write: @Sendable (String) throws(DemoFailure) -> Void
+
+    package init(
+        style: Style, total: Int, write: @escaping @Sendable (String) throws(DemoFailure) -> Void = StandardOutput.write
+    ) {
+        self.style = style
+        self.total = total
+        self.write = write
+    }
 
     /// Moves to the line's beginning and clears it (ECMA-48).
-    static let rewind = "\r\u{1b}[K"
+    package static let rewind = "\r\u{1b}[K"
 
-    func begin(_ scenario: Scenario, _ index: Int, stall: Duration) throws(DemoFailure) {
+    package func begin(_ scenario: Scenario, _ index: Int, stall: Duration) throws(DemoFailure) {
         guard case .inPlace(let columns) = style else { return }
         var text = counter(index) + scenario.name + ": " + scenario.summary
         if stall > .zero { text += ", \(Int(stall.milliseconds.rounded())) ms" }
@@ -29,17 +37,17 @@ struct Progress: Sendable {
         try write(Self.rewind + text.prefix(max(columns - 1, 0)))
     }
 
-    func finish(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
+    package func finish(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
         try write(Self.describe(outcome), index)
     }
 
     /// Writes why the scenario runs again.
-    func repeats(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
+    package func repeats(_ outcome: Outcome, _ index: Int) throws(DemoFailure) {
         try write(Self.describe(outcome) + "; again, because the CPUs were taken away", index)
     }
 
     /// Ends the current line, because the demo cannot go on.
-    func abandon() throws(DemoFailure) {
+    package func abandon() throws(DemoFailure) {
         if case .inPlace = style { try write("\n") }
     }
 
@@ -59,7 +67,7 @@ struct Progress: Sendable {
     }
 
     /// Returns the outcome of a scenario in a line.
-    static func describe(_ outcome: Outcome) -> String {
+    package static func describe(_ outcome: Outcome) -> String {
         var text = "\(outcome.scenario): \(outcome.result.rawValue)"
         if let reason = outcome.unavailable { return text + ", " + reason }
         if let injected = outcome.injectedMilliseconds { text += ", injected \(injected.oneDecimal) ms" }
@@ -70,7 +78,7 @@ struct Progress: Sendable {
 
 extension Progress.Style {
     /// `inPlace` if standard output is a terminal that can move its cursor, otherwise `plain`.
-    static var forStandardOutput: Self {
+    package static var forStandardOutput: Self {
         guard isatty(STDOUT_FILENO) == 1, let terminal = getenv("TERM"), strcmp(terminal, "dumb") != 0 else {
             return .plain
         }

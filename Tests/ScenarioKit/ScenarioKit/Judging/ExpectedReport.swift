@@ -1,45 +1,68 @@
 import Foundation
-import StallWatch
+package import StallWatch
 
 /// The required contents of a scenario's report, apart from its duration.
 ///
 /// A field that is `nil` is not judged, because it does not apply or is random.
-struct ExpectedReport: Equatable, Sendable {
-    var kind = StallReport.Kind.stall
+package struct ExpectedReport: Equatable, Sendable {
+    package var kind = StallReport.Kind.stall
     /// The label of the stalled loop.
-    var loop = "main"
-    var loopKind: StallReport.LoopKind? = .runLoop
+    package var loop = "main"
+    package var loopKind: StallReport.LoopKind? = .runLoop
     /// The nesting depth: runs of the loop inside its own callouts.
-    var nesting = 0
-    var mode: String?
-    var callout: StallReport.Callout?
+    package var nesting = 0
+    package var mode: String?
+    package var callout: StallReport.Callout?
     /// The demangled name of the culprit.
-    var function: String?
+    package var function: String?
     /// The kind of the cause.
-    var cause: String?
+    package var cause: String?
     /// The name of the thread that owns the awaited lock; `nil` if there must be none.
-    var owner: String?
+    package var owner: String?
     /// The owner's activity: `running`, or the name of its system call.
-    var ownerDoes: String?
+    package var ownerDoes: String?
     /// The kind of the awaited lock.
-    var lock: StallReport.LockKind?
+    package var lock: StallReport.LockKind?
     /// A part of the blocking system call with its target, such as `connect(127.0.0.1:`.
-    var call: String?
+    package var call: String?
     /// The stall's CPU time, as a multiple of the threshold.
-    var onCPU: Double?
+    package var onCPU: Double?
     /// The number of reports.
     ///
     /// All of them must have these contents.
-    var count = 1
+    package var count = 1
     /// Whether the samples must show different stacks, as many small pieces of work do.
-    var differingSamples = false
+    package var differingSamples = false
+
+    package init(
+        kind: StallReport.Kind = .stall, loop: String = "main", loopKind: StallReport.LoopKind? = .runLoop,
+        nesting: Int = 0, mode: String? = nil, callout: StallReport.Callout? = nil, function: String? = nil,
+        cause: String? = nil, owner: String? = nil, ownerDoes: String? = nil, lock: StallReport.LockKind? = nil,
+        call: String? = nil, onCPU: Double? = nil, count: Int = 1, differingSamples: Bool = false
+    ) {
+        self.kind = kind
+        self.loop = loop
+        self.loopKind = loopKind
+        self.nesting = nesting
+        self.mode = mode
+        self.callout = callout
+        self.function = function
+        self.cause = cause
+        self.owner = owner
+        self.ownerDoes = ownerDoes
+        self.lock = lock
+        self.call = call
+        self.onCPU = onCPU
+        self.count = count
+        self.differingSamples = differingSamples
+    }
 }
 
 extension ExpectedReport {
-    static let defaultMode = "kCFRunLoopDefaultMode"
+    package static let defaultMode = "kCFRunLoopDefaultMode"
 
     /// A stall of the main run loop, in its default mode.
-    static func main(
+    package static func main(
         _ callout: StallReport.Callout?, in function: String?, nesting: Int = 0, cause: String? = nil,
         call: String? = nil, onCPU: Double? = nil
     ) -> Self {
@@ -50,7 +73,7 @@ extension ExpectedReport {
     }
 
     /// A stall of the main run loop that waits for a lock, with or without an owner.
-    static func main(
+    package static func main(
         _ callout: StallReport.Callout?, in function: String?, cause: String = "lock", lock: StallReport.LockKind,
         owner: String? = nil, ownerDoes: String? = nil
     ) -> Self {
@@ -61,34 +84,34 @@ extension ExpectedReport {
     }
 
     /// A stall of a thread's own run loop.
-    static func runLoop(
+    package static func runLoop(
         _ label: String, _ callout: StallReport.Callout?, in function: String?, mode: String? = defaultMode
     ) -> Self {
         Self(loop: label, mode: mode, callout: callout, function: function)
     }
 
     /// A stall or a starvation of a loop with a heartbeat.
-    static func heartbeat(
+    package static func heartbeat(
         _ label: String, _ loopKind: StallReport.LoopKind, in function: String?, kind: StallReport.Kind = .stall
     ) -> Self {
         Self(kind: kind, loop: label, loopKind: loopKind, function: function)
     }
 
     /// A stall of a loop with a probe.
-    static func probe(_ label: String, in function: String?) -> Self {
+    package static func probe(_ label: String, in function: String?) -> Self {
         Self(loop: label, loopKind: .probe, function: function)
     }
 }
 
 /// A function's places in a source file, Swift's or C's.
-enum SourceFunction {
+package enum SourceFunction {
     /// Whether `line` of the file at `path` lies in a function whose name is `function`'s, as reports write it.
-    static func contains(_ line: Int, of function: String, in path: String) -> Bool {
+    package static func contains(_ line: Int, of function: String, in path: String) -> Bool {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return false }
         return contains(line, of: function, inText: text)
     }
 
-    static func contains(_ line: Int, of function: String, inText text: String) -> Bool {
+    package static func contains(_ line: Int, of function: String, inText text: String) -> Bool {
         let name = baseName(of: function)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         return lines.indices.contains { first in
@@ -114,50 +137,50 @@ enum SourceFunction {
 }
 
 /// The parts of a report that are judged.
-struct ReportedStall: Equatable, Sendable {
+package struct ReportedStall: Equatable, Sendable {
     /// The report's file.
-    var file: String
-    var kind = StallReport.Kind.stall
+    package var file: String
+    package var kind = StallReport.Kind.stall
     /// The loop's label.
-    var loop: String
-    var loopKind = StallReport.LoopKind.runLoop
-    var nesting = 0
-    var mode: String?
-    var callout: StallReport.Callout?
-    var milliseconds: Double
+    package var loop: String
+    package var loopKind = StallReport.LoopKind.runLoop
+    package var nesting = 0
+    package var mode: String?
+    package var callout: StallReport.Callout?
+    package var milliseconds: Double
     /// By how much the stall may have begun earlier.
     ///
     /// Not zero for a loop with a heartbeat.
-    var startUncertainty = 0.0
+    package var startUncertainty = 0.0
     /// The culprit.
-    var function: String?
+    package var function: String?
     /// The source file of the culprit.
-    var sourceFile: String?
+    package var sourceFile: String?
     /// The line of the culprit in ``sourceFile``.
-    var line: Int?
+    package var line: Int?
     /// The kind of the cause.
-    var cause: String?
+    package var cause: String?
     /// The name of the thread that holds the awaited lock.
-    var owner: String?
+    package var owner: String?
     /// The owner's activity: `running`, or the name of its system call.
-    var ownerDoes: String?
+    package var ownerDoes: String?
     /// The kind of the awaited lock.
-    var lock: StallReport.LockKind?
+    package var lock: StallReport.LockKind?
     /// The blocking system call with its target.
-    var call: String?
+    package var call: String?
     /// The parts of the stall's time, if the report has a cause.
-    var split: Split?
+    package var split: Split?
     /// The number of different stacks in its samples.
-    var distinctStacks = 1
+    package var distinctStacks = 1
 
     /// The parts of a stall's time, in milliseconds.
-    struct Split: Equatable, Sendable {
-        var onCPU, runQueue, blocked, uncertainty: Double
+    package struct Split: Equatable, Sendable {
+        package var onCPU, runQueue, blocked, uncertainty: Double
     }
 }
 
 extension ReportedStall {
-    init(_ report: StallReport, file: String) {
+    package init(_ report: StallReport, file: String) {
         self.init(
             file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
             nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
@@ -176,7 +199,7 @@ extension ReportedStall {
 
 extension ReportedStall {
     /// Reads the report `name` in `directory`.
-    static func read(_ name: String, in directory: String) throws(DemoFailure) -> ReportedStall {
+    package static func read(_ name: String, in directory: String) throws(DemoFailure) -> ReportedStall {
         let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
         guard let data = FileManager.default.contents(atPath: file) else {
             throw DemoFailure(
@@ -192,7 +215,7 @@ extension ReportedStall {
 }
 
 extension ReportedStall.Split {
-    init(_ cause: StallReport.Cause) {
+    package init(_ cause: StallReport.Cause) {
         self.init(
             onCPU: cause.onCPUMilliseconds, runQueue: cause.runQueueMilliseconds, blocked: cause.blockedMilliseconds,
             uncertainty: cause.uncertaintyMilliseconds

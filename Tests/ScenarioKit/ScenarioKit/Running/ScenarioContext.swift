@@ -1,28 +1,26 @@
-import CoreFoundation
-import Dispatch
 import Foundation
 import Glibc
 import LinuxSupport
-import StallWatch
+package import StallWatch
 import Synchronization
 
 /// The surroundings of a scenario: the duration of its stall, the demo's monitor, and its own monitors.
-final class ScenarioContext: Sendable {
+package final class ScenarioContext: Sendable {
     /// The monitor's threshold.
-    let threshold: Duration
+    package let threshold: Duration
     /// The intended duration of the stall.
-    let stall: Duration
+    package let stall: Duration
     /// How long the scenario `under-load` lasts.
-    let loadTime: Duration
+    package let loadTime: Duration
     /// The demo's own monitor, which watches the main run loop under the label `main`.
-    let monitor: StallMonitor
+    package let monitor: StallMonitor
     /// The directory of all reports.
-    let directory: String
+    package let directory: String
     private let inbox: ReportInbox
     private let ownMonitors = Mutex<[StallMonitor]>([])
     private let host = Mutex<HostResult?>(nil)
 
-    init(
+    package init(
         threshold: Duration, stall: Duration, loadTime: Duration, monitor: StallMonitor, directory: String,
         inbox: ReportInbox
     ) {
@@ -38,7 +36,7 @@ final class ScenarioContext: Sendable {
     ///
     /// It stops once its reports have arrived.
     @discardableResult
-    func watch(
+    package func watch(
         _ loops: WatchedLoop..., saturationThreshold: Duration? = .seconds(10)
     ) async throws -> StallMonitor {
         let monitor = try StallMonitor(
@@ -53,63 +51,40 @@ final class ScenarioContext: Sendable {
     }
 
     /// Adds the reports and counts of a child process to this scenario's.
-    func take(_ result: HostResult) {
+    package func take(_ result: HostResult) {
         host.withLock { $0 = result }
     }
 }
 
 extension ScenarioContext {
     /// All monitors that reported to the inbox.
-    var monitors: [StallMonitor] { [monitor] + ownMonitors.withLock { $0 } }
+    package var monitors: [StallMonitor] { [monitor] + ownMonitors.withLock { $0 } }
 
     /// The names of the child's report files.
-    var hostFiles: [String] { host.withLock { $0?.files ?? [] } }
+    package var hostFiles: [String] { host.withLock { $0?.files ?? [] } }
 
     /// Returns how often the scenario's monitors, and the child's, have suppressed a stall for one of these reasons.
-    func suppressed(_ reasons: [SuppressionReason]) -> Int {
+    package func suppressed(_ reasons: [SuppressionReason]) -> Int {
         let counts = monitors.map(\.statistics.suppressed) + (host.withLock { $0?.suppressed }.map { [$0] } ?? [])
         return counts.reduce(0) { sum, counts in reasons.reduce(sum) { $0 + counts[$1] } }
     }
 
     /// Stops the scenario's own monitors.
-    func close() {
+    package func close() {
         for monitor in ownMonitors.withLock({ $0 }) { monitor.stop() }
     }
 }
 
-/// A timer that fires repeatedly until `stop`.
-///
-/// `@unchecked Sendable`: CFRunLoopTimerInvalidate takes the timer's own lock.
-final class BusyTimer: @unchecked Sendable {
-    private let timer: CFRunLoopTimer?
-
-    /// A timer that runs `work` every `interval` seconds.
-    init(on loop: DrivenLoop, every interval: Double = 0.001, _ work: @escaping @Sendable () -> Void = {}) {
-        timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), interval, 0, 0) { _ in work() }
-        CFRunLoopAddTimer(loop.runLoop, timer, loop.mode)
-    }
-
-    func stop() {
-        CFRunLoopTimerInvalidate(timer)
-    }
-}
-
-/// The kernel's account of the main thread.
-enum MainThread {
-    /// How long the thread has been ready to run without a CPU since it began, in milliseconds.
-    static func runnableMilliseconds() -> Double {
-        Double(ThreadProc(thread: getpid(), files: [.schedstat])?.times?.runQueue ?? 0) / 1_000_000
-    }
-}
-
 /// Keeps the reports of several monitors until a caller takes them.
-actor ReportInbox {
+package actor ReportInbox {
     private var waiting: [StallReport] = []
     private var readers: [Int: Task<Void, Never>] = [:]
     private var opened = 0
 
+    package init() {}
+
     /// Starts to read `reports`, up to the end of the stream.
-    func open(_ reports: AsyncStream<StallReport>) {
+    package func open(_ reports: AsyncStream<StallReport>) {
         let number = opened
         opened += 1
         // A finished reader is removed, because a soak opens thousands.
@@ -122,7 +97,7 @@ actor ReportInbox {
     /// Waits for `count` reports, for `limit` at most, and then `settling` longer for unexpected ones.
     ///
     /// - Returns: All reports since the last call.
-    func reports(atLeast count: Int, within limit: Duration, settling: Duration) async -> [StallReport] {
+    package func reports(atLeast count: Int, within limit: Duration, settling: Duration) async -> [StallReport] {
         let end = ContinuousClock.now + limit
         while waiting.count < count, ContinuousClock.now < end { await pause(.milliseconds(5)) }
         await pause(settling)
@@ -132,7 +107,7 @@ actor ReportInbox {
     /// Waits for the end of all streams, which comes after their monitors have stopped.
     ///
     /// - Returns: All reports since the last call.
-    func rest() async -> [StallReport] {
+    package func rest() async -> [StallReport] {
         for reader in readers.values { await reader.value }
         return takeAll()
     }

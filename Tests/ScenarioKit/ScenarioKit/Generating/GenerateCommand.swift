@@ -1,10 +1,10 @@
-import ArgumentParser
+package import ArgumentParser
 import LinuxSupport
 import Glibc
 
 /// Writes made-up reports of a fleet, for trying tools on many reports.
-struct GenerateCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
+package struct GenerateCommand: ParsableCommand {
+    package static let configuration = CommandConfiguration(
         commandName: "stallwatch-demo generate",
         abstract: "Writes made-up stall reports of a fleet: the same ones for the same numbers.",
         discussion: """
@@ -18,25 +18,27 @@ struct GenerateCommand: ParsableCommand {
     )
 
     @Option(parsing: .unconditional, help: ArgumentHelp("How many reports, up to ten million.", valueName: "number"))
-    var reports: Int
+    package var reports: Int
 
     @Option(help: ArgumentHelp("The seed of all that is random.", valueName: "number"))
-    var seed: UInt64 = 1
+    package var seed: UInt64 = 1
 
     @Option(parsing: .unconditional, help: ArgumentHelp("How many kinds of stalls, up to 10000.", valueName: "number"))
-    var kinds = 120
+    package var kinds = 120
 
     @Option(parsing: .unconditional, help: ArgumentHelp("How many hosts, up to 100000.", valueName: "number"))
-    var hosts = 20
+    package var hosts = 20
 
     @Option(
         help: ArgumentHelp("Write a file per report into this directory, made if it is missing.", valueName: "dir"))
-    var output: String?
+    package var output: String?
 
     @Option(help: ArgumentHelp("Write all reports into this file, a line each.", valueName: "file"))
-    var ndjson: String?
+    package var ndjson: String?
 
-    func validate() throws {
+    package init() {}
+
+    package func validate() throws {
         guard (0...10_000_000).contains(reports) else {
             throw ValidationError("The value '\(reports)' of --reports is out of range: choose 0 to 10000000.")
         }
@@ -52,7 +54,7 @@ struct GenerateCommand: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         do throws(DemoFailure) {
             var fleet = GeneratedFleet(seed: seed, reports: reports, kinds: kinds, hosts: hosts)
             if let ndjson {

@@ -1,28 +1,43 @@
-import ArgumentParser
+package import ArgumentParser
 import Glibc
 
 /// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more.
 ///
 /// It judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads was
 /// interrupted or returned early.
-struct Soak: Sendable {
-    let length: SoakLength
-    let seed: UInt64
-    let scenarios: [Scenario]
+package struct Soak: Sendable {
+    package let length: SoakLength
+    package let seed: UInt64
+    package let scenarios: [Scenario]
     /// Whether the soak may change the machine's wall clock.
-    let stepsClock: Bool
-    let runner: ScenarioRunner
-    let interruption: Interruption
+    package let stepsClock: Bool
+    package let runner: ScenarioRunner
+    package let interruption: Interruption
+    /// Makes the main loop turn once for each kind of callout.
+    package let turnOnce: @Sendable () async -> Void
+
+    package init(
+        length: SoakLength, seed: UInt64, scenarios: [Scenario], stepsClock: Bool, runner: ScenarioRunner,
+        interruption: Interruption, turnOnce: @escaping @Sendable () async -> Void
+    ) {
+        self.length = length
+        self.seed = seed
+        self.scenarios = scenarios
+        self.stepsClock = stepsClock
+        self.runner = runner
+        self.interruption = interruption
+        self.turnOnce = turnOnce
+    }
 
     /// The part of the time that only warms up.
     ///
     /// It has one whole round at least.
-    static let warmUp = 1.0 / 6
+    package static let warmUp = 1.0 / 6
 
     /// Runs the soak, with a line for each failure and each round, and stops the monitor.
     ///
     /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
-    func run() async throws(DemoFailure) -> SoakTotals {
+    package func run() async throws(DemoFailure) -> SoakTotals {
         try StandardOutput.write(
             "soak for \(length), rounds of \(scenarios.count) scenarios. The same order again: --seed \(seed)\n"
         )
@@ -56,7 +71,7 @@ struct Soak: Sendable {
                 try tell(of: totals, history)
             }
             chaos.leaveOut(turn.scenario.leftOut)
-            if turn.startsCold, await ColdStart.prepare() { totals.coldStarts += 1 }
+            if turn.startsCold, await ColdStart.prepare(turnOnce) { totals.coldStarts += 1 }
             totals.add(try await judge(turn.scenario, totals))
             if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {
                 history.warmUpIsOver()
@@ -94,18 +109,18 @@ struct Soak: Sendable {
 }
 
 /// The duration of a soak on the command line: a whole number and one of the units `s`, `m` and `h`.
-struct SoakLength: Equatable, CustomStringConvertible {
+package struct SoakLength: Equatable, CustomStringConvertible {
     /// The range in seconds: a second to a week.
-    static let seconds = 1...7 * 24 * 3600
+    package static let seconds = 1...7 * 24 * 3600
 
     /// The text on the command line.
-    let description: String
-    let duration: Duration
+    package let description: String
+    package let duration: Duration
 
     /// Reads `text`.
     ///
     /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
-    init(parsing text: String) throws(ValidationError) {
+    package init(parsing text: String) throws(ValidationError) {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
         let digits = text.dropLast()
         // Int also reads +5 and -5.
@@ -127,16 +142,16 @@ struct SoakLength: Equatable, CustomStringConvertible {
 /// The order of a soak's scenarios: rounds with all scenarios, each in another order.
 ///
 /// With rounds, no scenario runs two times more than another. The order depends only on the seed.
-struct ScenarioRounds {
+package struct ScenarioRounds {
     /// The next scenario.
-    struct Turn {
-        let scenario: Scenario
+    package struct Turn {
+        package let scenario: Scenario
         /// Whether the program's file pages are evicted from memory first (``ColdStart``).
-        let startsCold: Bool
+        package let startsCold: Bool
     }
 
     /// The average number of scenarios per cold start.
-    static let turnsPerColdStart = 4
+    package static let turnsPerColdStart = 4
 
     private let scenarios: [Scenario]
     private var random: SplitMix64
@@ -147,14 +162,14 @@ struct ScenarioRounds {
     private(set) var completed = -1
 
     /// Rounds of `scenarios`, which must not be empty.
-    init(_ scenarios: [Scenario], seed: UInt64) {
+    package init(_ scenarios: [Scenario], seed: UInt64) {
         precondition(!scenarios.isEmpty, "there is something to choose from")
         self.scenarios = scenarios
         random = SplitMix64(seed: seed)
     }
 
     /// Returns the next scenario.
-    mutating func next() -> Turn {
+    package mutating func next() -> Turn {
         if round.isEmpty {
             round = scenarios.shuffled(using: &random)[...]
             completed += 1

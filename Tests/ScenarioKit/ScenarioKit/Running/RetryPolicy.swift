@@ -1,4 +1,4 @@
-import ArgumentParser
+package import ArgumentParser
 import LinuxSupport
 import StallWatch
 
@@ -9,16 +9,16 @@ import StallWatch
 /// The host of a virtual machine can take its CPUs away (steal, proc_stat(5)). A result that the clock decides is then no
 /// evidence about StallWatch, so the scenario runs again. Each repetition is printed and counted. Every other result
 /// stands, whatever the host does.
-struct RetryPolicy: Sendable {
+package struct RetryPolicy: Sendable {
     /// The number of times that a scenario runs at most.
     ///
     /// The last attempt stands.
-    static let maximumAttempts = 5
+    package static let maximumAttempts = 5
 
     /// Starts to watch the host.
     ///
     /// The result says whether the host has since taken more than a disturbing share.
-    var watchHost: @Sendable () -> @Sendable () -> Bool = {
+    package var watchHost: @Sendable () -> @Sendable () -> Bool = {
         let steal = CPUSteal()
         return { steal.isDisturbing }
     }
@@ -30,7 +30,7 @@ struct RetryPolicy: Sendable {
     ///   - onRetry: Called with each outcome that does not stand.
     /// - Returns: The outcome that stands, with the number of attempts before it.
     /// - Throws: The errors of `attempt` and `onRetry`.
-    func settle(
+    package func settle(
         _ attempt: () async throws(DemoFailure) -> Outcome, onRetry: (Outcome) throws(DemoFailure) -> Void
     ) async throws(DemoFailure) -> Outcome {
         for retries in 0..<Self.maximumAttempts - 1 {
@@ -50,7 +50,7 @@ extension ScenarioResult {
     /// Whether the clock decides this result: it is evidence only if the machine gave the program its CPUs.
     ///
     /// A wrong function, owner, cause or mode, a lost report and a crash are wrong at any speed.
-    var isDecidedByTheClock: Bool {
+    package var isDecidedByTheClock: Bool {
         switch self {
         case .wrongDuration, .wrongSplit, .falseAlarm, .suppressed: true
         case .ok, .missed, .wrongKind, .wrongLoop, .wrongMode, .wrongCallout, .wrongFunction, .wrongCause, .wrongOwner,
@@ -68,12 +68,12 @@ extension ScenarioResult {
 }
 
 /// A threshold on the command line: a number and one of the units `us`, `ms` and `s`.
-struct Threshold: Equatable, CustomStringConvertible {
-    static let standard = Threshold(description: "250ms", duration: .milliseconds(250))
+package struct Threshold: Equatable, CustomStringConvertible {
+    package static let standard = Threshold(description: "250ms", duration: .milliseconds(250))
 
     /// The text on the command line.
-    let description: String
-    let duration: Duration
+    package let description: String
+    package let duration: Duration
 
     private init(description: String, duration: Duration) {
         self.description = description
@@ -83,7 +83,7 @@ struct Threshold: Equatable, CustomStringConvertible {
     /// Reads `text`.
     ///
     /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
-    init(parsing text: String) throws(ValidationError) {
+    package init(parsing text: String) throws(ValidationError) {
         guard let nanoseconds = Self.nanoseconds(text) else {
             throw ValidationError(
                 "it is not a duration. Write a number and a unit without a space, such as 250ms, 0.5s or 7500us."

@@ -1,3 +1,4 @@
+import ScenarioKit
 import ArgumentParser
 import CoreFoundation
 import Dispatch
@@ -128,33 +129,19 @@ private func endOfInput() async {
     }
 }
 
-/// The child's result, which is one line of JSON on its standard output.
-struct HostResult: Codable, Sendable {
-    /// The duration of each injected stall.
-    var injectedMilliseconds: [Double]
-    /// The names of the report files.
-    var files: [String]
-    var suppressed: SuppressionCounts
-}
+/// A timer that fires repeatedly until `stop`.
+///
+/// `@unchecked Sendable`: CFRunLoopTimerInvalidate takes the timer's own lock.
+final class BusyTimer: @unchecked Sendable {
+    private let timer: CFRunLoopTimer?
 
-/// The shape of the demo's child: `stallwatch-demo --host SHAPE`.
-enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
-    /// An async `@main`. The main actor moves from the main thread to workers of libdispatch.
-    case asyncMain = "async-main"
-    /// An async `@main` that stalls on the main thread before it suspends for the first time.
-    case asyncMainAtOnce = "async-main-at-once"
-    /// `dispatchMain()`.
-    case dispatchMain = "dispatch-main"
-    /// `RunLoop.main.run()`.
-    case runForever = "run-forever"
-    /// `RunLoop.main.run(mode:before:)` in a `while`.
-    case runBefore = "run-before"
-    /// A main run loop that turns a thousand times a second until standard input ends.
-    case busy
-    /// A main run loop and fifty others that wait until standard input ends.
-    case waiting
-    /// The same loops, and the fifty turn a hundred times a second.
-    case turning
-    /// Four event loops and ten queues without work, until standard input ends. Each byte of it makes one of them stall.
-    case resting
+    /// A timer that runs `work` every `interval` seconds.
+    init(on loop: DrivenLoop, every interval: Double = 0.001, _ work: @escaping @Sendable () -> Void = {}) {
+        timer = CFRunLoopTimerCreateWithHandler(nil, CFAbsoluteTimeGetCurrent(), interval, 0, 0) { _ in work() }
+        CFRunLoopAddTimer(loop.runLoop, timer, loop.mode)
+    }
+
+    func stop() {
+        CFRunLoopTimerInvalidate(timer)
+    }
 }
