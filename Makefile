@@ -10,7 +10,7 @@ SHELL := /bin/bash
 SWIFT := swift
 # The package manager passes traits in the order of a set. With another order than in the build before it compiles everything
 # again, which took minutes of make test.
-BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
+BUILD := env SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 CLANG_FORMAT := clang-format
 SWIFT_SOURCES := Package.swift Sources Tests Benchmarks Examples
 C_SOURCES = $(shell find Sources Examples Tests Benchmarks -name '.build*' -prune -o \( -name '*.c' -o -name '*.cpp' -o -name '*.h' \) -print)
@@ -52,9 +52,13 @@ stress: install ## Run all scenarios twenty times (ROUNDS=n) and count the right
 # Unit tests, and tests that start programs and wait for them, run in parallel. Tests that measure time run one after another,
 # with the machine to themselves.
 UNIT_TESTS := ^(LinuxSupport|StallReports|StallSymbols|StackCapture|StallWatch|StallWatchTesting|TextOutput|StallWatchCLI|StallWatchDemo)Tests\.
-PROGRAM_TESTS := ^ProgramTests\.
-# Each half takes a few minutes and is ended after 20, so that a test that hangs is a failure.
+PROGRAM_TESTS := ^(ProgramTests\.|CUnwindTests\.FuzzTests)
+# Each part takes a few minutes and is ended after 20, so that a test that hangs is a failure.
 BOUNDED := Tests/Programs/summarize-failures.sh timeout --signal=INT --kill-after=10s 20m
+TESTS := $(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest
+# Keeps how long each step of make test takes.
+export STEPS := $(CURDIR)/.build/steps
+STEP := @Tests/Programs/step.sh
 
 .PHONY: unit
 unit: install ## Build and run the unit tests: for daily work
@@ -63,27 +67,47 @@ unit: install ## Build and run the unit tests: for daily work
 
 .PHONY: test
 test: ## Build and run all tests
-	@scripts/install-dependencies.sh test
-	@scripts/install-python-packages.sh
+	@mkdir -p .build && rm -f $(STEPS)
+	$(STEP) 'Install packages' scripts/install-dependencies.sh test
+	$(STEP) 'Install libraries' scripts/install-dependencies.sh packages
+	$(STEP) 'Install Python packages' scripts/install-python-packages.sh
+	$(STEP) 'Script tests' $(MAKE) --no-print-directory script-tests
+	$(STEP) 'Build' $(BUILD) --build-tests --enable-all-traits
+	$(STEP) 'Unit tests' $(TESTS) --filter '$(UNIT_TESTS)'
+	@Tests/Programs/beside.sh '$(MAKE) --no-print-directory builds-ahead' '$(MAKE) --no-print-directory program-tests'
+	$(STEP) 'Tests by the clock' $(TESTS) --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)'
+	$(STEP) 'Stalls in tests' $(MAKE) --no-print-directory stalls-in-tests
+	$(STEP) 'Inert library' $(MAKE) --no-print-directory inert
+	$(STEP) 'Published packages' $(MAKE) --no-print-directory packages-static
+	@Tests/Programs/step.sh
+
+.PHONY: script-tests
+script-tests:
 	Tests/ScriptTests/install-dependencies-tests.sh
 	Tests/ScriptTests/install-python-packages-tests.sh
 	Tests/ScriptTests/summarize-failures-tests.sh
 	Tests/ScriptTests/other-c-library-tests.sh
 	Tests/ScriptTests/check-layers-tests.py
-	$(BUILD) --build-tests --enable-all-traits
-	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(UNIT_TESTS)'
-	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --filter '$(PROGRAM_TESTS)'
-	$(BOUNDED) $(SWIFT) test --skip-build --enable-all-traits --disable-xctest --no-parallel --skip '$(UNIT_TESTS)|$(PROGRAM_TESTS)'
-	Tests/ScriptTests/install-cli-tests.sh
-	$(MAKE) --no-print-directory fleet REPORTS=1000 COLLECTOR_KILLS=3 SHIP_KILLS=2
-	$(MAKE) --no-print-directory fleet-queries
-	$(MAKE) --no-print-directory stalls-in-tests
-	$(MAKE) --no-print-directory inert
-	$(MAKE) --no-print-directory packages-static
+
+# These programs mostly wait, and judge nothing by the clock that a build beside them would change.
+.PHONY: program-tests
+program-tests:
+	$(STEP) 'Tests of programs' $(TESTS) --filter '$(PROGRAM_TESTS)'
+	$(STEP) 'Installed tool' Tests/ScriptTests/install-cli-tests.sh
+	$(STEP) 'Shipping' $(MAKE) --no-print-directory fleet REPORTS=1000 COLLECTOR_KILLS=3 SHIP_KILLS=2
+	$(STEP) 'Queries' $(MAKE) --no-print-directory fleet-queries
+
+# The builds of the last steps, which run beside program-tests and give way to them.
+.PHONY: builds-ahead
+builds-ahead:
+	nice -n 19 Tests/Programs/real-packages.sh release-static --build-only
+	nice -n 19 $(BUILD) --package-path Tests/Samples/StallsInTests --build-tests
+	STALLWATCH_INERT=1 nice -n 19 $(BUILD) --build-tests --enable-all-traits --scratch-path .build-inert
+	if pkg-config --exists glib-2.0; then nice -n 19 $(BUILD) --package-path Examples/glib-loop --product glib-loop; fi
 
 # Under a sanitizer run the unit tests, the tests of the capture engine, and those of captures while a monitor or a test's own
 # thread runs. These are left out, here and nowhere else:
-# - Other integration tests: they wait for programs, which are several times slower then, and judge by the clock.
+# - Other tests: they wait for programs, which are several times slower then, and judge by the clock.
 # - FuzzTests, ReporterLoadTests, randomWords...: a million rounds on one thread take ten times as long.
 # - Under ThreadSanitizer ThreadStateTests, withoutPtrace... and everySignalArrives: it delays signal handlers, keeps one
 #   pending signal of each number, and replaces vfork(2) by fork(2).

@@ -19,6 +19,7 @@ func optional(_ name: String, of package: String, trait: String) -> Target.Depen
 }
 
 let eventLoops = optional("NIOPosix", of: "swift-nio", trait: "NIO")
+let metricsTestKit = optional("MetricsTestKit", of: "swift-metrics", trait: "Metrics")
 let integrations: [Target.Dependency] = [
     logging,
     optional("Metrics", of: "swift-metrics", trait: "Metrics"),
@@ -28,6 +29,9 @@ let integrations: [Target.Dependency] = [
 ]
 /// The modules of this package that the library needs on Linux only.
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
+
+/// The programs that tests start.
+let programs: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-test-host"]
 
 let package = Package(
     name: "StallWatch",
@@ -55,14 +59,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     ],
     // CONTRIBUTING.md says what each module is for.
-    targets: [
-        .target(name: "CLinux"),
+    targets: ["CLinux", "CSymbols", "CCurl", "CPreload", "CStallWatch"].map { .target(name: $0) } + [
         .target(name: "CUnwind", cSettings: [.headerSearchPath(".")]),
-        .target(name: "CSymbols"),
-        .target(name: "CCurl"),
-        .target(name: "CPreload"),
-        .target(name: "CStallWatch"),
-        .target(name: "CDemo"),
         .target(name: "LinuxSupport", dependencies: ["CLinux"]),
         .target(name: "StallReports"),
         .target(name: "StallSymbols", dependencies: ["CLinux", "CSymbols", "LinuxSupport", "StallReports"]),
@@ -85,9 +83,13 @@ let package = Package(
         .executableTarget(
             name: "stallwatch-demo",
             dependencies: [
-                "CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput", argumentParser,
-                eventLoops,
+                "CDemo", "CStallWatch", "LinuxSupport", "ScenarioKit", "StallWatch", argumentParser, eventLoops,
             ]),
+        .target(name: "CDemo", path: "Tests/ScenarioKit/CDemo"),
+        .target(
+            name: "ScenarioKit",
+            dependencies: ["CDemo", "LinuxSupport", "StallReports", "StallWatch", "TextOutput", argumentParser],
+            path: "Tests/ScenarioKit/ScenarioKit"),
         .target(
             name: "CUnwindTestSupport", dependencies: ["CUnwind"], path: "Tests/CUnwindTestSupport",
             cSettings: [.headerSearchPath("."), .headerSearchPath("../../Sources/CUnwind")],
@@ -106,20 +108,14 @@ let package = Package(
         .testTarget(name: "StackCaptureTests", dependencies: ["CLinux", "TestSupport"]),
         .testTarget(
             name: "StallWatchTests",
-            dependencies: [
-                "StallWatch", "TestSupport", inMemoryLogging, eventLoops,
-                optional("MetricsTestKit", of: "swift-metrics", trait: "Metrics"),
-            ] + engine + integrations),
+            dependencies: ["StallWatch", "TestSupport", inMemoryLogging, metricsTestKit, eventLoops] + engine
+                + integrations),
         .testTarget(name: "StallWatchTestingTests", dependencies: ["StallWatchTesting", "TestSupport"]),
         .testTarget(name: "TextOutputTests", dependencies: ["TestSupport", "TextOutput"]),
         .testTarget(name: "StallWatchCLITests", dependencies: ["StallWatchCLI", "TestSupport"], exclude: ["Texts"]),
         .testTarget(name: "StallWatchDemoTests", dependencies: ["stallwatch-demo", "TestSupport"]),
-        .testTarget(
-            name: "ProgramTests",
-            dependencies: ["StallWatchCLI", "TestSupport", "stallwatch-demo", "stallwatch-test-host"]),
-        .testTarget(
-            name: "ClockTests",
-            dependencies: ["StallWatch", "TestSupport", "stack-host", "stallwatch-demo", "stallwatch-test-host", eventLoops]),
+        .testTarget(name: "ProgramTests", dependencies: programs + ["StallWatchCLI", "TestSupport"]),
+        .testTarget(name: "ClockTests", dependencies: programs + ["StallWatch", "TestSupport", eventLoops]),
         .testTarget(
             name: "InertTests", dependencies: ["CStallWatch", "StallWatchTesting", inMemoryLogging] + integrations),
     ]
@@ -128,12 +124,8 @@ let package = Package(
 let portable = ["CStallWatch", "InertTests", "StallReports", "StallWatch", "StallWatchTesting"]
 package.products.removeAll { isInert && !portable.contains($0.name) }
 package.targets.removeAll { isInert ? !portable.contains($0.name) : $0.name == "InertTests" }
+let features = ["ExistentialAny", "MemberImportVisibility", "InternalImportsByDefault"]
 for target in package.targets {
-    target.swiftSettings =
-        [
-            .swiftLanguageMode(.v6),
-            .enableUpcomingFeature("ExistentialAny"),
-            .enableUpcomingFeature("MemberImportVisibility"),
-            .enableUpcomingFeature("InternalImportsByDefault"),
-        ] + (isInert ? [.define("STALLWATCH_INERT", .when(platforms: [.linux]))] : [])
+    target.swiftSettings = [.swiftLanguageMode(.v6)] + features.map { .enableUpcomingFeature($0) }
+    if isInert { target.swiftSettings?.append(.define("STALLWATCH_INERT", .when(platforms: [.linux]))) }
 }

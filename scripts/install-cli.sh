@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the tool and installs it with its man page and its completions for bash, zsh and fish.
 #
-#   scripts/install-cli.sh PREFIX [CONFIGURATION]
+#   scripts/install-cli.sh PREFIX [CONFIGURATION [OPTION...]]
 #
 # PREFIX is a directory such as ~/.local or /usr/local; it is created if it is missing. CONFIGURATION is release, the
-# default, or debug. Prints the paths of the installed files.
+# default, or debug. Each OPTION goes to swift build, such as those of a build that is there. Prints the paths of the
+# installed files.
 #
 # Exit status: 0 if everything is installed, 64 for a wrong argument, 73 if PREFIX cannot be written, else that of the
 # failed command.
@@ -14,8 +15,8 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 readonly wrong_usage=64 cannot_create=73
 readonly prefix=${1-} configuration=${2-release}
 
-if [ $# -lt 1 ] || [ $# -gt 2 ] || [[ $prefix != /* ]] || [[ $configuration != release && $configuration != debug ]]; then
-    echo "usage: $0 PREFIX [release|debug]; PREFIX is an absolute path" >&2
+if [[ $prefix != /* ]] || [[ $configuration != release && $configuration != debug ]] || [[ ${3---} != --* ]]; then
+    echo "usage: $0 PREFIX [release|debug [--option...]]; PREFIX is an absolute path" >&2
     exit $wrong_usage
 fi
 if ! mkdir -p -- "$prefix/bin" || ! [ -w "$prefix/bin" ]; then
@@ -23,7 +24,7 @@ if ! mkdir -p -- "$prefix/bin" || ! [ -w "$prefix/bin" ]; then
     exit $cannot_create
 fi
 
-readonly build=(swift build --configuration "$configuration")
+readonly build=(swift build --configuration "$configuration" "${@:3}")
 for product in stallwatch StallWatchAgent StallWatchPreload; do
     "${build[@]}" --product "$product" >&2
 done

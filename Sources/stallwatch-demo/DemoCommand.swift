@@ -1,3 +1,4 @@
+import ScenarioKit
 import ArgumentParser
 import StallWatch
 
@@ -164,7 +165,9 @@ struct DemoCommand: ParsableCommand {
     /// - Returns: Whether that run passed.
     private func judgeAgain(_ summary: String) throws -> Bool {
         var outcomes: [Outcome] = []
-        for recorded in try RecordedOutcome.read(summary) { outcomes.append(try recorded.outcome(reportsIn: output)) }
+        for recorded in try RecordedOutcome.read(summary) {
+            outcomes.append(try recorded.outcome(of: Scenario.all, reportsIn: output))
+        }
         let table = SummaryTable(outcomes)
         try StandardOutput.write(table.text)
         return try hasPassed(table.tally)
@@ -206,7 +209,8 @@ struct DemoCommand: ParsableCommand {
         let totals = try MainLoop.run { () async throws(DemoFailure) in
             try await Soak(
                 length: length, seed: seed, scenarios: scenarios, stepsClock: stepClock, runner: runner(monitor),
-                interruption: interruption
+                interruption: interruption,
+                turnOnce: { for callout in MainLoop.callouts { _ = await callout {} } }
             ).run()
         }
         try StandardOutput.write(totals.line)
@@ -235,4 +239,12 @@ struct DemoCommand: ParsableCommand {
             throw DemoFailure(error)
         }
     }
+}
+
+extension Scenario {
+    /// All scenarios, in the order in which they run.
+    static let all =
+        stallingScenarios + causeScenarios + lockScenarios + calloutScenarios + waitingScenarios + nestingScenarios
+        + modeScenarios + threadScenarios + monitorScenarios + queueScenarios + eventLoopScenarios + probeScenarios
+        + programScenarios + quietScenarios + loadScenarios + pausedScenarios
 }

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 /// The demo's executable, run as a child in its hidden shapes.
 enum DemoProgram {

@@ -3,6 +3,7 @@ import StallReports
 import Testing
 import TestSupport
 
+@testable import ScenarioKit
 @testable import stallwatch_demo
 
 /// One run of the demo: each stall is reported with the right duration, cause and line, and nothing else is reported.
@@ -120,10 +121,9 @@ struct DemoSources {
     private var places: [Place] = []
 
     init() throws {
-        let sources = Repository.root.appendingPathComponent(
-            "Sources")
-        for folder in ["stallwatch-demo", "CDemo"] {
-            let directory = sources.appendingPathComponent(folder)
+        for path in ["Sources/stallwatch-demo", "Tests/ScenarioKit/CDemo"] {
+            let directory = Repository.root.appendingPathComponent(path)
+            let folder = directory.lastPathComponent
             let names = FileManager.default.enumerator(atPath: directory.path)?.compactMap { $0 as? String } ?? []
             for name in names where [".swift", ".c", ".cpp"].contains(where: { name.hasSuffix($0) }) {
                 let file = directory.appendingPathComponent(name)

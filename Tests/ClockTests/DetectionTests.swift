@@ -6,7 +6,7 @@ import StallWatch
 import Testing
 import TestSupport
 
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 /// The watchdog's wake-ups and suppressed stalls, in a separate process.
 @Suite(.serialized) struct DetectionTests {
@@ -60,8 +60,8 @@ import TestSupport
             for _ in 0..<stops {
                 try await Task.sleep(for: .milliseconds(Int.random(in: 100...900)))
                 kill(child.id, SIGSTOP)
-                // The stop lasts many thresholds: without the guard, each one would be reported as a stall.
-                try await Task.sleep(for: .seconds(3))
+                // The stop lasts four thresholds: without the guard, each one would be reported as a stall.
+                try await Task.sleep(for: Self.threshold * 4)
                 kill(child.id, SIGCONT)
             }
             try await Task.sleep(for: .seconds(1))

@@ -6,6 +6,7 @@ import Testing
 import TestSupport
 
 @testable import StallWatch
+@testable import ScenarioKit
 @testable import stallwatch_demo
 
 /// The life of a monitor on a thread's run loop: it leaves nothing behind, in whatever order monitor and thread end.

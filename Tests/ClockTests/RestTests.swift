@@ -7,7 +7,7 @@ import Testing
 import TestSupport
 
 @testable import LinuxSupport
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 /// A watchdog that sleeps while loops without observers have no work.
 @Suite(.serialized) struct RestTests {

@@ -5,7 +5,7 @@ import Testing
 import TestSupport
 
 @testable import StallReports
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 /// A short soak that ends by itself, and one that a signal ends.
 @Suite(.serialized) struct SoakTests {

@@ -146,9 +146,7 @@ enum ToolCapabilities {
         for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
-        for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush, .libunwind] {
-            outcomes[name] = others
-        }
+        for name in [Capabilities.FeatureName.symbols, .debugInformation, .flush] { outcomes[name] = others }
         return Capabilities(HostProbe.environment(), outcomes)
     }
 }

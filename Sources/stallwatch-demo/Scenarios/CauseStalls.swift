@@ -1,3 +1,4 @@
+import ScenarioKit
 import CDemo
 import Dispatch
 import Foundation

@@ -1,3 +1,4 @@
+import ScenarioKit
 import StallWatch
 
 extension Scenario {

@@ -1,3 +1,4 @@
+import ScenarioKit
 import Dispatch
 import Foundation
 import Glibc

@@ -1,3 +1,4 @@
+import ScenarioKit
 import CoreFoundation
 import Foundation
 import StallWatch

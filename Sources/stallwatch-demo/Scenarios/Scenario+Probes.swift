@@ -1,3 +1,4 @@
+import ScenarioKit
 import CStallWatch
 import Foundation
 import Glibc

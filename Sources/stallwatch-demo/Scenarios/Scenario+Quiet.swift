@@ -1,3 +1,4 @@
+import ScenarioKit
 import CDemo
 import Foundation
 import StallWatch
@@ -29,12 +30,6 @@ extension Scenario {
             return nil
         },
     ]
-}
-
-/// Waits without using any loop.
-func pause(_ duration: Duration) async {
-    // Throws only if the task is cancelled, and nothing here cancels one.
-    try? await Task.sleep(for: duration)
 }
 
 extension Scenario {

@@ -2,7 +2,7 @@ import ArgumentParser
 import StallReports
 import Testing
 
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 @Suite struct GeneratedFleetTests {
     private func reports(

@@ -2,7 +2,7 @@ import StallReports
 import StallWatch
 import Testing
 
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 @Suite struct ScenarioResultTests {
     private let expected = ExpectedReport(callout: .timer, function: "stall()")

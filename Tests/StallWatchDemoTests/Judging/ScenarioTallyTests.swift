@@ -3,6 +3,7 @@ import StallWatch
 import Testing
 import TestSupport
 
+@testable import ScenarioKit
 @testable import stallwatch_demo
 
 @Suite struct ScenarioTallyTests {
@@ -133,7 +134,7 @@ import TestSupport
         let summary = try directory.write("summary.json", try Summary.json([original]))
         let recorded = try RecordedOutcome.read(summary)
         #expect(recorded.map(\.reports) == [[directory.path + "/a.json"]])
-        #expect(try recorded.map { try $0.outcome(reportsIn: directory.path) } == [original])
+        #expect(try recorded.map { try $0.outcome(of: Scenario.all, reportsIn: directory.path) } == [original])
     }
 
     /// Reports that were symbolicated meanwhile have another culprit.
@@ -143,7 +144,7 @@ import TestSupport
         _ = try directory.write("a.json", Array(changed.utf8))
         let recorded = RecordedOutcome(
             outcome(reports: [ReportedStall(file: "/elsewhere/a.json", loop: "main", milliseconds: 1)]))
-        #expect(try recorded.outcome(reportsIn: directory.path).reports.map(\.line) == [89])
+        #expect(try recorded.outcome(of: Scenario.all, reportsIn: directory.path).reports.map(\.line) == [89])
     }
 
     @Test func missingAndDamagedFilesAreFailures() throws {
@@ -152,9 +153,9 @@ import TestSupport
         let text = try directory.write("text.json", Array("[{}]".utf8))
         #expect(throws: DemoFailure.self) { try RecordedOutcome.read(text) }
         let recorded = RecordedOutcome(outcome(reports: [ReportedStall(file: "b.json", loop: "main", milliseconds: 1)]))
-        #expect(throws: DemoFailure.self) { try recorded.outcome(reportsIn: directory.path) }
+        #expect(throws: DemoFailure.self) { try recorded.outcome(of: Scenario.all, reportsIn: directory.path) }
         var unknown = recorded
         unknown.scenario = "nonsense"
-        #expect(throws: DemoFailure.self) { try unknown.outcome(reportsIn: directory.path) }
+        #expect(throws: DemoFailure.self) { try unknown.outcome(of: Scenario.all, reportsIn: directory.path) }
     }
 }

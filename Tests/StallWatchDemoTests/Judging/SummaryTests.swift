@@ -3,7 +3,7 @@ import StallWatch
 import Testing
 import TestSupport
 
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 @Suite struct SummaryFileTests {
     private let outcomes = [

@@ -2,7 +2,7 @@ import Synchronization
 import StallWatch
 import Testing
 
-@testable import stallwatch_demo
+@testable import ScenarioKit
 
 @Suite struct ProgressTests {
     private let scenario = Scenario.stalling(

@@ -1,3 +1,4 @@
+import ScenarioKit
 import CDemo
 import CoreFoundation
 import Dispatch
@@ -177,26 +178,6 @@ final class LockCircle: Sendable {
         locks[1].acquire()
         locks[1].release()
         locks[0].release()
-    }
-}
-
-/// A named thread that runs `body` and says when it is ready.
-enum NamedThread {
-    /// Starts the thread and waits until `body` has called its argument.
-    static func start(_ name: String, _ body: @escaping @Sendable (_ ready: @Sendable () -> Void) -> Void) {
-        let isReady = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
-            nameThisThread(name)
-            body { isReady.signal() }
-        }
-        isReady.wait()
-    }
-
-    static func nameThisThread(_ name: String) {
-        // Takes effect at once, unlike the name of a Foundation thread.
-        guard let file = fopen("/proc/thread-self/comm", "w") else { return }
-        fputs(name, file)
-        fclose(file)
     }
 }
 

@@ -1,3 +1,4 @@
+import ScenarioKit
 import Foundation
 import Glibc
 import StallWatch

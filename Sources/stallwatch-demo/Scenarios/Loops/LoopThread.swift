@@ -1,3 +1,4 @@
+import ScenarioKit
 import CoreFoundation
 import Dispatch
 import Foundation

@@ -1,0 +1,224 @@
+import Foundation
+package import StallWatch
+
+/// The required contents of a scenario's report, apart from its duration.
+///
+/// A field that is `nil` is not judged, because it does not apply or is random.
+package struct ExpectedReport: Equatable, Sendable {
+    package var kind = StallReport.Kind.stall
+    /// The label of the stalled loop.
+    package var loop = "main"
+    package var loopKind: StallReport.LoopKind? = .runLoop
+    /// The nesting depth: runs of the loop inside its own callouts.
+    package var nesting = 0
+    package var mode: String?
+    package var callout: StallReport.Callout?
+    /// The demangled name of the culprit.
+    package var function: String?
+    /// The kind of the cause.
+    package var cause: String?
+    /// The name of the thread that owns the awaited lock; `nil` if there must be none.
+    package var owner: String?
+    /// The owner's activity: `running`, or the name of its system call.
+    package var ownerDoes: String?
+    /// The kind of the awaited lock.
+    package var lock: StallReport.LockKind?
+    /// A part of the blocking system call with its target, such as `connect(127.0.0.1:`.
+    package var call: String?
+    /// The stall's CPU time, as a multiple of the threshold.
+    package var onCPU: Double?
+    /// The number of reports.
+    ///
+    /// All of them must have these contents.
+    package var count = 1
+    /// Whether the samples must show different stacks, as many small pieces of work do.
+    package var differingSamples = false
+
+    package init(
+        kind: StallReport.Kind = .stall, loop: String = "main", loopKind: StallReport.LoopKind? = .runLoop,
+        nesting: Int = 0, mode: String? = nil, callout: StallReport.Callout? = nil, function: String? = nil,
+        cause: String? = nil, owner: String? = nil, ownerDoes: String? = nil, lock: StallReport.LockKind? = nil,
+        call: String? = nil, onCPU: Double? = nil, count: Int = 1, differingSamples: Bool = false
+    ) {
+        self.kind = kind
+        self.loop = loop
+        self.loopKind = loopKind
+        self.nesting = nesting
+        self.mode = mode
+        self.callout = callout
+        self.function = function
+        self.cause = cause
+        self.owner = owner
+        self.ownerDoes = ownerDoes
+        self.lock = lock
+        self.call = call
+        self.onCPU = onCPU
+        self.count = count
+        self.differingSamples = differingSamples
+    }
+}
+
+extension ExpectedReport {
+    package static let defaultMode = "kCFRunLoopDefaultMode"
+
+    /// A stall of the main run loop, in its default mode.
+    package static func main(
+        _ callout: StallReport.Callout?, in function: String?, nesting: Int = 0, cause: String? = nil,
+        call: String? = nil, onCPU: Double? = nil
+    ) -> Self {
+        Self(
+            nesting: nesting, mode: defaultMode, callout: callout, function: function, cause: cause, call: call,
+            onCPU: onCPU
+        )
+    }
+
+    /// A stall of the main run loop that waits for a lock, with or without an owner.
+    package static func main(
+        _ callout: StallReport.Callout?, in function: String?, cause: String = "lock", lock: StallReport.LockKind,
+        owner: String? = nil, ownerDoes: String? = nil
+    ) -> Self {
+        Self(
+            mode: defaultMode, callout: callout, function: function, cause: cause, owner: owner, ownerDoes: ownerDoes,
+            lock: lock
+        )
+    }
+
+    /// A stall of a thread's own run loop.
+    package static func runLoop(
+        _ label: String, _ callout: StallReport.Callout?, in function: String?, mode: String? = defaultMode
+    ) -> Self {
+        Self(loop: label, mode: mode, callout: callout, function: function)
+    }
+
+    /// A stall or a starvation of a loop with a heartbeat.
+    package static func heartbeat(
+        _ label: String, _ loopKind: StallReport.LoopKind, in function: String?, kind: StallReport.Kind = .stall
+    ) -> Self {
+        Self(kind: kind, loop: label, loopKind: loopKind, function: function)
+    }
+
+    /// A stall of a loop with a probe.
+    package static func probe(_ label: String, in function: String?) -> Self {
+        Self(loop: label, loopKind: .probe, function: function)
+    }
+}
+
+/// A function's places in a source file, Swift's or C's.
+package enum SourceFunction {
+    /// Whether `line` of the file at `path` lies in a function whose name is `function`'s, as reports write it.
+    package static func contains(_ line: Int, of function: String, in path: String) -> Bool {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return false }
+        return contains(line, of: function, inText: text)
+    }
+
+    package static func contains(_ line: Int, of function: String, inText text: String) -> Bool {
+        let name = baseName(of: function)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.indices.contains { first in
+            guard declares(name, lines[first]) else { return false }
+            let end = String(lines[first].prefix { $0 == " " }) + "}"
+            let last = lines[first...].firstIndex { $0 == end } ?? first
+            return (first + 1...last + 1).contains(line)
+        }
+    }
+
+    /// `acquire` for `PthreadLock.acquire(within:)`.
+    private static func baseName(of function: String) -> Substring {
+        let path = function.prefix { $0 != "(" && $0 != "<" }
+        return path.split(separator: " ").last?.split(separator: ".").last ?? path
+    }
+
+    /// Whether the line begins a declaration: in C, one that is not indented and does not end there.
+    private static func declares(_ name: Substring, _ line: Substring) -> Bool {
+        if line.contains("func \(name)(") || line.contains("func \(name)<") { return true }
+        guard let first = line.first, first.isLetter, !line.hasSuffix(";") else { return false }
+        return line.contains(" \(name)(") || line.contains("*\(name)(")
+    }
+}
+
+/// The parts of a report that are judged.
+package struct ReportedStall: Equatable, Sendable {
+    /// The report's file.
+    package var file: String
+    package var kind = StallReport.Kind.stall
+    /// The loop's label.
+    package var loop: String
+    package var loopKind = StallReport.LoopKind.runLoop
+    package var nesting = 0
+    package var mode: String?
+    package var callout: StallReport.Callout?
+    package var milliseconds: Double
+    /// By how much the stall may have begun earlier.
+    ///
+    /// Not zero for a loop with a heartbeat.
+    package var startUncertainty = 0.0
+    /// The culprit.
+    package var function: String?
+    /// The source file of the culprit.
+    package var sourceFile: String?
+    /// The line of the culprit in ``sourceFile``.
+    package var line: Int?
+    /// The kind of the cause.
+    package var cause: String?
+    /// The name of the thread that holds the awaited lock.
+    package var owner: String?
+    /// The owner's activity: `running`, or the name of its system call.
+    package var ownerDoes: String?
+    /// The kind of the awaited lock.
+    package var lock: StallReport.LockKind?
+    /// The blocking system call with its target.
+    package var call: String?
+    /// The parts of the stall's time, if the report has a cause.
+    package var split: Split?
+    /// The number of different stacks in its samples.
+    package var distinctStacks = 1
+
+    /// The parts of a stall's time, in milliseconds.
+    package struct Split: Equatable, Sendable {
+        package var onCPU, runQueue, blocked, uncertainty: Double
+    }
+}
+
+extension ReportedStall {
+    package init(_ report: StallReport, file: String) {
+        self.init(
+            file: file, kind: report.kind, loop: report.loop.label, loopKind: report.loop.kind,
+            nesting: report.loop.nesting, mode: report.loop.mode, callout: report.callout,
+            milliseconds: report.durationMilliseconds, startUncertainty: report.startUncertaintyMilliseconds ?? 0,
+            function: report.culprit?.function, sourceFile: report.culprit?.file, line: report.culprit?.line,
+            cause: report.cause?.kind.rawValue,
+            owner: report.cause?.lock?.owners.first?.thread.name,
+            ownerDoes: report.cause?.lock?.owners.first.flatMap { $0.isRunning ? "running" : $0.systemCall?.name },
+            lock: report.cause?.lock?.kind,
+            call: (report.cause?.systemCall).map { $0.name + "(" + ($0.target ?? "") + ")" },
+            split: report.cause.map(Split.init),
+            distinctStacks: Set(report.samples.compactMap(\.stack)).count
+        )
+    }
+}
+
+extension ReportedStall {
+    /// Reads the report `name` in `directory`.
+    package static func read(_ name: String, in directory: String) throws(DemoFailure) -> ReportedStall {
+        let file = directory + (directory.hasSuffix("/") ? "" : "/") + name
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw DemoFailure(
+                .inputOutput, "the report \(file) cannot be read: leave the files alone while the demo runs"
+            )
+        }
+        do throws(StallWatchError) {
+            return ReportedStall(try StallReport(jsonData: [UInt8](data)), file: file)
+        } catch {
+            throw DemoFailure(.inputOutput, "the report \(file) is damaged: \(error)")
+        }
+    }
+}
+
+extension ReportedStall.Split {
+    package init(_ cause: StallReport.Cause) {
+        self.init(
+            onCPU: cause.onCPUMilliseconds, runQueue: cause.runQueueMilliseconds, blocked: cause.blockedMilliseconds,
+            uncertainty: cause.uncertaintyMilliseconds
+        )
+    }
+}

@@ -1,0 +1,190 @@
+package import StallWatch
+
+/// The result of a scenario: whether its reports are the right ones.
+package enum ScenarioResult: String, Codable, Sendable, CaseIterable {
+    /// The reports are right.
+    case ok
+    /// A stall has no report.
+    case missed
+    /// The report has another kind, such as a stall instead of a saturation, or its samples do not show which one it was.
+    case wrongKind = "wrong-kind"
+    /// The report names another loop, another kind of loop, or another nesting depth.
+    case wrongLoop = "wrong-loop"
+    /// The report names another mode.
+    case wrongMode = "wrong-mode"
+    /// The report names another callout.
+    case wrongCallout = "wrong-callout"
+    /// The report blames another function.
+    case wrongFunction = "wrong-function"
+    /// The report's duration is too far from the stall's.
+    case wrongDuration = "wrong-duration"
+    /// The report names another cause.
+    case wrongCause = "wrong-cause"
+    /// The report names another owner of the lock, or one although there is none.
+    case wrongOwner = "wrong-owner"
+    /// The parts of the stall's time do not add up to its duration, or differ from the injected ones.
+    case wrongSplit = "wrong-split"
+    /// There is a report too many.
+    case falseAlarm = "false-alarm"
+    /// The monitor did not count a stall that it had to suppress.
+    case notCounted = "not-counted"
+    /// The monitor suppressed the stall and counted it, because the process could not run.
+    case suppressed
+    /// Other programs had the CPUs for so long that the stall was of another cause: nothing was judged.
+    case inconclusive
+    /// The scenario cannot run on this machine: nothing was judged.
+    case notAvailable = "not-available"
+    /// The demo's process crashed, failed or did not end in time.
+    case noResult = "no-result"
+}
+
+extension ScenarioResult {
+    /// Whether something was judged and is wrong.
+    package var isFailure: Bool { self != .ok && self != .notAvailable && self != .inconclusive }
+
+    /// How far a reported duration may be from the injected one, in milliseconds.
+    package static let toleratedMilliseconds = 5.0
+    /// The same as a part of the injected duration.
+    ///
+    /// The larger tolerance applies.
+    package static let toleratedPart = 0.02
+
+    /// How far the sum of the parts of a stall's time may be from its duration, in addition to ``toleratedPart`` of it.
+    package static let toleratedSplitMilliseconds = 2.0
+
+    /// Returns how far a reported duration may be from an injected one, both in milliseconds.
+    fileprivate static func tolerance(_ injected: Double) -> Double {
+        max(toleratedMilliseconds, injected * toleratedPart)
+    }
+}
+
+extension Outcome {
+    /// The result.
+    ///
+    /// If several things are wrong, the most informative one.
+    package var result: ScenarioResult {
+        if unavailable != nil { return .notAvailable }
+        if notCounted != nil { return .notCounted }
+        let result = expected.map(judge) ?? judgeQuiet()
+        return result == .wrongCause && wasShortOfCPU ? .inconclusive : result
+    }
+
+    /// Whether other programs kept the main thread from stalling as intended: the report says so, and by the kernel's count
+    /// the thread was ready to run for half of the stall.
+    private var wasShortOfCPU: Bool {
+        guard let expected, !expected.isShortOfCPU, expected.loop == "main", let injected = injectedMilliseconds else {
+            return false
+        }
+        return own?.cause == "cpuContention" && runnableMilliseconds >= injected / 2
+    }
+
+    private func judge(by expected: ExpectedReport) -> ScenarioResult {
+        guard ownReports.count >= expected.count else {
+            if ownReports.count + suppressedStalls >= expected.count { return .suppressed }
+            return reports.count > ownReports.count ? .wrongLoop : .missed
+        }
+        // The longest report is that of the longest stall, and so on.
+        let stalls = injected.sorted(by: >)
+        for (index, report) in ownReports.prefix(expected.count).enumerated() {
+            if let wrong = expected.mismatch(with: report) { return wrong }
+            guard index < stalls.count, report.isClose(to: stalls[index], waited: waitedMilliseconds) else {
+                return .wrongDuration
+            }
+            if let wrong = expected.causeMismatch(with: report) { return wrong }
+            if expected.hasWrongSplit(report, threshold: thresholdMilliseconds) { return .wrongSplit }
+        }
+        return reports.count == expected.count ? .ok : .falseAlarm
+    }
+
+    private func judgeQuiet() -> ScenarioResult {
+        if let toleratedCause { return reports.allSatisfy { $0.cause == toleratedCause } ? .ok : .falseAlarm }
+        let injected = injectedMilliseconds ?? 0
+        guard let own else {
+            return injected > thresholdMilliseconds + ScenarioResult.tolerance(injected) ? .missed : .ok
+        }
+        // A busy machine can turn a short stall into a long one. The time measured on the thread is the truth, and a report
+        // that agrees with it is right. The turn is slightly longer than the time measured in it.
+        let mayHaveStalled = injected >= thresholdMilliseconds * (1 - ScenarioResult.toleratedPart)
+        return mayHaveStalled && own.isClose(to: injected) && reports.count == 1 ? .ok : .falseAlarm
+    }
+}
+
+extension ExpectedReport {
+    /// Whether the stall is meant to leave the thread without a CPU.
+    package var isShortOfCPU: Bool { cause == "cpuContention" || cause == "throttled" }
+
+    /// Returns what is wrong in the report, apart from its duration and cause.
+    fileprivate func mismatch(with report: ReportedStall) -> ScenarioResult? {
+        if report.kind != kind || differingSamples && report.distinctStacks < 2 { return .wrongKind }
+        if loopKind != nil && report.loopKind != loopKind || report.nesting != nesting { return .wrongLoop }
+        if mode != nil && report.mode != mode { return .wrongMode }
+        if callout != nil && report.callout != callout { return .wrongCallout }
+        return function != nil && report.function != function ? .wrongFunction : nil
+    }
+
+    /// Returns what is wrong in the report's cause.
+    fileprivate func causeMismatch(with report: ReportedStall) -> ScenarioResult? {
+        guard let cause else { return nil }
+        guard report.cause == cause, lock == nil || report.lock == lock,
+            call.map({ report.call?.contains($0) == true }) ?? true
+        else { return .wrongCause }
+        return report.owner == owner && (ownerDoes == nil || report.ownerDoes == ownerDoes) ? nil : .wrongOwner
+    }
+
+    /// Whether the parts of the time do not add up, or differ from the known ones.
+    fileprivate func hasWrongSplit(_ report: ReportedStall, threshold: Double) -> Bool {
+        guard let split = report.split else { return onCPU != nil }
+        let tolerance = ScenarioResult.toleratedSplitMilliseconds + report.milliseconds * ScenarioResult.toleratedPart
+        guard abs(split.onCPU + split.runQueue + split.blocked - report.milliseconds) <= tolerance else { return true }
+        return onCPU.map { abs(split.onCPU - threshold * $0) > tolerance + split.uncertainty } ?? false
+    }
+}
+
+extension ReportedStall {
+    /// Whether the stall can have taken `injected` milliseconds.
+    ///
+    /// Allows for the uncertain begin of the stall, and for `waited` milliseconds in which the thread waited for a CPU outside
+    /// the measured time.
+    fileprivate func isClose(to injected: Double, waited: Double = 0) -> Bool {
+        let tolerance = ScenarioResult.tolerance(injected)
+        return milliseconds - tolerance - waited <= injected && injected <= milliseconds + startUncertainty + tolerance
+    }
+}
+
+/// One run of a scenario: the injected stalls and the reports of them.
+package struct Outcome: Equatable, Sendable {
+    package let scenario: String
+    package let expected: ExpectedReport?
+    package let thresholdMilliseconds: Double
+    /// How long each injected stall took on the stalled thread.
+    package var injected: [Double]
+    /// All reports made during the run.
+    package var reports: [ReportedStall]
+    /// The kind of cause that unexpected reports may have.
+    package var toleratedCause: String?
+    /// The reason for which the monitor had to suppress a stall but counted none; `nil` if it counted.
+    package var notCounted: SuppressionReason?
+    /// The number of stalls that the monitor suppressed and counted, because the process could not run.
+    package var suppressedStalls = 0
+    /// How long the main thread was ready to run without a CPU during the run, by the kernel's count.
+    package var runnableMilliseconds = 0.0
+    /// The part of ``runnableMilliseconds`` by which a turn may be longer than the time measured in it.
+    ///
+    /// Zero except in a soak, where much else wants a CPU.
+    package var waitedMilliseconds = 0.0
+    /// Why the scenario cannot run.
+    package var unavailable: String?
+    /// The number of attempts before this one (``RetryPolicy``).
+    package var retries = 0
+
+    /// How long the longest injected stall took; `nil` if there was none.
+    package var injectedMilliseconds: Double? { injected.max() }
+
+    /// The scenario's report: the longest one of the stalled loop, or of any loop if none was meant to stall.
+    package var own: ReportedStall? { ownReports.first }
+
+    /// The reports of the stalled loop, or all of them if none was meant to stall, longest first.
+    package var ownReports: [ReportedStall] {
+        reports.filter { expected == nil || $0.loop == expected?.loop }.sorted { $0.milliseconds > $1.milliseconds }
+    }
+}

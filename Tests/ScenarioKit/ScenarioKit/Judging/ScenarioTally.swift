@@ -1,0 +1,176 @@
+import LinuxSupport
+import Foundation
+package import StallWatch
+
+/// The counts of many results, and the overall judgement.
+package struct ScenarioTally: Equatable, Sendable {
+    /// The number of different scenarios that may be unavailable on a machine: a library, a cgroup of version 1, and a global
+    /// that a process initializes only once.
+    package static let unavailableLimit = 3
+    /// The share of runs that may be inconclusive.
+    ///
+    /// One run always may.
+    package static let inconclusiveShare = 0.02
+
+    private(set) var counts: [ScenarioResult: Int] = [:]
+    /// The number of runs that did not stand (``RetryPolicy``).
+    private(set) var retries = 0
+    private var judged: Set<String> = []
+    private var unavailable: Set<String> = []
+
+    /// Counts one more result.
+    package mutating func add(_ result: ScenarioResult, of scenario: String, retries: Int = 0) {
+        counts[result, default: 0] += 1
+        self.retries += retries
+        switch result {
+        case .notAvailable: unavailable.insert(scenario)
+        case .inconclusive: break
+        default: judged.insert(scenario)
+        }
+    }
+
+    /// Counts one more outcome.
+    package mutating func add(_ outcome: Outcome) {
+        add(outcome.result, of: outcome.scenario, retries: outcome.retries)
+    }
+
+    package subscript(result: ScenarioResult) -> Int { counts[result] ?? 0 }
+
+    package var total: Int { counts.values.reduce(0, +) }
+
+    package var failed: Int { counts.reduce(0) { $0 + ($1.key.isFailure ? $1.value : 0) } }
+
+    /// Everything that makes the whole run fail, except the failed scenarios themselves.
+    package var unjudgedProblems: [String] {
+        var problems: [String] = []
+        if judged.isEmpty { problems.append("no scenario was judged") }
+        // A scenario that was judged once is available, whatever a repetition in the same process found.
+        let never = unavailable.subtracting(judged).sorted()
+        if never.count > Self.unavailableLimit {
+            problems.append(
+                "\(never.count) scenarios are not available, where \(Self.unavailableLimit) may be: \(never.joined(separator: ", "))"
+            )
+        }
+        let allowed = max(1, Int(Double(total) * Self.inconclusiveShare))
+        if self[.inconclusive] > allowed {
+            problems.append("\(self[.inconclusive]) runs were inconclusive, where \(allowed) may be")
+        }
+        return problems
+    }
+
+    /// Everything that makes the whole run fail.
+    package var problems: [String] { (failed > 0 ? ["\(failed) failed"] : []) + unjudgedProblems }
+
+    /// The counts in a line, without a line feed.
+    package var line: String {
+        "\(self[.ok]) of \(total) ok, \(failed) failed, \(self[.notAvailable]) not available, "
+            + "\(self[.inconclusive]) inconclusive; \(retries) run again because the CPUs were taken away"
+    }
+}
+
+extension ScenarioTally: Encodable {
+    private enum Key: String, CodingKey {
+        case problems, results, retries
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(problems, forKey: .problems)
+        try container.encode(counts.byName, forKey: .results)
+        try container.encode(retries, forKey: .retries)
+    }
+}
+
+extension [ScenarioResult: Int] {
+    /// The counts under the names that a summary file uses.
+    package var byName: [String: Int] { reduce(into: [String: Int]()) { $0[$1.key.rawValue] = $1.value } }
+}
+
+/// How many reports blame the right function, and how many the right line.
+package struct BlameCounts: Equatable, Sendable {
+    /// The number of judged scenarios that name a culprit.
+    private(set) var total = 0
+    /// The number of those whose report blames the function.
+    private(set) var functions = 0
+    /// The number of those whose report blames a line in that function.
+    private(set) var lines = 0
+
+    package init(_ outcomes: [Outcome]) {
+        for outcome in outcomes where outcome.result != .notAvailable && outcome.result != .inconclusive {
+            guard let function = outcome.expected?.function else { continue }
+            total += 1
+            guard let own = outcome.own, own.function == function else { continue }
+            functions += 1
+            if let file = own.sourceFile, let line = own.line, SourceFunction.contains(line, of: function, in: file) {
+                lines += 1
+            }
+        }
+    }
+
+    /// The counts in a line, without a line feed.
+    package var line: String { "\(functions) of \(total) functions, \(lines) of \(total) lines" }
+}
+
+/// An outcome as the summary file keeps it: with the names of its reports, so that they can be judged again.
+package struct RecordedOutcome: Codable, Equatable {
+    package var scenario: String
+    package var thresholdMilliseconds: Double
+    /// The duration of each injected stall, in milliseconds.
+    package var injected: [Double]
+    /// The files of all reports, as the run named them.
+    package var reports: [String]
+    package var notCounted: SuppressionReason?
+    package var suppressedStalls: Int
+    package var runnableMilliseconds: Double
+    package var waitedMilliseconds: Double
+    package var unavailable: String?
+    package var retries: Int
+
+    package init(_ outcome: Outcome) {
+        scenario = outcome.scenario
+        thresholdMilliseconds = outcome.thresholdMilliseconds
+        injected = outcome.injected
+        reports = outcome.reports.map(\.file)
+        notCounted = outcome.notCounted
+        suppressedStalls = outcome.suppressedStalls
+        runnableMilliseconds = outcome.runnableMilliseconds
+        waitedMilliseconds = outcome.waitedMilliseconds
+        unavailable = outcome.unavailable
+        retries = outcome.retries
+    }
+
+    /// Reads the outcomes from a summary file.
+    package static func read(_ path: String) throws(DemoFailure) -> [RecordedOutcome] {
+        struct Entry: Decodable {
+            package let run: RecordedOutcome
+        }
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw DemoFailure(.inputOutput, "\(path) cannot be read: name a file that --summary has written")
+        }
+        do {
+            return try JSONDecoder().decode([Entry].self, from: data).map(\.run)
+        } catch {
+            throw DemoFailure(.inputOutput, "\(path) is not a summary of a run of the scenarios: \(error)")
+        }
+    }
+
+    /// Returns the outcome of one of `scenarios`, with the reports as they are in `directory` now.
+    ///
+    /// - Throws: `DemoFailure` if the scenario is not known, or if a report is missing or damaged.
+    package func outcome(of scenarios: [Scenario], reportsIn directory: String) throws(DemoFailure) -> Outcome {
+        guard let scenario = scenarios.first(where: { $0.name == scenario }) else {
+            throw DemoFailure(.inputOutput, "the summary has a scenario that this demo does not have: \(scenario)")
+        }
+        var read: [ReportedStall] = []
+        for file in reports {
+            let name = fileName(file)
+            read.append(try ReportedStall.read(name, in: directory))
+        }
+        return Outcome(
+            scenario: scenario.name, expected: scenario.expected, thresholdMilliseconds: thresholdMilliseconds,
+            injected: injected, reports: read, toleratedCause: scenario.toleratedCause, notCounted: notCounted,
+            suppressedStalls: suppressedStalls, runnableMilliseconds: runnableMilliseconds,
+            waitedMilliseconds: waitedMilliseconds, unavailable: unavailable, retries: retries
+        )
+    }
+}

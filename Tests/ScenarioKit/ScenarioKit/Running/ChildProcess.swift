@@ -1,0 +1,158 @@
+import ArgumentParser
+package import Foundation
+import Glibc
+import LinuxSupport
+package import StallWatch
+
+/// A child process, with a pipe to its standard input and one from its standard output.
+package struct ChildProcess: Sendable {
+    package let id: pid_t
+    private let input: Int32
+    private let output: Int32
+
+    /// The path of this program's file: a program that is started by the link in /proc has the name `exe`.
+    package static let program = readLink("/proc/self/exe") ?? CommandLine.arguments[0]
+
+    /// Starts `executable`, by default this program.
+    package init(_ arguments: [String], executable: String = program) throws(DemoFailure) {
+        let (inputRead, inputWrite) = try Self.makePipe()
+        let (outputRead, outputWrite) = try Self.makePipe()
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, inputRead, STDIN_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, outputWrite, STDOUT_FILENO)
+        var strings = ([executable] + arguments).map { strdup($0) } + [nil]
+        var environment = ProcessInfo.processInfo.environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for string in strings + environment { free(string) } }
+        var id: pid_t = 0
+        let status = posix_spawn(&id, executable, &actions, nil, &strings, &environment)
+        close(inputRead)
+        close(outputWrite)
+        guard status == 0 else {
+            close(inputWrite)
+            close(outputRead)
+            throw DemoFailure(.systemError, "\(executable) cannot be started: \(String(cString: strerror(status)))")
+        }
+        self.id = id
+        input = inputWrite
+        output = outputRead
+    }
+
+    /// Writes to the child's standard input.
+    package func send(_ text: String) {
+        _ = text.utf8.withContiguousStorageIfAvailable { write(input, $0.baseAddress, $0.count) }
+    }
+
+    /// Closes the child's standard input and waits for its end.
+    ///
+    /// Kills it after `limit`.
+    ///
+    /// - Returns: How the child ended, and its output up to a pipe's capacity.
+    package func finish(within limit: Duration) async -> Ending {
+        close(input)
+        let end = ContinuousClock.now + limit
+        var status: Int32 = 0
+        while waitpid(id, &status, WNOHANG) == 0 {
+            if ContinuousClock.now >= end { kill(id, SIGKILL) }
+            await pause(.milliseconds(5))
+        }
+        defer { close(output) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while case let count = read(output, &buffer, buffer.count), count > 0 { text += buffer.prefix(count) }
+        return Ending(status: status, text: String(decoding: text, as: UTF8.self))
+    }
+
+    /// How a child ended, and its output.
+    package struct Ending: Sendable, CustomStringConvertible {
+        /// The status from wait(2).
+        package let status: Int32
+        package let text: String
+
+        /// The output of a child that exited with status 0.
+        package var answer: String? { status == 0 ? text : nil }
+
+        /// The signal that ended it, or 0.
+        ///
+        /// The next byte of the status is the exit status (wait(2)).
+        package var signal: Int32 { status & 0x7f }
+
+        package var description: String {
+            let how = signal == 0 ? "ended with status \(status >> 8 & 0xff)" : "was ended by signal \(signal)"
+            return "\(how) and wrote '\(text.prefix(200))'"
+        }
+    }
+
+    /// Returns a pipe that no other child inherits.
+    private static func makePipe() throws(DemoFailure) -> (read: Int32, write: Int32) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            throw DemoFailure(.systemError, "no pipe can be made: \(String(cString: strerror(errno)))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return (ends[0], ends[1])
+    }
+}
+
+extension ScenarioContext {
+    /// Runs a program of that shape as a child, and adds its reports to this scenario's.
+    ///
+    /// - Parameters:
+    ///   - shape: The program.
+    ///   - body: Runs while the child does.
+    /// - Returns: The durations of its stalls.
+    /// - Throws: `DemoFailure` if the child cannot be started, or fails.
+    package func host(
+        _ shape: HostShape, while body: (ChildProcess) async -> Void = { _ in }
+    ) async throws -> [Duration] {
+        let child = try ChildProcess([
+            "--host", shape.rawValue, "--threshold", "\(Int(threshold.milliseconds.rounded()))ms",
+            "--output", directory, "--host-stall", "\(Int(stall.milliseconds.rounded()))",
+        ])
+        await body(child)
+        let ending = await child.finish(within: .seconds(30))
+        guard let line = ending.answer,
+            let result = try? JSONDecoder().decode(HostResult.self, from: Data(line.utf8))
+        else { throw DemoFailure(.systemError, "the child of shape \(shape.rawValue) \(ending)") }
+        take(result)
+        return result.injectedMilliseconds.map { .microseconds(Int(($0 * 1000).rounded())) }
+    }
+}
+
+/// The child's result, which is one line of JSON on its standard output.
+package struct HostResult: Codable, Sendable {
+    /// The duration of each injected stall.
+    package var injectedMilliseconds: [Double]
+    /// The names of the report files.
+    package var files: [String]
+    package var suppressed: SuppressionCounts
+
+    package init(injectedMilliseconds: [Double], files: [String], suppressed: SuppressionCounts) {
+        self.injectedMilliseconds = injectedMilliseconds
+        self.files = files
+        self.suppressed = suppressed
+    }
+}
+
+/// The shape of the demo's child: `stallwatch-demo --host SHAPE`.
+package enum HostShape: String, CaseIterable, ExpressibleByArgument, Sendable {
+    /// An async `@main`. The main actor moves from the main thread to workers of libdispatch.
+    case asyncMain = "async-main"
+    /// An async `@main` that stalls on the main thread before it suspends for the first time.
+    case asyncMainAtOnce = "async-main-at-once"
+    /// `dispatchMain()`.
+    case dispatchMain = "dispatch-main"
+    /// `RunLoop.main.run()`.
+    case runForever = "run-forever"
+    /// `RunLoop.main.run(mode:before:)` in a `while`.
+    case runBefore = "run-before"
+    /// A main run loop that turns a thousand times a second until standard input ends.
+    case busy
+    /// A main run loop and fifty others that wait until standard input ends.
+    case waiting
+    /// The same loops, and the fifty turn a hundred times a second.
+    case turning
+    /// Four event loops and ten queues without work, until standard input ends. Each byte of it makes one of them stall.
+    case resting
+}

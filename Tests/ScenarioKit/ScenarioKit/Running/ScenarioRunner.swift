@@ -1,0 +1,206 @@
+import Foundation
+package import StallWatch
+import Synchronization
+
+/// Runs scenarios beside the main run loop, one at a time, and judges the reports of each.
+package struct ScenarioRunner: Sendable {
+    package let monitor: StallMonitor
+    /// The monitor's report directory.
+    package let directory: String
+    /// How long the scenario `under-load` lasts.
+    package let loadTime: Duration
+    /// Whether a turn may be longer by the time that its thread waited for a CPU.
+    package let grantsWaits: Bool
+    private let inbox = ReportInbox()
+
+    /// How long after a stall's end its report may arrive.
+    ///
+    /// A report takes some 10 ms, and much longer on a busy disk.
+    package static let timeout = Duration.seconds(5)
+    /// How long the loop stays idle after each scenario, for an unexpected report to arrive and for the loop to wait.
+    package static let settling = Duration.milliseconds(300)
+
+    /// A runner for all reports that `monitor` makes from now on.
+    package init(monitor: StallMonitor, directory: String, loadTime: Duration, grantsWaits: Bool) async {
+        self.monitor = monitor
+        self.directory = directory
+        self.loadTime = loadTime
+        self.grantsWaits = grantsWaits
+        await inbox.open(monitor.reports)
+    }
+
+    /// Returns the intended duration of the scenario's stall.
+    package func stall(of scenario: Scenario) -> Duration {
+        monitor.configuration.threshold.ceiling * scenario.stallFactor
+    }
+
+    /// Stops the monitor.
+    ///
+    /// - Returns: The reports that came too late to belong to a scenario. Each of them is a false alarm.
+    /// - Throws: `DemoFailure` if a report cannot be written or read.
+    package func finish() async throws(DemoFailure) -> [ReportedStall] {
+        monitor.stop()
+        return try await read(inbox.rest().map(\.fileName))
+    }
+
+    /// Runs a scenario until its result stands (``RetryPolicy``).
+    ///
+    /// - Parameters:
+    ///   - scenario: The scenario.
+    ///   - onRetry: Called with each outcome that does not stand.
+    /// - Returns: The outcome that stands.
+    /// - Throws: `DemoFailure` if the scenario fails, or if a report cannot be written or read.
+    package func judge(
+        _ scenario: Scenario, onRetry: (Outcome) throws(DemoFailure) -> Void
+    ) async throws(DemoFailure) -> Outcome {
+        try await RetryPolicy().settle({ () async throws(DemoFailure) in try await run(scenario) }, onRetry: onRetry)
+    }
+
+    private func run(_ scenario: Scenario) async throws(DemoFailure) -> Outcome {
+        let context = ScenarioContext(
+            threshold: monitor.configuration.threshold.ceiling, stall: stall(of: scenario), loadTime: loadTime,
+            monitor: monitor, directory: directory, inbox: inbox
+        )
+        var outcome = Outcome(
+            scenario: scenario.name, expected: scenario.expected,
+            thresholdMilliseconds: context.threshold.milliseconds, injected: [], reports: [],
+            toleratedCause: scenario.toleratedCause
+        )
+        let suppressed = scenario.suppressed.map { context.suppressed([$0]) }
+        let stoppedBefore = context.suppressed(SuppressionReason.withoutCPU)
+        let runnableBefore = MainThread.runnableMilliseconds()
+        do {
+            outcome.injected = try await scenario.run(context).map(\.milliseconds)
+        } catch let missing as NotAvailable {
+            outcome.unavailable = missing.reason
+        } catch let failure as DemoFailure {
+            throw failure
+        } catch let failure as StallWatchError {
+            throw DemoFailure(failure)
+        } catch {
+            throw DemoFailure(.systemError, "the scenario \(scenario.name) cannot run: \(error)")
+        }
+        let awaited = outcome.unavailable == nil ? scenario.expected?.count ?? 0 : 0
+        let reports = await inbox.reports(
+            atLeast: awaited - context.hostFiles.count, within: Self.timeout, settling: Self.settling
+        )
+        context.close()
+        for monitor in context.monitors { try checkWrites(of: monitor) }
+        outcome.reports = try read(reports.map(\.fileName) + context.hostFiles)
+        outcome.runnableMilliseconds = MainThread.runnableMilliseconds() - runnableBefore
+        if grantsWaits, let expected = scenario.expected, expected.loop == "main", !expected.isShortOfCPU {
+            outcome.waitedMilliseconds = outcome.runnableMilliseconds
+        }
+        outcome.suppressedStalls = context.suppressed(SuppressionReason.withoutCPU) - stoppedBefore
+        if let reason = scenario.suppressed, context.suppressed([reason]) == suppressed { outcome.notCounted = reason }
+        return outcome
+    }
+
+    private func checkWrites(of monitor: StallMonitor) throws(DemoFailure) {
+        let statistics = monitor.statistics
+        if statistics.failedWrites > 0, let error = statistics.lastWriteError {
+            throw DemoFailure(.inputOutput, error.description)
+        }
+    }
+
+    /// Reads the reports back from their files, because users see the files.
+    private func read(_ names: [String]) throws(DemoFailure) -> [ReportedStall] {
+        try checkWrites(of: monitor)
+        var read: [ReportedStall] = []
+        for name in names { read.append(try ReportedStall.read(name, in: directory)) }
+        return read
+    }
+}
+
+extension SuppressionReason {
+    /// The reasons for which a stall is suppressed because the whole process could not run.
+    fileprivate static let withoutCPU: [Self] = [.processStopped, .cpuStolen, .suspended]
+}
+
+/// The order of a round that runs two scenarios at a time.
+///
+/// At most one of the two computes for long, because the other one and the watchdogs need the second CPU.
+package final class ScenarioLanes: Sendable {
+    package enum Lane: Sendable {
+        case computing, blocking
+    }
+
+    /// Scenarios that compete for CPUs or for the disk.
+    ///
+    /// They run one after another, when all others are over.
+    package static let alone: Set<String> = [
+        "starved", "throttled", "under-load", "fsync", "paging", "cpu-kernel-copy",
+    ]
+
+    private struct Rest {
+        package var computing: ArraySlice<Scenario>
+        package var blocking: ArraySlice<Scenario>
+    }
+
+    private let rest: Mutex<Rest>
+
+    /// The lanes for all of `scenarios` that are not in ``alone``.
+    package init(_ scenarios: [Scenario]) {
+        let shared = scenarios.filter { !Self.alone.contains($0.name) }
+        rest = Mutex(Rest(computing: shared.filter(\.computes)[...], blocking: shared.filter { !$0.computes }[...]))
+    }
+
+    /// Removes and returns the next scenario of a lane.
+    ///
+    /// An empty computing lane helps with the blocking scenarios.
+    package func next(_ lane: Lane) -> Scenario? {
+        rest.withLock { rest in
+            if lane == .computing, let scenario = rest.computing.popFirst() { return scenario }
+            return lane == .computing ? rest.blocking.popLast() : rest.blocking.popFirst()
+        }
+    }
+}
+
+extension Scenario {
+    /// Whether the scenario keeps a CPU busy: it computes, the owner of its lock does, or it makes many turns.
+    package var computes: Bool {
+        guard let expected else { return true }
+        return expected.cause == "cpu" || expected.ownerDoes == "running" || expected.differingSamples
+    }
+}
+
+/// The demo's run: each scenario once, in order, with a line for each.
+package struct ScenarioSequence: Sendable {
+    package let scenarios: [Scenario]
+    package let runner: ScenarioRunner
+    package let progress: Progress
+
+    package init(scenarios: [Scenario], runner: ScenarioRunner, progress: Progress) {
+        self.scenarios = scenarios
+        self.runner = runner
+        self.progress = progress
+    }
+
+    /// Runs all scenarios and stops the monitor.
+    ///
+    /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
+    package func run() async throws(DemoFailure) -> [Outcome] {
+        do throws(DemoFailure) {
+            return try await runAll()
+        } catch {
+            // The first failure is the one to report, even if this fails too.
+            try? progress.abandon()
+            throw error
+        }
+    }
+
+    private func runAll() async throws(DemoFailure) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for (index, scenario) in scenarios.enumerated() {
+            try progress.begin(scenario, index, stall: runner.stall(of: scenario))
+            let outcome = try await runner.judge(scenario) { outcome throws(DemoFailure) in
+                try progress.repeats(outcome, index)
+            }
+            try progress.finish(outcome, index)
+            outcomes.append(outcome)
+        }
+        let late = try await runner.finish()
+        if !outcomes.isEmpty { outcomes[outcomes.count - 1].reports += late }
+        return outcomes
+    }
+}

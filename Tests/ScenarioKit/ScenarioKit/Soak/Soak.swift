@@ -1,0 +1,181 @@
+package import ArgumentParser
+import Glibc
+
+/// Scenarios for a long time, in an order that a seed gives, beside threads that fork, throw, map memory and more.
+///
+/// It judges each scenario, and that the process does not grow, leaves no child behind, and that no call of its threads was
+/// interrupted or returned early.
+package struct Soak: Sendable {
+    package let length: SoakLength
+    package let seed: UInt64
+    package let scenarios: [Scenario]
+    /// Whether the soak may change the machine's wall clock.
+    package let stepsClock: Bool
+    package let runner: ScenarioRunner
+    package let interruption: Interruption
+    /// Makes the main loop turn once for each kind of callout.
+    package let turnOnce: @Sendable () async -> Void
+
+    package init(
+        length: SoakLength, seed: UInt64, scenarios: [Scenario], stepsClock: Bool, runner: ScenarioRunner,
+        interruption: Interruption, turnOnce: @escaping @Sendable () async -> Void
+    ) {
+        self.length = length
+        self.seed = seed
+        self.scenarios = scenarios
+        self.stepsClock = stepsClock
+        self.runner = runner
+        self.interruption = interruption
+        self.turnOnce = turnOnce
+    }
+
+    /// The part of the time that only warms up.
+    ///
+    /// It has one whole round at least.
+    package static let warmUp = 1.0 / 6
+
+    /// Runs the soak, with a line for each failure and each round, and stops the monitor.
+    ///
+    /// - Throws: `DemoFailure` if a scenario fails, or if a report cannot be written or read.
+    package func run() async throws(DemoFailure) -> SoakTotals {
+        try StandardOutput.write(
+            "soak for \(length), rounds of \(scenarios.count) scenarios. The same order again: --seed \(seed)\n"
+        )
+        var totals = SoakTotals(seed: seed)
+        let begin = ContinuousClock.now
+        let faults = ColdStart.majorFaults()
+        let chaos = Chaos(ChaosKind.allCases.filter { $0 != .clock || stepsClock }, seed: seed)
+        let witnesses = try CallWitnesses(seed: seed)
+        let history = try await runScenarios(from: begin, beside: chaos, &totals)
+        totals.chaos = chaos.stop()
+        totals.calls = await witnesses.stop()
+        totals.addLate(try await runner.finish())
+        totals.leftChildren = try LeftChild.all()
+        totals.health = history.last
+        totals.growth = history.growth
+        totals.majorFaults = ColdStart.majorFaults() - faults
+        totals.seconds = (ContinuousClock.now - begin).seconds
+        totals.wasInterrupted = interruption.hasCome
+        return totals
+    }
+
+    private func runScenarios(
+        from begin: ContinuousClock.Instant, beside chaos: Chaos, _ totals: inout SoakTotals
+    ) async throws(DemoFailure) -> HealthHistory {
+        var history = HealthHistory()
+        var rounds = ScenarioRounds(scenarios, seed: seed)
+        while ContinuousClock.now < begin + length.duration, !interruption.hasCome {
+            let turn = rounds.next()
+            if rounds.completed > totals.rounds {
+                totals.rounds = rounds.completed
+                try tell(of: totals, history)
+            }
+            chaos.leaveOut(turn.scenario.leftOut)
+            if turn.startsCold, await ColdStart.prepare(turnOnce) { totals.coldStarts += 1 }
+            totals.add(try await judge(turn.scenario, totals))
+            if totals.rounds > 0, ContinuousClock.now >= begin + length.duration * Self.warmUp {
+                history.warmUpIsOver()
+            }
+            history.add(try ProcessHealth.now())
+        }
+        return history
+    }
+
+    /// Runs a scenario, with a line for each outcome that is not right.
+    private func judge(_ scenario: Scenario, _ totals: SoakTotals) async throws(DemoFailure) -> Outcome {
+        let place = "no. \(totals.tally.total + 1) of seed \(seed)"
+        func tell(of outcome: Outcome) throws(DemoFailure) {
+            let reports = outcome.reports.map { "; \($0.cause ?? "no cause"): \($0.file)" }.joined()
+            try StandardOutput.write("\(place): \(Progress.describe(outcome))\(reports)\n")
+        }
+        do throws(DemoFailure) {
+            let outcome = try await runner.judge(scenario) { outcome throws(DemoFailure) in try tell(of: outcome) }
+            if outcome.result.isFailure || outcome.result == .inconclusive { try tell(of: outcome) }
+            return outcome
+        } catch {
+            throw DemoFailure(error.status, "scenario \(scenario.name), \(place): \(error.sentence)")
+        }
+    }
+
+    private func tell(of totals: SoakTotals, _ history: HealthHistory) throws(DemoFailure) {
+        let health = history.last.map { health in
+            "memory \((Double(health.memory) / 1024).oneDecimal) MB of \((Double(health.resident) / 1024).oneDecimal) MB "
+                + "resident, \(health.descriptors) descriptors, \(health.threads) threads, \(health.mappings) mappings"
+        }
+        try StandardOutput.write(
+            "round \(totals.rounds): \(totals.tally.line); \(health ?? "")\n"
+        )
+    }
+}
+
+/// The duration of a soak on the command line: a whole number and one of the units `s`, `m` and `h`.
+package struct SoakLength: Equatable, CustomStringConvertible {
+    /// The range in seconds: a second to a week.
+    package static let seconds = 1...7 * 24 * 3600
+
+    /// The text on the command line.
+    package let description: String
+    package let duration: Duration
+
+    /// Reads `text`.
+    ///
+    /// - Throws: `ValidationError`. Its message continues the parser's, which names the value.
+    package init(parsing text: String) throws(ValidationError) {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
+        let digits = text.dropLast()
+        // Int also reads +5 and -5.
+        guard let unit = text.last.flatMap({ units[$0] }), digits.allSatisfy({ $0.isASCII && $0.isNumber }),
+            let number = Int(digits)
+        else {
+            throw ValidationError(
+                "it is not a length of time. Write a whole number and a unit, such as 90s, 30m or 8h.")
+        }
+        let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
+        guard !overflow, Self.seconds.contains(seconds) else {
+            throw ValidationError("it is out of range. Choose a length from 1s to 168h.")
+        }
+        description = text
+        duration = .seconds(seconds)
+    }
+}
+
+/// The order of a soak's scenarios: rounds with all scenarios, each in another order.
+///
+/// With rounds, no scenario runs two times more than another. The order depends only on the seed.
+package struct ScenarioRounds {
+    /// The next scenario.
+    package struct Turn {
+        package let scenario: Scenario
+        /// Whether the program's file pages are evicted from memory first (``ColdStart``).
+        package let startsCold: Bool
+    }
+
+    /// The average number of scenarios per cold start.
+    package static let turnsPerColdStart = 4
+
+    private let scenarios: [Scenario]
+    private var random: SplitMix64
+    private var round: ArraySlice<Scenario> = []
+    /// The number of finished rounds.
+    ///
+    /// A round is finished when `next` has returned the first scenario of the following one.
+    private(set) var completed = -1
+
+    /// Rounds of `scenarios`, which must not be empty.
+    package init(_ scenarios: [Scenario], seed: UInt64) {
+        precondition(!scenarios.isEmpty, "there is something to choose from")
+        self.scenarios = scenarios
+        random = SplitMix64(seed: seed)
+    }
+
+    /// Returns the next scenario.
+    package mutating func next() -> Turn {
+        if round.isEmpty {
+            round = scenarios.shuffled(using: &random)[...]
+            completed += 1
+        }
+        return Turn(
+            scenario: round.removeFirst(), startsCold: Int.random(in: 0..<Self.turnsPerColdStart, using: &random) == 0
+        )
+    }
+}

@@ -1,0 +1,176 @@
+/// The results of a soak.
+package struct SoakTotals: Sendable {
+    /// A scenario with a wrong result.
+    struct Failure: Equatable, Encodable, Sendable {
+        var scenario: String
+        /// The scenario's place in the order that the seed gives, from 1.
+        var number: Int
+        var result: ScenarioResult
+        var injectedMilliseconds: Double?
+        /// The report files.
+        var reports: [String]
+    }
+
+    /// The number of failures with details.
+    ///
+    /// More of them are only counted.
+    static let listedFailures = 100
+    private static let afterTheLast = "(after the last)"
+
+    let seed: UInt64
+    var seconds = 0.0
+    var tally = ScenarioTally()
+    /// The number of finished rounds.
+    var rounds = 0
+    /// The number of scenarios with a report too many.
+    var falseAlarms = 0
+    /// The number of injected stalls that must be reported, and the number of those that were.
+    var stalls = 0
+    var reported = 0
+    var failures: [Failure] = []
+    var health: ProcessHealth?
+    var growth: HealthGrowth?
+    /// Children that existed at the end.
+    var leftChildren: [LeftChild] = []
+    var calls = CallWitnesses.Count()
+    var chaos: [ChaosKind: ChaosCount] = [:]
+    var coldStarts = 0
+    var majorFaults = 0
+    /// Whether a signal ended the soak early.
+    var wasInterrupted = false
+
+    init(seed: UInt64) {
+        self.seed = seed
+    }
+
+    /// Counts one more outcome.
+    mutating func add(_ outcome: Outcome) {
+        tally.add(outcome)
+        let result = outcome.result
+        if let expected = outcome.expected, result != .notAvailable, result != .inconclusive {
+            stalls += expected.count
+            reported += min(outcome.ownReports.count, expected.count)
+        }
+        if result == .falseAlarm { falseAlarms += 1 }
+        guard result.isFailure else { return }
+        addFailure(of: outcome.scenario, result, injected: outcome.injectedMilliseconds, outcome.reports)
+    }
+
+    /// Counts reports that came after the last scenario, so that none expected them.
+    mutating func addLate(_ reports: [ReportedStall]) {
+        guard !reports.isEmpty else { return }
+        falseAlarms += 1
+        addFailure(of: Self.afterTheLast, .falseAlarm, injected: nil, reports)
+        tally.add(.falseAlarm, of: Self.afterTheLast)
+    }
+
+    private mutating func addFailure(
+        of scenario: String, _ result: ScenarioResult, injected: Double?, _ reports: [ReportedStall]
+    ) {
+        guard failures.count < Self.listedFailures else { return }
+        failures.append(
+            Failure(
+                scenario: scenario, number: tally.total, result: result, injectedMilliseconds: injected,
+                reports: reports.map(\.file)
+            )
+        )
+    }
+}
+
+extension SoakTotals {
+    /// Everything that is wrong, one phrase each.
+    ///
+    /// Empty if the soak has passed.
+    package var problems: [String] {
+        var problems: [String] = []
+        func add(_ count: Int, _ text: String) {
+            if count > 0 { problems.append("\(count) \(text)") }
+        }
+        if tally.failed > 0 {
+            // With the numbers, because the seed gives the same order again.
+            let names = failures.prefix(5).map { "\($0.scenario) (no. \($0.number): \($0.result.rawValue))" }
+            problems.append("\(tally.failed) scenarios failed, \(names.joined(separator: ", "))")
+        }
+        problems += tally.unjudgedProblems
+        problems += growth?.problems ?? []
+        if !leftChildren.isEmpty {
+            let names = leftChildren.map { "\($0.name) (\($0.state))" }
+            problems.append("children left behind: \(names.joined(separator: ", "))")
+        }
+        add(calls.interrupted, "calls returned EINTR")
+        add(calls.early, "calls returned early")
+        add(calls.failed, "calls returned another error")
+        add(calls.calls - calls.reported - calls.suppressed, "calls over the threshold were not reported")
+        if calls.captured < calls.reported / 2 {
+            problems.append(
+                "only \(calls.captured) of \(calls.reported) calls were captured: too few to show that a capture interrupts none"
+            )
+        }
+        for (kind, count) in chaos.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            add(count.failed, "actions of the kind \(kind.rawValue) failed")
+        }
+        if wasInterrupted { problems.append("a signal ended it early") }
+        return problems
+    }
+
+    /// The totals in one line.
+    package var line: String {
+        let result = problems.isEmpty ? "ok" : "FAILED: " + problems.joined(separator: "; ")
+        return [
+            "soak \(result). Seed \(seed), \(Int(seconds.rounded())) s",
+            "\(rounds) whole rounds: \(tally.line)",
+            "\(reported) of \(stalls) stalls reported, \(falseAlarms) false alarms",
+            "\(calls.calls) interruptible calls: \(calls.reported) reported, \(calls.captured) captured, "
+                + "\(calls.interrupted) EINTR, \(calls.early) early",
+            grownText, "\(leftChildren.count) children left", "beside it " + chaosText,
+        ].joined(separator: " | ") + "\n"
+    }
+
+    private var grownText: String {
+        guard let growth else { return "growth not judged: fewer than 6 scenarios after the warm-up" }
+        let megabytes = (Double(growth.memory) / 1024).oneDecimal
+        let now = health.map { " to \((Double($0.memory) / 1024).oneDecimal) MB" } ?? ""
+        return "memory grew by \(megabytes) MB\(now), descriptors by \(growth.descriptors), "
+            + "threads by \(growth.threads), mappings by \(growth.mappings)"
+    }
+
+    private var chaosText: String {
+        let kinds = ChaosKind.allCases.map { kind in
+            guard let count = chaos[kind] else { return "\(kind.rawValue) off" }
+            return kind.rawValue + (count.isRefused ? " not permitted" : " \(count.done)")
+        }
+        return (kinds + ["cold starts \(coldStarts) (\(majorFaults) page faults to disk)"]).joined(separator: ", ")
+    }
+}
+
+extension SoakTotals: Encodable {
+    private enum Key: String, CodingKey {
+        case seed, seconds, problems, scenarios, rounds, results, retries, falseAlarms
+        case stalls, reported
+        case failures, growth, margin, memoryKilobytes, leftChildren, calls, chaos, coldStarts, majorFaults
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(seed, forKey: .seed)
+        try container.encode(seconds, forKey: .seconds)
+        try container.encode(problems, forKey: .problems)
+        try container.encode(tally.total, forKey: .scenarios)
+        try container.encode(rounds, forKey: .rounds)
+        try container.encode(tally.counts.byName, forKey: .results)
+        try container.encode(tally.retries, forKey: .retries)
+        try container.encode(falseAlarms, forKey: .falseAlarms)
+        try container.encode(stalls, forKey: .stalls)
+        try container.encode(reported, forKey: .reported)
+        try container.encode(failures, forKey: .failures)
+        // Null if too few scenarios ran.
+        try container.encode(growth, forKey: .growth)
+        try container.encode(HealthGrowth.margin, forKey: .margin)
+        try container.encode(health?.memory, forKey: .memoryKilobytes)
+        try container.encode(leftChildren, forKey: .leftChildren)
+        try container.encode(calls, forKey: .calls)
+        try container.encode(chaos, forKey: .chaos)
+        try container.encode(coldStarts, forKey: .coldStarts)
+        try container.encode(majorFaults, forKey: .majorFaults)
+    }
+}
