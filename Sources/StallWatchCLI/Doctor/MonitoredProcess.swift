@@ -142,7 +142,7 @@ enum ToolCapabilities {
     static func current() -> Capabilities {
         var outcomes = HostProbe.sources()
         let captures = CaptureProbe.result(mayUsePtrace: nil)
-            .features(works: Capabilities.Outcome.works(), missing: { .missing($0) }, notTried: { .notTried($0) })
+            .features(works: { Capabilities.Outcome.works($0) }, missing: { .missing($0) }, notTried: { .notTried($0) })
         for (name, outcome) in captures { outcomes[.init(rawValue: name)] = outcome }
         outcomes[.libdw] = SymbolProbe(executable: "/proc/self/exe").libdw(isLoaded: true)
         let others = Capabilities.Outcome.notTried("the program's own: use stallwatch doctor with its process id")
