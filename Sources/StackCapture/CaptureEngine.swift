@@ -237,6 +237,8 @@ package final class TimedCapturer: StackCapturing {
 
     package var methods: [CapturedStack.Method] { capturer.methods }
 
+    package var unwinder: Unwinder { capturer.unwinder }
+
     package func images() -> ImageList { capturer.images() }
 
     package func leave(processor: Int32) { capturer.leave(processor: processor) }

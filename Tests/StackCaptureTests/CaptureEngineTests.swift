@@ -15,6 +15,7 @@ import Testing
         var takes: UInt64 = 0
         var fails = false
         let methods = [CapturedStack.Method.ptrace]
+        let unwinder = Unwinder(name: "libunwind 1.6.2")
 
         init(_ clock: Clock) { self.clock = clock }
 
@@ -46,6 +47,7 @@ import Testing
         #expect(throws: CaptureError.self) { try capturer.capture(thread: 1) }
         #expect(capturer.timeTaken == 240_000_000)
         #expect(capturer.methods == [.ptrace])
+        #expect(capturer.unwinder.name == "libunwind 1.6.2")
     }
 
     @Test func timeOverTheLongestCaptureIsNotCounted() throws {

@@ -51,6 +51,8 @@ typedef struct program {
 static void set_rule(program *program, uint64_t number, cunwind_rule_kind kind, int64_t offset) {
   if (number < CUNWIND_REGISTER_COUNT) {
     program->rules->registers[number] = (cunwind_rule){.kind = kind, .offset = offset};
+  } else if (kind == CUNWIND_RULE_REGISTER) {
+    program->rules->has_unread_rule = true;
   }
 }
 
@@ -70,6 +72,7 @@ static void set_expression(program *program, cunwind_rule_kind kind) {
   uint64_t number = cunwind_read_uleb128(&program->bytes);
   cunwind_rule rule = read_expression(&program->bytes, kind);
   if (number < CUNWIND_REGISTER_COUNT) program->rules->registers[number] = rule;
+  else program->rules->has_unread_rule = true;
 }
 
 static void set_cfa(program *program, uint64_t number, int64_t offset) {

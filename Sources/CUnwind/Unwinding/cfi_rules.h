@@ -33,6 +33,7 @@ typedef struct cunwind_rules {
   uint64_t cfa_register;
   cunwind_rule cfa;
   cunwind_rule registers[CUNWIND_REGISTER_COUNT];
+  bool has_unread_rule;  ///< A register that is not kept is in another register, or an expression has it.
 } cunwind_rules;
 
 #pragma GCC visibility push(hidden)
