@@ -10,14 +10,10 @@ import Glibc
 /// A line is final. So the newest suppressed stall of a fingerprint, which stands for those since the last report, is written
 /// when the monitor stops.
 final class NDJSONFile: Sink {
-    /// The most fingerprints whose newest suppressed stall is kept. Those of others are counted in the next report only.
-    private static let maximumNewest = 32
-
     private let path: String
     private let maximumBytes: Int
     private let keep: Int
-    /// The newest suppressed stall of each fingerprint.
-    private var newest: [String: StallReport] = [:]
+    private var suppressed = NewestSuppressed()
 
     init(path: String, maximumBytes: Int, keep: Int) {
         self.path = path
@@ -42,18 +38,15 @@ final class NDJSONFile: Sink {
         switch delivery {
         case .ended(let report, nil), .recovered(let report):
             try write(report)
-            if let fingerprint = report.fingerprint { newest[fingerprint] = nil }
-        case .ended(let report, .some):
-            guard let fingerprint = report.fingerprint else { break }
-            if newest[fingerprint] == nil, newest.count >= Self.maximumNewest { _ = newest.popFirst() }
-            newest[fingerprint] = report
+            suppressed.drop(report)
+        case .ended(let report, .some): suppressed.keep(report)
         default:
             break
         }
     }
 
     func finish() {
-        for report in newest.values.sorted(by: { $0.id < $1.id }) { try? write(report) }
+        for report in suppressed.all { try? write(report) }
     }
 
     private func write(_ report: StallReport) throws(StallWatchError) {
@@ -158,6 +151,31 @@ final class NDJSONFile: Sink {
     }
 }
 
+/// The newest suppressed stall of each fingerprint since its last report.
+struct NewestSuppressed {
+    /// The most fingerprints.
+    ///
+    /// The stalls of others are counted in the next report only.
+    private static let maximum = 32
+
+    private var reports: [String: StallReport] = [:]
+
+    /// The stalls, by id.
+    var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
+
+    /// Keeps a suppressed stall in place of an older one.
+    mutating func keep(_ report: StallReport) {
+        guard let fingerprint = report.fingerprint else { return }
+        if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
+        reports[fingerprint] = report
+    }
+
+    /// Forgets the suppressed stall that a written report stands for.
+    mutating func drop(_ report: StallReport) {
+        if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
+    }
+}
+
 /// An open file or stream that receives one report per line: without a lock, a rotation or a flush.
 final class NDJSONStream: Sink {
     /// The longest wait for a stream that takes nothing, in nanoseconds; only of a descriptor that does not block.
@@ -166,6 +184,7 @@ final class NDJSONStream: Sink {
     private let file: Duplicate
     /// Whether the last line was written in part.
     private var isCut = false
+    private var suppressed = NewestSuppressed()
 
     init(_ file: Duplicate) { self.file = file }
 
@@ -197,14 +216,23 @@ final class NDJSONStream: Sink {
                 errno: errno)
         }
         let file = Duplicate(copy, of: descriptor)
-        return SinkDescription(name: "stallwatch-ndj", interest: .finished, isStore: true) { NDJSONStream(file) }
+        return SinkDescription(name: "stallwatch-ndj", interest: [.ended, .suppressed, .recovered], isStore: true) {
+            NDJSONStream(file)
+        }
     }
 
     func take(_ delivery: Delivery) throws(StallWatchError) {
         switch delivery {
-        case .ended(let report, nil), .recovered(let report): try write(report.jsonLine())
+        case .ended(let report, nil), .recovered(let report):
+            try write(report.jsonLine())
+            suppressed.drop(report)
+        case .ended(let report, .some): suppressed.keep(report)
         default: break
         }
+    }
+
+    func finish() {
+        for report in suppressed.all { try? write(report.jsonLine()) }
     }
 
     private func write(_ line: [UInt8]) throws(StallWatchError) {
