@@ -85,8 +85,8 @@ enum ToolReports {
         ),
         (
             "export x --format svg",
-            "Error: The value 'svg' is invalid for '--format <format>'. Please provide one of the following:\n"
-                + "  - collapsed\n  - pprof\n  - firefox\n  - perfetto\n  - otlp-profiles\n"
+            "Error: The value 'svg' is invalid for '--format <format>'. Please provide one of "
+                + "'collapsed', 'pprof', 'firefox', 'perfetto' or 'otlp-profiles'.\n"
                 + "Help:  --format <format>  collapsed, pprof, firefox, perfetto or otlp-profiles.\n"
                 + usage("export", "[<options>] <path> ... --format <format>"), 64
         ),

@@ -11,7 +11,8 @@ struct ExportCommand: ParsableCommand {
             Formats:
               collapsed    for speedscope.app, flamegraph.pl, inferno, gprof2dot:
                            a line per stack
-              pprof        for pprof and speedscope.app: labels have process, loop, kind and cause
+              pprof        for pprof and speedscope.app: labels have process, loop,
+                           kind and cause
               firefox      for profiler.firefox.com: a thread for each loop
               perfetto     for ui.perfetto.dev: a track for each loop, with its turns
               otlp-profiles

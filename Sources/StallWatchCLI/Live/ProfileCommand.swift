@@ -16,7 +16,8 @@ struct ProfileCommand: ParsableCommand {
 
             Formats:
               text         a tree for each loop (default)
-              pprof        for pprof and speedscope.app: labels have process, loop and state
+              pprof        for pprof and speedscope.app: labels have process, loop
+                           and state
               firefox      for profiler.firefox.com: a thread for each loop
               html         a page with a flame graph for each loop
               collapsed    for speedscope.app, flamegraph.pl, inferno, gprof2dot:
