@@ -29,8 +29,6 @@ let integrations: [Target.Dependency] = [
 ]
 /// The modules of this package that the library needs on Linux only.
 let engine: [Target.Dependency] = isInert ? [] : ["CLinux", "LinuxSupport", "StackCapture", "StallSymbols"]
-
-/// The programs that tests start.
 let programs: [Target.Dependency] = ["stack-host", "stallwatch-demo", "stallwatch-test-host"]
 
 let package = Package(

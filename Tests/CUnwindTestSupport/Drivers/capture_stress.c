@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,27 +82,9 @@ static void capture(cunwind_engine *engine, const cunwind_test_churner *churner,
   cunwind_thread_close(thread);
 }
 
-static cunwind_test_churner churners[CUNWIND_TEST_CHURNERS];
-
-// What the thread that captures works on.
-typedef struct capturer {
-  cunwind_engine *engine;
-  uint64_t deadline;
-  cunwind_test_stress_result *result;
-} capturer;
-
-// Captures as the watchdog does, with short time slices: without them each handover waits for eight busy threads.
-static void *capture_all(void *argument) {
-  static cunwind_stack stack;
-  capturer *self = argument;
-  cunwind_request_short_slice();
-  for (unsigned turn = 0; cunwind_test_milliseconds_now() < self->deadline; turn++) {
-    capture(self->engine, &churners[turn % CUNWIND_TEST_CHURNERS], &stack, self->deadline, self->result);
-  }
-  return NULL;
-}
-
 cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds) {
+  static cunwind_test_churner churners[CUNWIND_TEST_CHURNERS];
+  static cunwind_stack stack;
   cunwind_test_stress_result result;
   memset(&result, 0, sizeof result);
   // The first engine of a process loads libunwind, which keeps two descriptors.
@@ -116,11 +97,10 @@ cunwind_test_stress_result cunwind_test_stress(uint32_t milliseconds) {
     result.last_error = errno;
     return result;
   }
-  capturer self = {.engine = engine, .deadline = cunwind_test_milliseconds_now() + milliseconds, .result = &result};
-  pthread_t thread;
-  int error = pthread_create(&thread, NULL, capture_all, &self);
-  if (error == 0) pthread_join(thread, NULL);
-  result.failed += error != 0;
+  uint64_t deadline = cunwind_test_milliseconds_now() + milliseconds;
+  for (unsigned turn = 0; cunwind_test_milliseconds_now() < deadline; turn++) {
+    capture(engine, &churners[turn % CUNWIND_TEST_CHURNERS], &stack, deadline, &result);
+  }
   cunwind_test_churn_stop(churners);
   restore_output(output);
   for (int kind = 0; kind < CUNWIND_TEST_CHURNERS; kind++) {
