@@ -44,7 +44,7 @@ struct StallDiagnostician {
     }
 
     /// Opens the files of a thread, before a stall needs them.
-    mutating func open(_ thread: Int32) { files = ThreadFiles(thread: thread) }
+    mutating func open(_ thread: Int32) { files = ThreadProc(thread: thread) }
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
     ///
