@@ -8,7 +8,7 @@ enum RestCost {
     /// The time in which the event loops' waits are learned, and idle workers of libdispatch end.
     private static let settling = 10.0
     /// The threads that StallWatch causes to wake up, if any: its own, and those of the event loops.
-    private static let names = ["stallwatch-dog", "stallwatch-evt", "NIO-ELT"]
+    private static let names = ["stallwatch-dog", "NIO-ELT"]
 
     static func table() throws -> Table {
         let process = Process()
@@ -24,7 +24,7 @@ enum RestCost {
         let before = uses(of: id)
         Thread.sleep(forTimeInterval: seconds)
         let after = uses(of: id)
-        guard before.count == 6, Set(before.keys) == Set(after.keys) else {
+        guard before.count == 5, Set(before.keys) == Set(after.keys) else {
             throw CannotMeasure("the threads changed: \(before.keys.sorted()) and \(after.keys.sorted())")
         }
         return Table(
