@@ -29,12 +29,13 @@ enum RestCost {
         }
         return Table(
             title: "Four event loops and ten queues without work, \(Int(seconds)) s",
-            columns: ["thread", "wake-ups", "CPU, us"],
+            columns: ["thread", "wake-ups", "CPU, us", "% of a CPU"],
             rows: after.sorted { $0.key < $1.key }.map { name, use in
                 let earlier = before[name] ?? use
+                let nanoseconds = use.nanosecondsOnCPU - earlier.nanosecondsOnCPU
                 return [
-                    name, (use.wakeUps - earlier.wakeUps).digits(0),
-                    ((use.nanosecondsOnCPU - earlier.nanosecondsOnCPU) / 1_000).digits(0),
+                    name, (use.wakeUps - earlier.wakeUps).digits(0), (nanoseconds / 1_000).digits(0),
+                    (nanoseconds / seconds / 1e7).digits(3),
                 ]
             }
         )
