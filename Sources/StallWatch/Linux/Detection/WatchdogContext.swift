@@ -17,8 +17,8 @@ final class WatchdogContext {
     let saturationThreshold: UInt64?
     /// The number of thresholds after which a stall escalates; `nil` for never.
     let escalationMultiple: Int?
-    /// The monitor's own threads, which no report includes.
-    let ownThreads: Set<Int32>
+    /// The watchdog's thread.
+    private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds.
     ///
     /// A check may wait for a disk: it reads the names of functions. The watchdog is late then, but was not stopped.
@@ -29,10 +29,10 @@ final class WatchdogContext {
     private static let longestCheck: UInt64 = 500_000_000
     /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
+    /// The version of the list of loops.
+    var version = 0
     /// All watched loops.
     var loops: [LoopMonitor] = []
-    /// Returns whether no thread of the process can do anything before an event wakes the watchdog.
-    var isQuiet: () -> Bool = { false }
     /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
     ///
     /// Only then does it move to another CPU: a move costs a context switch, as much as a wake-up.
@@ -40,19 +40,21 @@ final class WatchdogContext {
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
-        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, rules: WatchdogOptions
+        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions
     ) {
         self.capturer = capturer
         self.now = now
         self.submit = submit
         self.suppressed = suppressed
-        capturesAllThreads = rules.capturesAllThreads
-        ignoresDebugged = rules.ignoresDebugged
-        saturationThreshold = rules.saturationThreshold
-        escalationMultiple = rules.escalationMultiple
-        ownThreads = [clinux_gettid()]
+        capturesAllThreads = options.capturesAllThreads
+        ignoresDebugged = options.ignoresDebugged
+        saturationThreshold = options.saturationThreshold
+        escalationMultiple = options.escalationMultiple
         threads = ProcessThreads(capturer: capturer)
     }
+
+    /// The monitors' own threads, which no report includes.
+    var ownThreads: Set<Int32> { WorkerThread.ids.union([watchdog]) }
 
     /// Runs a check, and counts its time.
     func timeCheck(_ check: () -> Void) {
@@ -74,10 +76,10 @@ final class WatchdogContext {
     func sample(
         _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
-        var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
+        var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(.notTried))
         switch target {
         case .thread(let thread):
-            do throws(CaptureError) {
+            do throws(CaptureFailure) {
                 sample.stack = .success(
                     mayStop && mayWait
                         ? try capturer.captureOrWait(thread: thread)
@@ -85,9 +87,9 @@ final class WatchdogContext {
             } catch {
                 sample.stack = .failure(error)
             }
-        case .unknown: sample.stack = .failure(CaptureError(description: "the loop's thread is not known yet"))
+        case .unknown: sample.stack = .failure(.unknownThread)
         case .pool:
-            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its worker stacks"))
+            sample.stack = .failure(.pool)
             sample.workers = captureAll(than: ownThreads).threads
             for index in sample.workers.indices {
                 sample.workers[index].activity = threads.activity(of: sample.workers[index].thread.id)
@@ -114,8 +116,8 @@ final class WatchdogContext {
 
     private var locks: LockOwnerResolver { LockOwnerResolver(threads: threads, memory: GuardedMemory()) }
 
-    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
-        do throws(CaptureError) {
+    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
+        do throws(CaptureFailure) {
             return .success(try capturer.capture(thread: thread))
         } catch {
             return .failure(error)

@@ -255,11 +255,6 @@ extension TurnRecorder {
         return turns
     }
 
-    /// The thread of a run loop that waits, and whose next turn begins before the thread does anything else; `nil` otherwise.
-    var waitingThread: Int32? {
-        waits.isWaiting && began.load(ordering: .sequentiallyConsistent) == 0 ? lastThread : nil
-    }
-
     /// The thread that ran the loop last; `nil` before the first turn.
     var lastThread: Int32? {
         let thread = thread.load(ordering: .acquiring)
@@ -280,9 +275,15 @@ extension TurnRecorder {
         stalled.store(began, ordering: .sequentiallyConsistent)
         alarm.fence.heavy()
         guard let end = stalledTurnEnd(began) else { return nil }
-        let told = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
+        let stored = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
         alarm.ring()
-        return told.exchanged ? end : told.original
+        return stored.exchanged ? end : stored.original
+    }
+
+    /// When the turn that is marked as stalled ended, in monotonic nanoseconds; `nil` if none is, or while it lasts.
+    var stallEnd: UInt64? {
+        let marked = stalled.load(ordering: .relaxed)
+        return marked == 0 ? nil : stalledTurnEnd(marked)
     }
 
     /// Returns when the marked turn ended, or `nil` while it lasts.
@@ -290,10 +291,10 @@ extension TurnRecorder {
         guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }
         // The order of the loads matters: the loop stores the end of the marked turn before it ends another turn.
         let last = ended.load(ordering: .sequentiallyConsistent)
-        let told = stalledEnd.load(ordering: .sequentiallyConsistent)
+        let stored = stalledEnd.load(ordering: .sequentiallyConsistent)
         // If `stalledEnd` is 0, the turn ended before it was marked, or the loop is between ending it and storing its
         // end.
-        return told != 0 ? told : last
+        return stored != 0 ? stored : last
     }
 
     /// Marks the saturation that began at `left`, so that its end wakes the watchdog.
@@ -305,8 +306,8 @@ extension TurnRecorder {
 
     /// When the marked saturation ended, in monotonic nanoseconds; `nil` while it lasts.
     var saturationEnd: UInt64? {
-        let told = saturatedEnd.load(ordering: .acquiring)
-        if told != 0 { return told }
+        let stored = saturatedEnd.load(ordering: .acquiring)
+        if stored != 0 { return stored }
         // A loop that has exited and not entered again does not wait, so its saturation ended with its last turn.
         let isLeft = depth.load(ordering: .relaxed) == 0 && began.load(ordering: .relaxed) == 0
         return isLeft ? ended.load(ordering: .relaxed) : nil
@@ -364,9 +365,6 @@ final class WaitClock: Sendable {
         past.store(past.load(ordering: .relaxed) &+ (now &- began), ordering: .relaxed)
         self.began.store(0, ordering: .releasing)
     }
-
-    /// Whether the loop waits now.
-    var isWaiting: Bool { began.load(ordering: .acquiring) != 0 }
 
     /// Returns how long the loop had waited by `time`, in nanoseconds.
     ///

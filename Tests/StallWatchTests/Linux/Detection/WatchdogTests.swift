@@ -209,8 +209,8 @@ extension Array {
     private final class NoCapturer: StackCapturing {
         let methods: [CapturedStack.Method] = []
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
-            throw CaptureError(description: "not captured")
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+            throw CaptureFailure.notTried
         }
 
         func images() -> ImageList { ImageList() }
@@ -220,7 +220,7 @@ extension Array {
 
     /// Runs a watchdog over probes with these labels while `body` runs.
     private func withWatchdog(_ labels: [String], _ body: (Watchdog, [TurnRecorder]) throws -> Void) throws {
-        let watchdog = Watchdog(rules: WatchdogOptions()) { _ in }
+        let watchdog = Watchdog(options: WatchdogOptions()) { _ in }
         let recorders = labels.map { _ in TurnRecorder(alarm: watchdog.alarm) }
         for (label, recorder) in zip(labels, recorders) {
             let source = try ProbeSource(LoopProbe(label: label), recorder)
@@ -284,7 +284,7 @@ extension Array {
     }
 
     @Test func `a watchdog that does not run gives no answer`() {
-        let watchdog = Watchdog(rules: WatchdogOptions()) { _ in }
+        let watchdog = Watchdog(options: WatchdogOptions()) { _ in }
         #expect(watchdog.readProgress(until: monotonicNow() + 10_000_000) == nil)
     }
 }
