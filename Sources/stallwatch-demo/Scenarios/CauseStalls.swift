@@ -1,3 +1,5 @@
+// `struct timespec` belongs to whichever module the compiler loads first: Glibc, or CoreFoundation.
+import CoreFoundation
 import ScenarioKit
 import CDemo
 import Dispatch
