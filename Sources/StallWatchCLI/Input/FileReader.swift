@@ -17,6 +17,7 @@ final class FileReader {
     /// - Parameters:
     ///   - path: The path.
     ///   - limit: The seconds for which a named pipe may have no writer.
+    /// - Throws: If the file cannot be opened, or the pipe has no writer in that time.
     init(path: String, writerLimit limit: Int = writerLimit) throws(CommandFailure) {
         // Without O_NONBLOCK, opening a named pipe waits for its writer (fifo(7)).
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

@@ -24,7 +24,7 @@ import Testing
 
     @Test func `a name has no control and no command`() throws {
         var profile = StallProfile()
-        profile.add(try StackFixture.report(300, loop: "a\\u001b[2J", [.init(at: 250, stack: ["##[error]x\\u009b"])]))
+        profile.add(try StackFixture.report(300, loop: "a\\u001b[2J", [.init(at: 250, stack: ["##[error]x\u{9b}"])]))
         #expect(
             String(decoding: CollapsedStacks.data(profile), as: UTF8.self)
                 == "app a\u{fffd}[2J;## [error]x\u{fffd} 300000\n")

@@ -10,8 +10,10 @@ import TextOutput
         let scratch = try TemporaryDirectory()
         try scratch.write([
             ReportFixture(number: 1, milliseconds: 300),
-            ReportFixture(number: 2, startedAt: "2026-11-21T09:00:00.000000Z", milliseconds: 500, repeats: 3,
-                repeated: [900, 200, 450]),
+            ReportFixture(
+                number: 2, startedAt: "2026-11-21T09:00:00.000000Z", milliseconds: 500, repeats: 3,
+                repeated: [900, 200, 450]
+            ),
             ReportFixture(number: 3, milliseconds: 400, cause: "sleep"),
             ReportFixture(
                 number: 4, milliseconds: 2_500, process: "mail", pid: 12, metadata: ["version": "2.0", "env": "test"],

@@ -208,8 +208,12 @@ import TestSupport
 }
 
 @Suite struct ReportInboxTests {
-    private func report(_ id: String) throws -> StallReport {
-        try StallReport(jsonData: Array(Self.json.replacing("ID", with: id).utf8))
+    private func report(_ number: String) throws -> StallReport {
+        try StallReport(jsonData: Array(Self.json.replacing("ID", with: id(number)).utf8))
+    }
+
+    private func id(_ number: String) -> String {
+        "01936c1e-7a52-7c3e-9d0e-00000000000\(number)"
     }
 
     @Test func eachCallReturnsTheNewReports() async throws {
@@ -219,10 +223,10 @@ import TestSupport
         source.yield(try report("1"))
         source.yield(try report("2"))
         let first = await inbox.reports(atLeast: 2, within: .seconds(60), settling: .zero)
-        #expect(first.map(\.id) == ["1", "2"])
+        #expect(first.map(\.id) == [id("1"), id("2")])
         source.yield(try report("3"))
         source.finish()
-        #expect(await inbox.rest().map(\.id) == ["3"])
+        #expect(await inbox.rest().map(\.id) == [id("3")])
         #expect(await inbox.rest().isEmpty)
     }
 

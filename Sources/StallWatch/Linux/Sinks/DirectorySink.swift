@@ -5,7 +5,9 @@ import Synchronization
 
 /// Writes a stall's file from the threshold on, and keeps the directory within its quota.
 final class DirectorySink: Sink {
-    /// The most fingerprints whose newest suppressed stall has a file. Those of others are counted in the next report only.
+    /// The most fingerprints whose newest suppressed stall has a file.
+    ///
+    /// Those of others are counted in the next report only.
     private static let maximumNewest = 1024
 
     private let directory: ReportDirectory
@@ -69,6 +71,7 @@ final class DirectorySink: Sink {
         replaceNewest(of: report)
         newest[fingerprint] = (report.id, report.newestFileName)
         if newest.count > Self.maximumNewest, let (_, other) = newest.popFirst() { remove(other) }
+        enforceQuota()
     }
 
     /// Removes the file of the newest suppressed stall if a later report counts it; otherwise it is final.

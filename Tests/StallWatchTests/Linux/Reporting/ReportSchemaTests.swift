@@ -101,6 +101,7 @@ import TestSupport
             "thread": { "id": 4700, "name": "notes" }
           },
           "startUncertaintyMilliseconds": 12.5, "turns": 9, "callout": "timer", "fingerprint": "9f2c41d07a3be815", "repeats": 3,
+          "repeated": { "totalMilliseconds": 1200.5, "leastMilliseconds": 300.25, "greatestMilliseconds": 500 },
           "culprit": { "function": "save(_:)", "image": "notes", "file": "/src/NoteStore.swift", "line": 88, "share": 0.71 },
           "missingCulpritReason": "no sample has a stack",
           "context": { "taskID": 12, "taskName": "feed", "label": "GET /feed", "attributes": { "user": "free" },

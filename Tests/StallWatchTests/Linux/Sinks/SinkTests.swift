@@ -160,7 +160,7 @@ import TestSupport
         )
     }
 
-    @Test func aRepeatedStallHasAFileOnlyWhileOngoing() throws {
+    @Test func `the newest repeat keeps its file, under another name until the monitor stops`() throws {
         let scratch = try TemporaryDirectory()
         _ = try withReporter([.directory(scratch.path)]) { reporter in
             for _ in 0..<2 { reporter.submit(.fixture(function: 1)) }
@@ -169,9 +169,11 @@ import TestSupport
             reporter.submit(third)
             #expect(eventually { scratch.names.count == 3 })
             reporter.submit(third.after(milliseconds: 600))
-            #expect(eventually { scratch.names.count == 2 })
+            #expect(eventually { scratch.names.count { $0.hasSuffix(StallReport.newestSuffix) } == 1 })
+            #expect(eventually { scratch.names.count == 3 })
         }
-        #expect(try scratch.reports().map(\.state) == [.ended, .ended])
+        #expect(try scratch.reports().map(\.state) == [.ended, .ended, .ended])
+        #expect(!scratch.names.contains { $0.hasSuffix(StallReport.newestSuffix) })
     }
 
     @Test func aReportIsOnDiskBeforeItsNamesAre() throws {
