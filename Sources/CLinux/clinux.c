@@ -129,3 +129,8 @@ bool clinux_peer(int socket, pid_t *process, uid_t *user) {
   *user = peer.uid;
   return true;
 }
+
+// Declared here, because the declaration in the headers of libdispatch is deprecated. Swift's own pools have no other way.
+extern const void *dispatch_get_current_queue(void) __attribute__((weak));
+
+const void *clinux_current_queue(void) { return dispatch_get_current_queue ? dispatch_get_current_queue() : NULL; }

@@ -7,6 +7,21 @@ import Synchronization
 /// `@unchecked Sendable`: `init` writes the handle once, before any other thread has the object.
 package final class WorkerThread: @unchecked Sendable {
     private var handle = pthread_t()
+    /// The kernel ids of all threads of this kind that run now.
+    private static let running = Mutex<Set<Int32>>([])
+
+    /// The kernel ids of the monitors' own threads in this process, which are no part of the program.
+    ///
+    /// A name would not tell them: an unnamed thread of the program has the program's name.
+    package static var ids: Set<Int32> { running.withLock { $0 } }
+
+    /// Counts the calling thread as a monitor's own while `body` runs.
+    package static func asOwnThread<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        let id = clinux_gettid()
+        let isNew = running.withLock { $0.insert(id).inserted }
+        defer { if isNew { running.withLock { _ = $0.remove(id) } } }
+        return try body()
+    }
 
     /// Starts a thread that runs `body` and ends.
     ///
@@ -31,7 +46,7 @@ package final class WorkerThread: @unchecked Sendable {
                 let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
                 _ = clinux_block_app_signals()
                 clinux_name_this_thread(start.name)
-                start.body()
+                WorkerThread.asOwnThread(start.body)
                 return nil
             }, start.toOpaque()
         )

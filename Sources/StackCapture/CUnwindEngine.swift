@@ -81,11 +81,6 @@ package final class CUnwindEngine: CaptureEngine {
         return tracer != 0 && !cunwind_is_stop_helper(tracer)
     }
 
-    /// Returns whether no filter of system calls ends the process for asynchronous I/O.
-    ///
-    /// Under a filter, a child process tries the calls.
-    package static func mayPollEvents() -> Bool { cunwind_may_poll_events() }
-
     /// The way in which memory is read, found when the engine was created.
     var memoryAccess: MemoryAccess {
         switch cunwind_engine_memory_access(engine) {

@@ -26,7 +26,7 @@ package struct HangText {
 
     /// The lines, without a line feed.
     package var lines: [String] {
-        let threads = ([mainThread].compactMap(\.self) + others).filter { !$0.description.isOfMonitor }
+        let threads = [mainThread].compactMap(\.self) + others
         let notable = threads.filter(\.isNotable)
         var lines: [String] = []
         for thread in notable.filter(\.isDeadlocked) + notable.filter({ !$0.isDeadlocked }) {
@@ -81,11 +81,6 @@ package struct HangText {
         let place = frame.file.map { file in "  \(file)\(frame.line.map { ":\($0)" } ?? "")" } ?? ""
         return name + place
     }
-}
-
-extension StallReport.ThreadDescription {
-    /// Whether it is a thread of a monitor, or of what asks a test process for a dump.
-    fileprivate var isOfMonitor: Bool { name?.hasPrefix("stallwatch-") ?? false }
 }
 
 extension StallReport.Frame {

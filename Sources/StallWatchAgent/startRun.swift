@@ -166,7 +166,9 @@ public func dumpHang(
     var status: Int32 = 1
     do throws(StallWatchError) {
         let directory = String(cString: directory)
-        let report = try HangDump.take("tests", since: since, directory: directory)
+        let report = try WorkerThread.asOwnThread { () throws(StallWatchError) in
+            try HangDump.take("tests", since: since, directory: directory)
+        }
         text = report.map { "\(directory)/\($0.fileName)" } ?? "the threads could not be captured in time"
         status = report == nil ? 1 : 0
     } catch {

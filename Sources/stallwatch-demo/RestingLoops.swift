@@ -20,8 +20,6 @@
 
         /// Reads requests until standard input ends.
         ///
-        /// No thread waits for them: a thread that could do anything would keep the watchdog awake.
-        ///
         /// - Parameter duration: The duration of each stall.
         /// - Returns: The durations of the stalls.
         func stalls(of duration: Duration) async -> [Duration] {
@@ -48,8 +46,16 @@
             switch request {
             case UInt8(ascii: "q"): queues[0].async(execute: stall)
             case UInt8(ascii: "n"): group.next().execute(stall)
-            // A thread that nothing follows.
-            case UInt8(ascii: "t"): Thread.detachNewThread { [queues] in queues[1].sync(execute: stall) }
+            // A thread that nothing follows, with the program's name, which begins like those of the monitor's threads.
+            case UInt8(ascii: "t"):
+                Thread.detachNewThread { [queues] in
+                    for _ in 0..<3 {
+                        sleepTooLong(for: duration)
+                        queues[1].sync { sleepTooLong(for: duration) }
+                    }
+                    sleepTooLong(for: duration)
+                    queues[1].sync(execute: stall)
+                }
             default: break
             }
         }

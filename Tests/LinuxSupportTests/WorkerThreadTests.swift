@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LinuxSupport
@@ -11,6 +12,23 @@ import Testing
         let ofCrashes: Set<Int32> = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP]
         #expect(blocked.intersection(ofCrashes) == own.intersection(ofCrashes))
         #expect(blocked.isSuperset(of: [SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE, SIGALRM, SIGQUIT]))
+    }
+
+    @Test func `a monitor's thread is known by its id while it runs`() throws {
+        let id = Atomic<Int32>(0)
+        let gate = Semaphore()
+        let worker = try WorkerThread(name: "any name") {
+            id.store(ownThread() ?? 0, ordering: .releasing)
+            gate.wait()
+        }
+        #expect(eventually { WorkerThread.ids.contains(id.load(ordering: .acquiring)) })
+        gate.post()
+        worker.join()
+        #expect(!WorkerThread.ids.contains(id.load(ordering: .acquiring)))
+        let own = try #require(ownThread())
+        #expect(!WorkerThread.ids.contains(own))
+        #expect(WorkerThread.asOwnThread { WorkerThread.ids.contains(own) })
+        #expect(!WorkerThread.ids.contains(own))
     }
 
     /// Profilers send SIGPROF to any thread that uses a CPU.

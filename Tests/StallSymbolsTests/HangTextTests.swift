@@ -52,11 +52,20 @@ import Testing
             ])
     }
 
+    @Test func `a thread of a program named like the monitor's threads is shown`() throws {
+        var report = try idle()
+        report.loop.thread?.name = "stallwatch-app"
+        report.otherThreads = [thread(2, "stallwatch-app", functions: ["busy()"], &report)]
+        #expect(
+            HangText(report).lines == [
+                "thread 2 \"stallwatch-app\" waits", "    busy()  /app/Notes.swift:7",
+                "in no code of the app: thread 4700 \"stallwatch-app\"",
+            ])
+    }
+
     @Test func `a program in which nothing runs waits for an event`() throws {
         var report = try idle()
-        report.otherThreads = [
-            thread(1, functions: [], &report), thread(2, "stallwatch-dog", functions: [], &report),
-        ]
+        report.otherThreads = [thread(1, functions: [], &report)]
         let lines = HangText(report).lines
         #expect(lines.first == "in no code of the app: thread 4700 \"notes\", thread 1")
         #expect(lines.last?.contains("a continuation that was never resumed") == true)

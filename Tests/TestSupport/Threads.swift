@@ -39,7 +39,7 @@ package final class EpollThread: Sendable {
     package func place() -> EpollWait? {
         var place: EpollWait?
         _ = eventually {
-            place = EpollWait(thread: thread)
+            place = EpollWaitReader(thread: thread)?.read()
             return place != nil
         }
         return place

@@ -143,61 +143,9 @@ struct clinux_scope *_Nullable clinux_innermost_scope(void);
 /// The address of the calling thread's variable with the address of the innermost scope. Async-signal-safe: yes.
 const void *_Nonnull clinux_scope_variable(void);
 
-/// A worker thread of libdispatch.
-struct clinux_worker {
-  pid_t thread;
-  bool is_in_drain;  ///< Whether it has left its idle wait: it runs items, or is about to take one.
-  bool
-      is_in_pool;  ///< Whether its drain takes one of a limited number of threads, as all but those of serial queues do.
-};
-
-/// Follows the worker threads of libdispatch from their next drain on, for the rest of the process: a few atomic stores
-/// per drain, and gettid(2) once per worker. Returns whether it does: not if the library lacks the functions that are set,
-/// or another library has set them. Async-signal-safe: no.
-bool clinux_follow_dispatch_workers(void);
-
-/// Whether all workers that have begun a drain since `clinux_follow_dispatch_workers` are followed still.
-/// Async-signal-safe: yes.
-bool clinux_follows_dispatch_workers(void);
-
-/// Whether the calling thread is a followed worker in a drain. Async-signal-safe: no.
-bool clinux_is_in_drain(void);
-
-/// Stores the followed workers, at most `capacity`. Returns their number. Async-signal-safe: yes.
-size_t clinux_dispatch_workers(struct clinux_worker *_Nonnull into, size_t capacity);
-
-/// Calls `wake` with `context` whenever a worker begins a drain, on that worker, until `clinux_remove_drain_waiter`. `wake`
-/// must not block. A full memory barrier lies between the worker's change and the call. Returns whether there was room, for
-/// 16 callers. Takes a lock. Async-signal-safe: no.
-bool clinux_add_drain_waiter(void (*_Nonnull wake)(void *_Nullable), void *_Nonnull context);
-
-/// Ends the calls with `context`. Returns whether none is in progress any more; if a worker has no CPU for a second in the
-/// middle of one, `context` must stay valid. Async-signal-safe: no.
-bool clinux_remove_drain_waiter(void *_Nonnull context);
-
-/// The memory of one poll: the kernel's struct iocb. It must stay valid until the poll is complete, and its address tells
-/// polls apart.
-struct clinux_poll {
-  uint64_t words[8];
-};
-
-/// Creates a set of polls, of which `capacity` can be in progress (io_setup(2)). No descriptor. Returns 0 or an error number:
-/// ENOSYS and EPERM where the system has no asynchronous I/O, EAGAIN where too much is in use. Async-signal-safe: yes.
-int clinux_create_polls(uint64_t *_Nonnull polls, unsigned capacity);
-
-/// Begins a poll of `descriptor`, which is complete when it becomes readable for a moment (io_submit(2)). Keeps the file open
-/// until then. Returns 0 or an error number: EINVAL before Linux 4.18, EBADF for no descriptor. Async-signal-safe: yes.
-int clinux_begin_poll(uint64_t polls, struct clinux_poll *_Nonnull poll, int descriptor, uint64_t identifier);
-
-/// Ends a poll that has begun, which completes it, too. Async-signal-safe: yes.
-void clinux_cancel_poll(uint64_t polls, struct clinux_poll *_Nonnull poll);
-
-/// Waits until a poll is complete, and stores its identifier. Returns false once the set is destroyed.
-/// Async-signal-safe: yes.
-bool clinux_wait_for_poll(uint64_t polls, uint64_t *_Nonnull identifier);
-
-/// Ends all polls, and the waits for them (io_destroy(2)). May take some 10 ms. Async-signal-safe: yes.
-void clinux_destroy_polls(uint64_t polls);
+/// The queue that runs the calling code (dispatch_get_current_queue(3)); NULL without libdispatch. The queue may end at any
+/// time. Async-signal-safe: no.
+const void *_Nullable clinux_current_queue(void);
 
 /// The short, readable form of a mangled Swift or C++ name, or NULL when the name is neither.
 /// The caller frees the result with free(3). Allocates. Async-signal-safe: no.

@@ -276,10 +276,6 @@ void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 /// that the app had named, so it is not restored. Takes about 1 ms. Async-signal-safe: no.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
-/// Returns false if a seccomp filter would end the process for a system call of asynchronous I/O (io_setup(2) and the
-/// like). Under a seccomp filter a child process tries the calls first. Async-signal-safe: no.
-bool cunwind_may_poll_events(void);
-
 /// Returns false if a seccomp filter would end the process for the system call of `cunwind_capture_signal`. Under a
 /// filter a child process tries the call. Async-signal-safe: no.
 bool cunwind_may_send_signals(void);

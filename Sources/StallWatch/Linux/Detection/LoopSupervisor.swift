@@ -52,8 +52,11 @@ struct LoopSupervisor {
     /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
 
-    /// Whether the last poll found nothing to do for the loop, except to see again whether it has work.
-    private(set) var mayRest = false
+    /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
+    private var isQuiet = false
+
+    /// Whether the loop waits, and may wake the watchdog with its next turn.
+    var mayWake: Bool { isQuiet && turnBegan == nil }
 
     /// Whether the last poll found the loop in a stall.
     var isInStall: Bool { detector.stall != nil }
@@ -76,7 +79,7 @@ struct LoopSupervisor {
     /// - Returns: When to poll again, in monotonic nanoseconds; `.max` if the loop wakes the watchdog before anything
     ///   can happen.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
-        let poll = loop.poll(at: time, isQuiet: context.isQuiet)
+        let poll = loop.poll(at: time)
         let turn = poll.turn
         if turn.isWaitingUnobserved, let began = turn.began { unobservedRun = (began, nil) }
         // The threshold of a stall stays as it was at its beginning.
@@ -111,8 +114,9 @@ struct LoopSupervisor {
         let nextEscalation = escalate(poll.target, at: time)
         noteProgress(turn, at: time)
         let next = min(decision.nextPoll ?? .max, nextEscalation ?? .max)
-        mayRest = next == .max && (poll.nextHeartbeat == nil || loop.source.rest != nil)
-        return min(next, poll.nextHeartbeat ?? .max)
+        let nextPoll = min(next, poll.nextHeartbeat ?? .max)
+        isQuiet = nextPoll == .max
+        return nextPoll
     }
 
     /// Learns an adaptive threshold from the turns so far; reads them once a minute.

@@ -6,7 +6,7 @@ import Synchronization
 /// The thread that polls all watched loops of a monitor.
 ///
 /// It sleeps until the earliest moment at which a turn could reach its threshold, and takes samples of stalls. It
-/// leaves all slow work to the reporter. While every loop waits, it is parked and never wakes up.
+/// leaves all slow work to the reporter. While every loop is observed and waits, it is parked and never wakes up.
 final class Watchdog: Sendable {
     private struct Shared {
         var loops: [LoopMonitor] = []
@@ -110,8 +110,6 @@ final class Watchdog: Sendable {
             capturer: capturer, now: now, submit: submit, suppressed: suppressed, rules: rules
         )
         alarm.fence.prepare()
-        let rest = ProcessRest(alarm: alarm, mayPoll: CUnwindEngine.mayPollEvents)
-        services.isQuiet = { [now, unowned services] in rest.isQuiet(services.loops, at: now()) }
         var watches: [LoopSupervisor] = []
         var version = 0
         let clocks = WatchdogClocks()
@@ -164,49 +162,22 @@ final class Watchdog: Sendable {
             passed(services.loops, now(), false)
             passes.wrappingAdd(1, ordering: .releasing)
             answer(&requests, watches)
-            let hasRested = watches.allSatisfy(\.mayRest) && self.rest(watches, version, rest)
-            if !hasRested { sleep(watches, version, until: deadline) }
-            gaps.sleep(at: awake, until: hasRested ? .max : deadline)
-            services.mayShareProcessor = hasRested || watches.contains(where: \.isInStall)
+            sleep(watches, version, until: deadline)
+            gaps.sleep(at: awake, until: deadline)
+            services.mayShareProcessor = deadline == .max || watches.contains(where: \.isInStall)
         }
         passed(services.loops, now(), true)
         for request in requests { request.answer(nil) }
         for index in watches.indices { watches[index].leave(at: now()) }
     }
 
-    /// Sleeps without a deadline if every loop wakes the watchdog before anything can happen.
+    /// Sleeps until a deadline, or until a loop begins a turn that may be late before.
     ///
-    /// - Returns: Whether it did, or had to poll the loops at once.
-    private func rest(_ watches: [LoopSupervisor], _ version: Int, _ rest: ProcessRest) -> Bool {
-        let resting = watches.map(\.loop.source).filter { $0.rest != nil }
-        guard !resting.isEmpty else {
-            // All loops have observers.
-            alarm.park { mayPark(watches, version) }
-            return true
-        }
-        let began = now()
-        guard rest.isDue(at: began) else { return false }
-        let loops = watches.map(\.loop)
-        var isIdle = false
-        var hasRested = false
-        let woken = alarm.park {
-            // In this order: whatever happens after the polls have begun wakes the watchdog.
-            let isPrepared = rest.prepare(resting.compactMap(\.rest), loops)
-            isIdle = mayPark(watches, version)
-            hasRested = isPrepared && isIdle && resting.allSatisfy(\.isStillIdle) && rest.isUnchanged(loops)
-            return hasRested
-        }
-        let ended = now()
-        rest.end(from: began, at: ended, hasRested: hasRested)
-        if hasRested { for source in resting { source.endRest(at: woken ?? ended) } }
-        return hasRested || !isIdle
-    }
-
-    /// Sleeps until a deadline; the loops that wake a parked watchdog end the sleep if their turn may be late before.
+    /// Without a deadline every loop wakes the watchdog before anything can happen.
     private func sleep(_ watches: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
         let time = now()
         let left = deadline - min(time, deadline)
-        if watches.contains(where: { $0.turnBegan == nil && $0.mayRest && left > $0.loop.threshold }) {
+        if deadline == .max || watches.contains(where: { $0.mayWake && left > $0.loop.threshold }) {
             alarm.park(until: deadline) { mayPark(watches, version) }
         } else {
             alarm.sleep(until: deadline)

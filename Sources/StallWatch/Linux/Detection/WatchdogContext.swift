@@ -17,8 +17,8 @@ final class WatchdogContext {
     let saturationThreshold: UInt64?
     /// The number of thresholds after which a stall escalates; `nil` for never.
     let escalationMultiple: Int?
-    /// The monitor's own threads, which no report includes.
-    let ownThreads: Set<Int32>
+    /// The watchdog's thread.
+    private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds.
     ///
     /// A check may wait for a disk: it reads the names of functions. The watchdog is late then, but was not stopped.
@@ -31,8 +31,6 @@ final class WatchdogContext {
     let threads: ProcessThreads
     /// All watched loops.
     var loops: [LoopMonitor] = []
-    /// Returns whether no thread of the process can do anything before an event wakes the watchdog.
-    var isQuiet: () -> Bool = { false }
     /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
     ///
     /// Only then does it move to another CPU: a move costs a context switch, as much as a wake-up.
@@ -50,9 +48,11 @@ final class WatchdogContext {
         ignoresDebugged = rules.ignoresDebugged
         saturationThreshold = rules.saturationThreshold
         escalationMultiple = rules.escalationMultiple
-        ownThreads = [clinux_gettid()]
         threads = ProcessThreads(capturer: capturer)
     }
+
+    /// The monitors' own threads, which no report includes.
+    var ownThreads: Set<Int32> { WorkerThread.ids.union([watchdog]) }
 
     /// Runs a check, and counts its time.
     func timeCheck(_ check: () -> Void) {

@@ -126,8 +126,6 @@ import StallReports
 #endif
 
 #if Metrics
-    import CoreMetrics
-
     /// The metrics of the loops with one label.
     ///
     /// The names are those of OpenTelemetry for Node.js after `nodejs`, with seconds as their unit

@@ -16,8 +16,28 @@ enum DispatchLayout {
     /// The other bits of an idle serial queue: DISPATCH_QUEUE_STATE_INIT_VALUE for a width of 1.
     ///
     /// It is not suspended, not enqueued on its target, and its only place is free.
-    static let idleState: UInt64 = 0xfff << 41
+    static let idleState = idleState(width: 1)
+    /// The list of the items that wait for a thread; 0 if there are none: `dq_items_tail` of a global queue.
+    static let itemsOffset: UInt64 = 48
+    /// `dq_width`, the lower 16 bits: the number of items that run at the same time.
+    static let widthOffset: UInt64 = 80
+    /// The width of a global queue: DISPATCH_QUEUE_WIDTH_POOL.
+    static let poolWidth: UInt64 = 0xfff
     static let targetOffset: UInt64 = 24
+
+    /// Returns the state of a queue that has no item and runs none: all of its places are free.
+    static func idleState(width: UInt64) -> UInt64 { (0x1000 - min(width, 0x1000)) << 41 }
+
+    /// Returns whether a concurrent queue with this state runs an item, and no more than it may; `false` for a width of 1.
+    static func runs(_ state: UInt64, width: UInt64) -> Bool {
+        let places = state >> 41 & 0x1fff
+        return 2..<0x1000 ~= width && places > 0x1000 - width && places <= 0x1000
+    }
+
+    /// The width of a queue; `nil` if it cannot be read.
+    static func width(of queue: UInt64, _ memory: any MemoryReading) -> UInt64? {
+        memory.word(at: queue &+ widthOffset).map { $0 & 0xffff }
+    }
 
     /// Returns whether a serial queue with this state has no item and runs none.
     static func isIdle(_ state: UInt64) -> Bool { state & ~idleIgnoredMask == idleState }
@@ -63,44 +83,5 @@ enum DispatchLayout {
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })
         else { return nil }
         return text
-    }
-}
-
-/// Finds the thread on which libdispatch waits for timers and descriptors: its manager.
-///
-/// It runs none of the app's code. It passes what is due on to other queues, whose workers then begin a drain. libdispatch
-/// wakes it once per second as soon as a program has used a pool (src/event/workqueue.c), also without work.
-///
-/// The manager's queue has no public name. It is a variable next to the main queue (src/init.c), so it is looked for there,
-/// by its label. Its state says which thread runs it.
-final class DispatchManager: Sendable {
-    /// The label of the manager's queue.
-    private static let label = "com.apple.libdispatch-manager"
-    /// How far from the main queue it is looked for, in bytes; it was found within 2 KiB.
-    private static let distance: UInt64 = 8_192
-
-    private let found: UInt64?
-    private let memory: any MemoryReading & Sendable
-
-    /// Looks for the queue, which takes some milliseconds.
-    ///
-    /// - Parameters:
-    ///   - main: The address of the main queue; `nil` if it is not known.
-    ///   - memory: Reads this process's memory.
-    init(
-        near main: UInt64? = QueueOwner.address(of: .main), _ memory: any MemoryReading & Sendable = GuardedMemory()
-    ) {
-        self.memory = memory
-        found = main.flatMap { main in
-            stride(from: main &- Self.distance, through: main &+ Self.distance, by: 8)
-                .first { DispatchLayout.label(of: $0, memory) == Self.label }
-        }
-    }
-
-    /// The manager's thread now; `nil` if none runs, or the queue has not been found.
-    var thread: Int32? {
-        guard let found, let state = memory.word(at: found &+ DispatchLayout.stateOffset) else { return nil }
-        let owner = Int32(truncatingIfNeeded: state & DispatchLayout.ownerMask)
-        return owner == 0 ? nil : owner
     }
 }

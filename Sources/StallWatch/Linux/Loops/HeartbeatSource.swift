@@ -26,8 +26,6 @@ final class HeartbeatSource: LoopSource {
     private let lastRan = Atomic<UInt64>(0)
     /// When the loop was last found waiting for work; 0 if it never was.
     private let lastIdle = Atomic<UInt64>(0)
-    /// The number of times in a row that the loop was found so.
-    private let idleLooks = Atomic<Int>(0)
     /// The last time before the last item at which the loop is known to have been healthy.
     private let healthyBefore = Atomic<UInt64>(0)
 
@@ -63,25 +61,25 @@ final class HeartbeatSource: LoopSource {
         _ = lastRan.compareExchange(expected: 0, desired: monotonicNow(), ordering: .relaxed)
     }
 
-    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64? {
-        let interval = threshold / 2
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? {
+        let interval = max(threshold / 2, 1)
+        // The looks at all loops with this threshold are due at the same time, so that the watchdog wakes up once.
+        let next = (now / interval + 1) &* interval
         if isUnneeded() { return nil }
         // While an item is pending, the age of its turn decides when to poll again; its end then wakes the watchdog.
         // Before the first item has run there is no turn, so poll again.
         if isPending.load(ordering: .acquiring) {
-            return lastRan.load(ordering: .relaxed) == 0 ? now &+ interval : nil
+            return lastRan.load(ordering: .relaxed) == 0 ? next : nil
         }
-        let due = lastLook.load(ordering: .relaxed) &+ interval
+        let due = (lastLook.load(ordering: .relaxed) / interval + 1) &* interval
         guard now >= due else { return due }
         lastLook.store(now, ordering: .relaxed)
         let ran = lastRan.load(ordering: .relaxed)
         let delay = ran &- min(lastSent.load(ordering: .relaxed), ran)
-        if ran != 0, idle?.isIdle(thread: recorder.lastThread, lastDelay: delay, isQuiet: isQuiet) ?? false {
+        if ran != 0, idle?.isIdle(thread: recorder.lastThread, lastDelay: delay) ?? false {
             lastIdle.store(now, ordering: .relaxed)
-            idleLooks.store(idleLooks.load(ordering: .relaxed) + 1, ordering: .relaxed)
-            return now &+ interval
+            return next
         }
-        idleLooks.store(0, ordering: .relaxed)
         isPending.store(true, ordering: .relaxed)
         lastSent.store(now, ordering: .relaxed)
         healthyBefore.store(max(ran, lastIdle.load(ordering: .relaxed)), ordering: .relaxed)
@@ -96,7 +94,7 @@ final class HeartbeatSource: LoopSource {
             lastRan.store(ran, ordering: .relaxed)
             isPending.store(false, ordering: .releasing)
         }
-        return now &+ interval
+        return next
     }
 
     func target(of recorder: TurnRecorder) -> CaptureTarget {
@@ -110,24 +108,6 @@ final class HeartbeatSource: LoopSource {
             case .unknown: recorder.lastThread.map(CaptureTarget.thread) ?? .unknown
             }
         }
-    }
-
-    /// The number of looks in a row that must find the loop idle before it rests.
-    private static let looksBeforeRest = 2
-
-    var rest: LoopRest? {
-        guard !isPending.load(ordering: .acquiring), idleLooks.load(ordering: .relaxed) >= Self.looksBeforeRest
-        else { return nil }
-        return idle?.rest
-    }
-
-    var isStillIdle: Bool { idle?.isStillIdle ?? false }
-
-    func endRest(at time: UInt64) {
-        // The next poll looks again.
-        lastLook.store(0, ordering: .relaxed)
-        lastIdle.store(time, ordering: .relaxed)
-        idleLooks.store(0, ordering: .relaxed)
     }
 
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
@@ -148,7 +128,7 @@ extension LoopSource where Self == HeartbeatSource {
     /// Returns a source for a serial dispatch queue.
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let lock = QueueOwner(queue)
-        return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }, idle: QueueIdleCheck(lock)) { item in
+        return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }, idle: lock) { item in
             queue.async {
                 lock.check()
                 item()
@@ -167,7 +147,7 @@ extension LoopSource where Self == HeartbeatSource {
         let isServed = isOnMainActor(lock)
         if isServed { recorder.noteThread() }
         return HeartbeatSource(
-            kind: .mainQueue, isServed: isServed, owner: { lock.answer() }, idle: QueueIdleCheck(lock),
+            kind: .mainQueue, isServed: isServed, owner: { lock.answer() }, idle: lock,
             unless: isRunLoopUsed
         ) { item in
             DispatchQueue.main.async {
@@ -190,15 +170,22 @@ extension LoopSource where Self == HeartbeatSource {
 
     /// Returns a source for a global queue of libdispatch.
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
-        HeartbeatSource(kind: .globalQueue, idle: PoolIdleCheck()) {
-            DispatchQueue.global(qos: quality).async(execute: $0)
+        let queue = DispatchQueue.global(qos: quality)
+        let idle = GlobalQueueIdleCheck(queue)
+        return HeartbeatSource(kind: .globalQueue, idle: idle) { item in
+            queue.async(execute: item)
+            idle.confirm()
         }
     }
 
     /// Returns a source for the thread pool of Swift's tasks.
     static func cooperativePool() -> HeartbeatSource {
-        HeartbeatSource(kind: .cooperativePool, idle: PoolIdleCheck()) { item in
-            Task.detached { item() }
+        let idle = TaskPoolIdleCheck()
+        return HeartbeatSource(kind: .cooperativePool, idle: idle) { item in
+            Task.detached {
+                idle.confirm()
+                item()
+            }
         }
     }
 }

@@ -6,56 +6,93 @@ import Synchronization
 
 /// Finds out that a loop without observers waits for work, so that it needs no heartbeat.
 ///
-/// Only the watchdog calls it.
+/// Only the watchdog calls it. It reads, and wakes no thread.
 protocol IdleCheck: AnyObject, Sendable {
     /// Returns whether the loop has no work now; `false` if that is not certain.
     ///
     /// - Parameters:
     ///   - thread: The thread that ran the loop's last item; `nil` if that is unknown.
     ///   - lastDelay: How long that item took to run, in nanoseconds.
-    ///   - isQuiet: Returns whether no thread of the process can do anything before an event wakes the watchdog.
     /// - Returns: Whether it has no work.
-    func isIdle(thread: Int32?, lastDelay: UInt64, isQuiet: () -> Bool) -> Bool
-
-    /// Whether the loop still has no work, as far as the loop itself shows it.
-    var isStillIdle: Bool { get }
+    func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
     /// Notes that an item is about to be sent to the loop.
     func noteSent(to thread: Int32?)
-
-    /// The way in which the loop rests now that it is idle; `nil` if it cannot rest.
-    var rest: LoopRest? { get }
 }
 
-/// A serial dispatch queue, whose state says whether it is idle.
-final class QueueIdleCheck: IdleCheck {
-    private let queue: QueueOwner
+extension IdleCheck {
+    func noteSent(to thread: Int32?) {}
+}
 
-    init(_ queue: QueueOwner) {
-        self.queue = queue
-        DispatchWorkers.follow()
+/// A global queue of libdispatch, whose threads are busy with earlier items if an item waits in it.
+///
+/// The queue is read by its private layout, ``DispatchLayout``, which its label and its width confirm. That its list of
+/// waiting items is where it is expected is confirmed by an item: right after the watchdog has sent it, it is seen there.
+final class GlobalQueueIdleCheck: IdleCheck {
+    /// The address of the queue's list of items; `nil` if the layout is another one.
+    private let items: UInt64?
+    private let isConfirmed = Atomic<Bool>(false)
+    private let memory = GuardedMemory()
+
+    init(_ queue: DispatchQueue) {
+        guard let address = QueueOwner.address(of: queue),
+            DispatchLayout.label(of: address, memory) == queue.label,
+            DispatchLayout.width(of: address, memory) == DispatchLayout.poolWidth
+        else {
+            items = nil
+            return
+        }
+        items = address &+ DispatchLayout.itemsOffset
     }
 
-    func isIdle(thread: Int32?, lastDelay: UInt64, isQuiet: () -> Bool) -> Bool { queue.isIdle }
+    /// Confirms the layout, right after an item has been sent.
+    ///
+    /// If a thread has taken the item already, a later item will confirm it.
+    func confirm() {
+        guard !isConfirmed.load(ordering: .relaxed), let items, let first = memory.word(at: items), first != 0 else {
+            return
+        }
+        isConfirmed.store(true, ordering: .relaxed)
+    }
 
-    var isStillIdle: Bool { queue.isIdle }
-
-    func noteSent(to thread: Int32?) {}
-
-    var rest: LoopRest? { .dispatch }
+    func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool {
+        guard isConfirmed.load(ordering: .relaxed), let items else { return false }
+        return memory.word(at: items) == 0
+    }
 }
 
-/// A pool of threads, which is idle if no thread of the process does anything.
-final class PoolIdleCheck: IdleCheck {
-    init() { DispatchWorkers.follow() }
+/// The pool of Swift's tasks, which is idle while no task runs or waits to run.
+///
+/// On Linux it is a concurrent queue of libdispatch (DispatchGlobalExecutor.cpp). The queue counts the items that it has
+/// passed on to threads, in its state. A task that runs on the queue confirms the layout: it is counted itself.
+final class TaskPoolIdleCheck: IdleCheck {
+    /// The label of the queue.
+    static let label = "Swift global concurrent queue"
 
-    func isIdle(thread: Int32?, lastDelay: UInt64, isQuiet: () -> Bool) -> Bool { isQuiet() }
+    /// The address of the queue's state; 0 until it is confirmed. The runtime never frees the queue.
+    private let state = Atomic<UInt>(0)
+    /// The state of the queue without items.
+    private let idleState = Atomic<UInt64>(0)
 
-    var isStillIdle: Bool { true }
+    /// Confirms the layout, in a task that runs in the pool.
+    func confirm() {
+        guard state.load(ordering: .relaxed) == 0, let current = clinux_current_queue() else { return }
+        let memory = GuardedMemory()
+        let queue = UInt64(UInt(bitPattern: current))
+        let address = queue &+ DispatchLayout.stateOffset
+        guard DispatchLayout.label(of: queue, memory) == Self.label,
+            let width = DispatchLayout.width(of: queue, memory), let word = memory.word(at: address),
+            address.isMultiple(of: UInt64(MemoryLayout<UInt64>.alignment)),
+            DispatchLayout.runs(word, width: width)
+        else { return }
+        idleState.store(DispatchLayout.idleState(width: width), ordering: .relaxed)
+        state.store(UInt(address), ordering: .releasing)
+    }
 
-    func noteSent(to thread: Int32?) {}
-
-    var rest: LoopRest? { .dispatch }
+    func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool {
+        guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .acquiring)) else { return false }
+        return clinux_load_word(word) & ~DispatchLayout.idleIgnoredMask == idleState.load(ordering: .relaxed)
+    }
 }
 
 /// An event loop whose thread waits for all of its work in one place: in epoll_wait(2) without a timeout.
@@ -89,7 +126,7 @@ final class EventLoopIdleCheck: IdleCheck {
         self.read = read
     }
 
-    func isIdle(thread: Int32?, lastDelay: UInt64, isQuiet: () -> Bool) -> Bool {
+    func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool {
         state.withLock { state in
             guard let now = read(&state, thread) else {
                 state.confirmed = nil
@@ -108,19 +145,9 @@ final class EventLoopIdleCheck: IdleCheck {
         }
     }
 
-    // The watchdog reads the thread's place itself before it rests.
-    var isStillIdle: Bool { true }
-
     func noteSent(to thread: Int32?) {
         state.withLock { state in
             if state.place == nil { state.candidate = read(&state, thread) }
-        }
-    }
-
-    var rest: LoopRest? {
-        state.withLock { state in
-            guard let thread = state.thread, let place = state.place else { return nil }
-            return .events(thread: thread, place)
         }
     }
 
@@ -135,7 +162,7 @@ final class EventLoopIdleCheck: IdleCheck {
 ///
 /// The queue's state is read by its private layout, ``DispatchLayout``. Therefore an item that runs on the queue checks
 /// that its own thread is there. Until that check succeeds, the answer is `unknown`.
-final class QueueOwner: Sendable {
+final class QueueOwner: IdleCheck {
     private let queue: DispatchQueue
     /// The address of the queue's state; 0 until it is confirmed.
     private let state = Atomic<UInt>(0)
@@ -172,9 +199,9 @@ final class QueueOwner: Sendable {
         case unknown
     }
 
+    func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool { isIdle }
+
     /// Whether the queue has no item and runs none; `false` if it cannot be determined.
-    ///
-    /// Costs one load.
     var isIdle: Bool {
         // As in `answer()`.
         guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)) else { return false }

@@ -60,12 +60,10 @@ final class LoopMonitor: Sendable {
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now`.
     ///
-    /// - Parameters:
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - isQuiet: Returns whether no thread of the process can do anything before an event wakes the watchdog.
+    /// - Parameter now: The time, in monotonic nanoseconds.
     /// - Returns: The state.
-    func poll(at now: UInt64, isQuiet: () -> Bool = { false }) -> LoopPoll {
-        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now, isQuiet: isQuiet)
+    func poll(at now: UInt64) -> LoopPoll {
+        let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now)
         var turn = recorder.snapshot()
         turn.isWaitingUnobserved = turn.began != nil && !turn.isGap && source.isWaitingUnobserved()
         return LoopPoll(

@@ -1,5 +1,3 @@
-import LinuxSupport
-
 /// The way in which a kind of loop is followed.
 ///
 /// The recorder holds the loop's turns; the source holds everything else about the loop.
@@ -44,20 +42,8 @@ protocol LoopSource: AnyObject, Sendable {
     ///   - recorder: The loop's turns.
     ///   - threshold: The loop's threshold, in nanoseconds.
     ///   - now: The time, in monotonic nanoseconds.
-    ///   - isQuiet: Returns whether no thread of the process can do anything before an event wakes the watchdog.
     /// - Returns: When the next heartbeat is due, in monotonic nanoseconds, or `nil` while none is planned.
-    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64?
-
-    /// The way in which a loop that has had no work for two looks rests; `nil` if the loop has work or may have some.
-    var rest: LoopRest? { get }
-
-    /// Whether the loop has got no work since the last look.
-    var isStillIdle: Bool { get }
-
-    /// Notes that the watchdog has woken up from a sleep in which the loop rested.
-    ///
-    /// - Parameter time: The time until which the loop had no work, in monotonic nanoseconds.
-    func endRest(at time: UInt64)
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64?
 
     /// The thread that will run the loop's turns, if that is known before the first one.
     var knownThread: Int32? { get }
@@ -88,13 +74,7 @@ extension LoopSource {
 
     func modeName(_ index: UInt8) -> String? { nil }
 
-    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64, isQuiet: () -> Bool) -> UInt64? { nil }
-
-    var rest: LoopRest? { nil }
-
-    var isStillIdle: Bool { true }
-
-    func endRest(at time: UInt64) {}
+    func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64? { nil }
 
     var isKnownToRun: Bool { false }
 
@@ -119,12 +99,4 @@ enum CaptureTarget: Sendable, Equatable {
     case pool
     /// No thread, because none has run the loop yet.
     case unknown
-}
-
-/// The way in which the next work of a resting loop is noticed.
-enum LoopRest: Equatable, Sendable {
-    /// The loop's thread waits in epoll_wait(2), so the next event of the epoll set ends the rest.
-    case events(thread: Int32, EpollWait)
-    /// Threads of libdispatch run the loop, and any thread of the process may give it work or occupy it.
-    case dispatch
 }

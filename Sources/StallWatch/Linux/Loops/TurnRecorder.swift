@@ -255,11 +255,6 @@ extension TurnRecorder {
         return turns
     }
 
-    /// The thread of a run loop that waits, and whose next turn begins before the thread does anything else; `nil` otherwise.
-    var waitingThread: Int32? {
-        waits.isWaiting && began.load(ordering: .sequentiallyConsistent) == 0 ? lastThread : nil
-    }
-
     /// The thread that ran the loop last; `nil` before the first turn.
     var lastThread: Int32? {
         let thread = thread.load(ordering: .acquiring)
@@ -364,9 +359,6 @@ final class WaitClock: Sendable {
         past.store(past.load(ordering: .relaxed) &+ (now &- began), ordering: .relaxed)
         self.began.store(0, ordering: .releasing)
     }
-
-    /// Whether the loop waits now.
-    var isWaiting: Bool { began.load(ordering: .acquiring) != 0 }
 
     /// Returns how long the loop had waited by `time`, in nanoseconds.
     ///

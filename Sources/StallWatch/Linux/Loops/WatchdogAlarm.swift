@@ -10,8 +10,6 @@ import Synchronization
 final class WatchdogAlarm: Sendable {
     private let semaphore = Semaphore()
     private let parked = Atomic<Bool>(false)
-    /// When a loop woke the parked watchdog, in monotonic nanoseconds; 0 if none has.
-    private let woken = Atomic<UInt64>(0)
     /// Orders a loop's stores before its later loads, and the watchdog's likewise.
     let fence = AsymmetricFence()
 
@@ -23,7 +21,6 @@ final class WatchdogAlarm: Sendable {
         guard parked.load(ordering: .relaxed),
             parked.exchange(false, ordering: .sequentiallyConsistent)
         else { return }
-        woken.store(monotonicNow(), ordering: .relaxed)
         semaphore.post()
     }
 
@@ -49,18 +46,13 @@ final class WatchdogAlarm: Sendable {
     /// - Parameters:
     ///   - deadline: The deadline, in monotonic nanoseconds; `.max` for none.
     ///   - mayPark: Returns whether no loop is in a turn.
-    /// - Returns: When a loop woke the watchdog, in monotonic nanoseconds; `nil` if none has.
-    @discardableResult
-    func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) -> UInt64? {
-        woken.store(0, ordering: .relaxed)
+    func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()
         if mayPark() {
             semaphore.wait(until: deadline)
         }
         parked.store(false, ordering: .sequentiallyConsistent)
-        let woken = woken.load(ordering: .relaxed)
-        return woken == 0 ? nil : woken
     }
 }
 

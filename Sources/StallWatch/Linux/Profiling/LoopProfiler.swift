@@ -16,8 +16,6 @@ struct LoopProfiler {
     ///
     /// Such a thread is in the kernel for long. While a stop is pending, the watchdog has none of its own.
     static let timeWithoutStops: UInt64 = 250_000_000
-    /// The beginning of the names of the monitor's own threads, which no profile shows.
-    private static let ownPrefix = "stallwatch-"
 
     private struct Key: Hashable {
         let loop: Int
@@ -110,7 +108,7 @@ struct LoopProfiler {
                     stack: .failure(CaptureError(description: "no thread runs the loop")))
                 add(sample, of: loop, Key(loop: index, thread: 0), nil)
             case .pool:
-                let all = ThreadIdentity.all().filter { !isOwn($0) }
+                let all = ThreadIdentity.all().filter { [own = WorkerThread.ids] in !own.contains($0) }
                 omittedThreads = max(omittedThreads, all.count - Self.maximumPoolThreads)
                 for thread in all.prefix(Self.maximumPoolThreads) {
                     sample(thread, of: loop, Key(loop: index, thread: thread), isInTurn: true)
@@ -187,10 +185,6 @@ struct LoopProfiler {
         // So that the capturer knows when the thread is in a system call, in which a stop would disturb it.
         capturer.note(thread: id, turn: 0)
         return thread
-    }
-
-    private mutating func isOwn(_ id: Int32) -> Bool {
-        profiled(id)?.identity.name?.hasPrefix(Self.ownPrefix) ?? false
     }
 }
 

@@ -48,7 +48,7 @@ import Testing
             loop.items.withLock { $0.append(item) }
         }
         let sent = monotonicNow()
-        #expect(source.beat(recorder, threshold: 100, at: sent) == sent + 50)
+        #expect(source.beat(recorder, threshold: 100, at: sent) == (sent / 50 + 1) * 50)
         #expect(recorder.snapshot().began == sent)
         #expect(try #require(source.startUncertainty(of: sent)) > 0)
         #expect(source.beat(recorder, threshold: 100, at: sent + 100) == nil)
@@ -119,10 +119,8 @@ import Testing
         let isIdle = Mutex(true)
         let sent = Mutex(0)
 
-        func isIdle(thread: Int32?, lastDelay: UInt64, isQuiet: () -> Bool) -> Bool { isIdle.withLock { $0 } }
-        var isStillIdle: Bool { isIdle.withLock { $0 } }
+        func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool { isIdle.withLock { $0 } }
         func noteSent(to thread: Int32?) { sent.withLock { $0 += 1 } }
-        var rest: LoopRest? { .dispatch }
     }
 
     private let idle = Idle()
@@ -162,30 +160,17 @@ import Testing
         let now = monotonicNow()
         _ = source.beat(recorder, threshold: 100, at: now)
         loop.runAll()
-        let later = now + 1_000_000_000
+        let later = (now / 50 + 20_000_000) * 50
         _ = source.beat(recorder, threshold: 100, at: later)
         idle.isIdle.withLock { $0 = false }
         _ = source.beat(recorder, threshold: 100, at: later + 50)
         #expect(source.startUncertainty(of: later + 50) == 50)
     }
 
-    @Test func `a loop rests after two idle looks, until it is woken`() {
-        let source = idleSource()
-        let now = monotonicNow()
-        _ = source.beat(recorder, threshold: 100, at: now)
-        loop.runAll()
-        let later = now + 1_000_000_000
-        _ = source.beat(recorder, threshold: 100, at: later)
-        #expect(source.rest == nil)
-        _ = source.beat(recorder, threshold: 100, at: later + 50)
-        #expect(source.rest == .dispatch)
-        #expect(source.isStillIdle)
-        source.endRest(at: later + 7_000)
-        #expect(source.rest == nil)
-        idle.isIdle.withLock { $0 = false }
-        #expect(source.beat(recorder, threshold: 100, at: later + 7_010) == later + 7_060, "the look is due at once")
-        #expect(loop.pending == 1)
-        #expect(source.startUncertainty(of: later + 7_010) == 10)
-        #expect(source.rest == nil, "an item is pending")
+    @Test func `loops with one threshold are looked at together`() {
+        let sources = [idleSource(), idleSource()]
+        #expect(sources[0].beat(recorder, threshold: 100, at: 1_010) == 1_050)
+        #expect(sources[1].beat(recorder, threshold: 100, at: 1_040) == 1_050)
+        #expect(sources[0].beat(recorder, threshold: 100, at: 1_049) == 1_050)
     }
 }

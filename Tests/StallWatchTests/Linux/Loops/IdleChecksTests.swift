@@ -79,3 +79,57 @@ import Testing
         }
     }
 }
+
+@Suite(.serialized) struct PoolIdleCheckTests {
+    /// Sends items until one has confirmed the layout: a thread may take an item before it is seen.
+    private func confirm(_ check: GlobalQueueIdleCheck, _ queue: DispatchQueue) -> Bool {
+        eventually {
+            queue.async {}
+            check.confirm()
+            return check.isIdle(thread: nil, lastDelay: 0)
+        }
+    }
+
+    @Test func `a global queue is idle until an item waits for a thread`() {
+        let queue = DispatchQueue.global(qos: .background)
+        let check = GlobalQueueIdleCheck(queue)
+        #expect(!check.isIdle(thread: nil, lastDelay: 0), "the layout is not confirmed")
+        #expect(confirm(check, queue))
+        let gate = DispatchSemaphore(value: 0)
+        let group = DispatchGroup()
+        // More items than the pool has threads, which libdispatch adds one by one while all of them block.
+        let count = 300
+        for _ in 0..<count { queue.async(group: group) { gate.wait() } }
+        #expect(!check.isIdle(thread: nil, lastDelay: 0))
+        for _ in 0..<count { gate.signal() }
+        group.wait()
+        #expect(eventually { check.isIdle(thread: nil, lastDelay: 0) })
+    }
+
+    @Test func `a queue that is not global has another layout`() {
+        let queue = DispatchQueue(label: "serial")
+        let check = GlobalQueueIdleCheck(queue)
+        let gate = DispatchSemaphore(value: 0)
+        queue.async { gate.wait() }
+        queue.async {}
+        check.confirm()
+        gate.signal()
+        queue.sync {}
+        #expect(!check.isIdle(thread: nil, lastDelay: 0))
+    }
+
+    @Test func `only the queue of Swift's tasks confirms a task pool`() {
+        let check = TaskPoolIdleCheck()
+        DispatchQueue.global().sync { check.confirm() }
+        DispatchQueue(label: TaskPoolIdleCheck.label).sync { check.confirm() }
+        #expect(!check.isIdle(thread: nil, lastDelay: 0))
+    }
+
+    @Test(arguments: [
+        (0x1f_fe10_0000_0000, 2, true), (0x1f_fc00_0000_0000, 2, false), (0x20_009c_0000_0000, 2, true),
+        (0x1f_fe00_0000_0000, 1, false), (0x20_0000_0000_0000, 0, false), (0, 2, false),
+    ] as [(UInt64, UInt64, Bool)])
+    func `a concurrent queue's state counts its items`(state: UInt64, width: UInt64, runs: Bool) {
+        #expect(DispatchLayout.runs(state, width: width) == runs)
+    }
+}

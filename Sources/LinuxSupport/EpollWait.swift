@@ -1,0 +1,58 @@
+/// The place where a thread waits for events without an end, in epoll_wait(2).
+///
+/// Only an event of the epoll set ends such a wait; SwiftNIO's loops wait for their timers and tasks in this way, too.
+package struct EpollWait: Sendable, Equatable {
+    /// The epoll set's descriptor.
+    package var descriptor: Int32
+    /// The thread's stack pointer and program counter: they tell a wait apart from others of the same thread.
+    package var stackPointer: UInt64
+    package var programCounter: UInt64
+
+    package init(descriptor: Int32, stackPointer: UInt64, programCounter: UInt64) {
+        self.descriptor = descriptor
+        self.stackPointer = stackPointer
+        self.programCounter = programCounter
+    }
+
+    #if arch(x86_64)
+        /// The numbers of epoll_wait(2) and epoll_pwait(2) (asm/unistd_64.h).
+        private static let calls: Set<UInt64> = [232, 281]
+    #else
+        /// The number of epoll_pwait(2) (asm-generic/unistd.h).
+        private static let calls: Set<UInt64> = [22]
+    #endif
+
+    /// Parses /proc/…/syscall; `nil` if the thread does not wait like this.
+    package init?(_ text: ByteCursor) {
+        // The number, six arguments, the stack pointer and the program counter (proc(5)).
+        var text = text
+        var words: [UInt64] = []
+        while words.count < 9, let word = text.number() { words.append(word) }
+        // The timeout is an int: of its register, only the lower half counts.
+        guard words.count == 9, Self.calls.contains(words[0]), UInt32(truncatingIfNeeded: words[4]) == UInt32.max,
+            let descriptor = Int32(exactly: words[1])
+        else { return nil }
+        self.init(descriptor: descriptor, stackPointer: words[7], programCounter: words[8])
+    }
+}
+
+/// Reads again and again where one thread waits, at one system call each time.
+///
+/// It keeps the thread's file open. Once the thread has ended, every reading is `nil`, also if a later thread has its id.
+package final class EpollWaitReader {
+    private let file: OpenFile
+    /// Nine words of at most 18 bytes, with spaces.
+    private var buffer = [UInt8](repeating: 0, count: 256)
+
+    /// Opens the file of a thread of this process; `nil` if it is missing.
+    package init?(thread: Int32) {
+        guard let file = OpenFile("/proc/self/task/\(thread)/syscall") else { return nil }
+        self.file = file
+    }
+
+    /// Reads where the thread waits now; `nil` if it does not wait for events without an end.
+    package func read() -> EpollWait? {
+        let count = file.read(into: &buffer)
+        return count > 0 ? EpollWait(ByteCursor(buffer, count: count)) : nil
+    }
+}
