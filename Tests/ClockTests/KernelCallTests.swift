@@ -33,7 +33,7 @@ import TestSupport
 
     private func expectWholeStacks(of call: KernelCall, _ files: KernelCallFiles?, mayUsePerf: Bool) throws {
         let collector = Records()
-        let watchdog = Watchdog(rules: WatchdogOptions()) { collector.add($0) }
+        let watchdog = Watchdog(options: WatchdogOptions()) { collector.add($0) }
         let probe = LoopProbe(label: "kernel")
         let monitors = try WatchedLoop.probe(probe).makeMonitors(threshold: Self.threshold, alarm: watchdog.alarm)
         watchdog.add(monitors)

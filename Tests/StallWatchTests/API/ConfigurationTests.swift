@@ -9,7 +9,7 @@ import Testing
     @Test func theDefaultsAreAQuarterOfASecondAndTenSeconds() throws {
         let configuration = StallMonitor.Configuration()
         #expect(configuration.threshold == .milliseconds(250))
-        #expect(try configuration.rules() == WatchdogOptions(saturationThreshold: 10_000_000_000))
+        #expect(try configuration.watchdogOptions() == WatchdogOptions(saturationThreshold: 10_000_000_000))
     }
 
     @Test(
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func saturationDetectionCanBeTurnedOff() throws {
-        #expect(try StallMonitor.Configuration(saturationThreshold: nil).rules() == WatchdogOptions())
+        #expect(try StallMonitor.Configuration(saturationThreshold: nil).watchdogOptions() == WatchdogOptions())
     }
 
     @Test(

@@ -21,7 +21,7 @@ final class WatchedWorld: Sendable {
         WatchdogContext(
             capturer: capturer, now: { self.time.load(ordering: .relaxed) },
             submit: { record in self.records.withLock { $0.append(record) } }, suppressed: suppressed,
-            rules: WatchdogOptions()
+            options: WatchdogOptions()
         )
     }
 }

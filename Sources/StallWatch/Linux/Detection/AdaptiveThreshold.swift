@@ -74,3 +74,19 @@ struct AdaptiveThreshold {
         return .max
     }
 }
+
+extension LoopMonitor {
+    /// Learns an adaptive threshold from the loop's turns so far; reads them once per ``AdaptiveThreshold/window``.
+    ///
+    /// - Parameters:
+    ///   - adaptive: What has been learned; `nil` for a fixed threshold.
+    ///   - time: The time, in monotonic nanoseconds.
+    func learnThreshold(_ adaptive: inout AdaptiveThreshold?, at time: UInt64) {
+        let bounds = thresholdBounds
+        guard bounds.lowerBound < bounds.upperBound else { return adaptive = nil }
+        var learning = adaptive.flatMap { $0.bounds == bounds ? $0 : nil } ?? AdaptiveThreshold(bounds)
+        learning.review(at: time, recorder.histogram.snapshot)
+        if learning.threshold != threshold { learn(learning.threshold, within: bounds) }
+        adaptive = learning
+    }
+}

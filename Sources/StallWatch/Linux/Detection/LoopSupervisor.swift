@@ -6,30 +6,17 @@ import StallReports
 struct LoopSupervisor {
     let loop: LoopMonitor
     private var detector: StallDetector
-    private var saturation: SaturationDetector?
+    /// `nil` if the loop does not report its waits, or saturation is not to be found.
+    private var saturation: SaturationSupervisor?
     private var early = EarlySampling()
     /// The threshold that is learned; `nil` if it is fixed.
     private var adaptive: AdaptiveThreshold?
-    private var sampled = SampledTurn()
-    private var stallRecord: StallRecord?
-    private var saturationRecord: StallRecord?
-    /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
-    private var escalation: UInt64?
-    /// The turn that was last counted as suppressed, so that no turn is counted twice.
-    private var heldBackTurn: UInt64 = 0
-    /// The turn that the last poll found in a run without observers, and its thread's number of waits at that time.
-    ///
-    /// The number is `nil` if that poll found the loop waiting: then no number can prove that the loop has not waited
-    /// since.
-    private var unobservedRun: (turnBegan: UInt64, waits: UInt64?)?
-    /// The turn that was measured anew because it may have waited for an unknown time.
-    private var uncertainTurn: UInt64?
-    /// The thread of the samples that are captured as soon as it leaves the kernel.
-    private var pendingThread: Int32?
-    /// The turn over the threshold that is not a stall because a debugger holds its thread.
-    private var debuggedTurn: UInt64?
+    /// What is known of the turn that the last poll saw.
+    private var turn = TurnCase.none
     /// Whether the loop made progress at the last poll.
     private(set) var progress: LoopProgress
+    /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
+    private var isQuiet = false
     private var diagnostician: StallDiagnostician
     private unowned let context: WatchdogContext
 
@@ -44,16 +31,11 @@ struct LoopSupervisor {
             context.capturer.keepFiles(of: thread)
             diagnostician.open(thread)
         }
-        // Saturation can only be detected if the loop reports its waits.
-        saturation =
-            loop.source.reportsWaits ? context.saturationThreshold.map(SaturationDetector.init) : nil
+        if loop.source.reportsWaits { saturation = context.saturationThreshold.map(SaturationSupervisor.init) }
     }
 
     /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
     var turnBegan: UInt64? { loop.recorder.snapshot().began }
-
-    /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
-    private var isQuiet = false
 
     /// Whether the loop waits, and may wake the watchdog with its next turn.
     var mayWake: Bool { isQuiet && turnBegan == nil }
@@ -80,66 +62,67 @@ struct LoopSupervisor {
     ///   can happen.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
         let poll = loop.poll(at: time)
-        let turn = poll.turn
-        if turn.isWaitingUnobserved, let began = turn.began { unobservedRun = (began, nil) }
         // The threshold of a stall stays as it was at its beginning.
-        if detector.stall == nil { learnThreshold(at: time) }
+        if detector.stall == nil { loop.learnThreshold(&adaptive, at: time) }
         detector.threshold = loop.threshold
-        let decision = detector.decide(turn, at: time, countingFrom: countingFrom, checkAge: checkAge(poll))
-        if stallRecord == nil, turn.began != sampled.turnBegan { forgetSamples() }
+        let decision = detector.decide(poll.turn, at: time, countingFrom: countingFrom, checkAge: checkAge(poll))
+        // The stall of an earlier turn ends before the current turn is followed.
+        if case .end(let stall) = decision.actions.first { end(stall, at: poll.stallEnd ?? time) }
+        follow(poll.turn)
         for action in decision.actions {
             switch action {
             case .checkEarly(let turn): context.timeCheck { checkEarly(turn, poll.target) }
             case .check(let stall): context.timeCheck { check(stall, poll.target) }
             case .begin(let stall): begin(stall, poll, at: time)
             case .sample(let stall): sample(stall, poll.target)
-            case .end(let stall): end(stall, at: loop.recorder.stalledTurnEnd(stall.turnBegan) ?? time)
+            case .end: break
             }
         }
-        // The watchdog counts a stopped process once, however many turns it concerns. A pause is counted for each turn.
-        if reason == .paused, detector.stall == nil, let began = turn.began, began < countingFrom,
-            time &- began >= loop.threshold
-        {
-            suppress(began, reason)
+        if detector.stall == nil, turn.began != 0 {
+            // The watchdog counts a stopped process once for all turns, but a pause for each turn.
+            if reason == .paused, turn.began < countingFrom, time &- turn.began >= loop.threshold { suppress(reason) }
+            prepare(poll.target, at: time)
         }
-        if detector.stall == nil, let began = turn.began, case .thread(let thread) = poll.target {
-            let reading = diagnostician.inspect(thread, turn: began, threshold: loop.threshold, now: time)
-            context.capturer.note(thread: thread, turn: began)
-            // The watchdog must not compete with the stalled thread for a CPU when it takes the first sample.
-            if context.mayShareProcessor, let processor = reading?.processor {
-                context.capturer.leave(processor: processor)
-            }
-        }
-        watchSaturation(poll, at: time)
+        saturation?.poll(poll, of: loop, context, at: time)
         let nextEscalation = escalate(poll.target, at: time)
-        noteProgress(turn, at: time)
-        let next = min(decision.nextPoll ?? .max, nextEscalation ?? .max)
-        let nextPoll = min(next, poll.nextHeartbeat ?? .max)
+        noteProgress(poll, at: time)
+        let nextPoll = min(decision.nextPoll ?? .max, nextEscalation ?? .max, poll.nextHeartbeat ?? .max)
         isQuiet = nextPoll == .max
         return nextPoll
     }
 
-    /// Learns an adaptive threshold from the turns so far; reads them once a minute.
-    private mutating func learnThreshold(at time: UInt64) {
-        let bounds = loop.thresholdBounds
-        guard bounds.lowerBound < bounds.upperBound else { return adaptive = nil }
-        var learning = adaptive.flatMap { $0.bounds == bounds ? $0 : nil } ?? AdaptiveThreshold(bounds)
-        learning.review(at: time) { [recorder = loop.recorder] in recorder.histogram.snapshot() }
-        if learning.threshold != loop.threshold { loop.learn(learning.threshold, within: bounds) }
-        adaptive = learning
+    /// Follows the turn in progress, if it is another one than at the last poll.
+    private mutating func follow(_ current: TurnSnapshot) {
+        let began = current.began ?? 0
+        if began != turn.began {
+            forgetSamples()
+            turn = TurnCase(began: began)
+        }
+        if current.isWaitingUnobserved { turn.unobservedRun = UnobservedRun() }
+    }
+
+    /// Prepares for the case that the current turn becomes a stall.
+    private mutating func prepare(_ target: CaptureTarget, at time: UInt64) {
+        guard case .thread(let thread) = target else { return }
+        let reading = diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
+        context.capturer.note(thread: thread, turn: turn.began)
+        // The watchdog must not compete with the stalled thread for a CPU when it takes the first sample.
+        if context.mayShareProcessor, let processor = reading?.processor {
+            context.capturer.leave(processor: processor)
+        }
     }
 
     /// Notes whether the loop makes progress, and since when.
-    private mutating func noteProgress(_ turn: TurnSnapshot, at time: UInt64) {
+    private mutating func noteProgress(_ poll: LoopPoll, at time: UInt64) {
         let state: LoopProgress.State
         if detector.stall != nil {
             state = .stalled
-        } else if let began = turn.began, began == detector.abandoned {
+        } else if turn.began != 0, turn.began == detector.abandoned {
             state = .ended
-        } else if let began = turn.began, began == debuggedTurn {
+        } else if turn.isDebugged {
             state = .held
         } else {
-            state = turn.number == 0 && !loop.source.isKnownToRun ? .starting : .running
+            state = poll.isStarting ? .starting : .running
         }
         let since = detector.stall?.start ?? (state == progress.state ? progress.since : time)
         progress = LoopProgress(label: loop.label, state: state, since: since)
@@ -151,22 +134,25 @@ struct LoopSupervisor {
         if let stall = detector.stall {
             if let ended = loop.recorder.stalledTurnEnd(stall.turnBegan) {
                 end(stall, at: ended)
-            } else if stallRecord != nil {
+            } else if turn.record != nil {
                 resolvePending()
                 dropPending()
             }
-            if var record = stallRecord {
+            if var record = turn.record {
                 record.state = .abandoned
                 record.duration = time &- stall.start
                 record.history?.update(among: context.loops, now: time)
                 context.submit(record)
             }
         }
-        if var record = saturationRecord, let saturation = saturation?.current {
-            record.state = .abandoned
-            record.duration = time &- saturation.since
-            context.submit(record)
-        }
+        saturation?.leave(context, at: time)
+    }
+
+    /// Counts the current turn as suppressed, once.
+    private mutating func suppress(_ reason: SuppressionReason) {
+        guard !turn.isSuppressed else { return }
+        turn.isSuppressed = true
+        context.suppressed.add(reason)
     }
 }
 
@@ -176,47 +162,43 @@ extension LoopSupervisor {
     private mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
         // A pending capture is a tracer, too.
-        if case .thread(let thread) = target, thread != pendingThread, context.ignoresDebugged, isTraced(thread) {
+        if case .thread(let thread) = target, thread != turn.pendingThread, context.ignoresDebugged, isTraced(thread) {
             detector.measureAnew(from: time)
-            debuggedTurn = stall.turnBegan
-            return suppress(stall.turnBegan, .debugger)
+            turn.isDebugged = true
+            return suppress(.debugger)
         }
-        debuggedTurn = nil
+        turn.isDebugged = false
         // The turn ran at the poll; of a turn that has ended since, the end is known only roughly.
         let overSince = loop.recorder.markStalled(stall.turnBegan).map { _ in time }
-        let waits = unobservedRun?.turnBegan == stall.turnBegan ? waits(of: target) : nil
-        follow(stall.turnBegan, from: stall.start)
+        let waits = turn.unobservedRun == nil ? nil : target.voluntarySwitches
+        beginSamples(from: stall.start)
         resolvePending()
-        let first = sampled.inspect(target, context, &diagnostician)
-        if overSince == nil, !loop.source.isInTurn(wholeStack(of: first.sample)) {
+        let first = turn.inspect(target, context, &diagnostician)
+        if overSince == nil, !loop.source.isInTurn(first.sample.wholeStack) {
             // The loop has ended or is not followed any more, so nothing is delayed.
-            loop.recorder.clearStalled()
-            detector.abandon()
-            return forgetSamples()
+            return abandon()
         }
         let isOverNow = overSince != nil || loop.recorder.stalledTurnEnd(stall.turnBegan) != nil
-        if isOverNow ? hadWaited(stall, waits: waits) : mayHaveWaited(stall, poll, first.sample, waits: waits) {
+        if isOverNow ? turn.unobservedRun?.mayHaveWaited(waits) ?? false : mayHaveWaited(poll, first.sample, waits) {
             loop.recorder.clearStalled()
-            uncertainTurn = stall.turnBegan
+            turn.isUncertain = true
             return detector.measureAnew(from: time)
         }
-        stallRecord = StallRecord(stall, of: loop, poll, at: time)
-        if uncertainTurn == stall.turnBegan { stallRecord?.startUncertainty = stall.start &- stall.turnBegan }
-        escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
+        var record = StallRecord(stall, of: loop, poll, at: time)
+        if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
+        record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
+        turn.record = record
+        turn.escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = early.finish(stall.turnBegan, isStall: true)
-        let history = history(since: stall.start)
-        stallRecord?.history = history
         add(first, to: stall, of: target, isFirst: true, overSince: overSince)
     }
 
-    private func history(since start: UInt64) -> StallHistory {
-        StallHistory(of: loop, among: context.loops, start: start, now: context.now())
-    }
-
-    /// Returns the addresses of a sample's stack; `nil` if it is not whole.
-    private func wholeStack(of sample: StallRecord.Sample) -> [UInt64]? {
-        guard let stack = try? sample.stack.get(), stack.isComplete else { return nil }
-        return stack.frames.map(\.address)
+    /// Drops the stall, because no thread runs the loop's turn any more.
+    private mutating func abandon() {
+        loop.recorder.clearStalled()
+        turn.record = nil
+        detector.abandon()
+        forgetSamples()
     }
 
     /// Returns whether the loop may have waited for its own events since the turn's age counts.
@@ -224,68 +206,51 @@ extension LoopSupervisor {
     /// In a run without observers it may have, unless the thread's number of waits has not changed since the last poll,
     /// a threshold ago. The number does not change if the thread computes, or is blocked all the time. The loop may
     /// also have waited just after such a run, which may have ended a moment ago.
-    private mutating func mayHaveWaited(
-        _ stall: StallDetector.Stall, _ poll: LoopPoll, _ sample: StallRecord.Sample, waits: UInt64?
-    ) -> Bool {
+    private mutating func mayHaveWaited(_ poll: LoopPoll, _ sample: StallRecord.Sample, _ waits: UInt64?) -> Bool {
         let stack = try? sample.stack.get()
         let isInRun = stack.map { poll.showsUnobservedRun($0.frames.lazy.map(\.address)) } ?? false
-        guard isInRun || unobservedRun?.turnBegan == stall.turnBegan else { return false }
-        if let waits, waits == unobservedRun?.waits { return false }
+        let run = turn.unobservedRun ?? (isInRun ? UnobservedRun() : nil)
+        guard run?.mayHaveWaited(waits) == true else { return false }
         // Read after the capture, because being stopped for it counts as a wait.
-        unobservedRun = isInRun ? (stall.turnBegan, self.waits(of: poll.target)) : nil
+        turn.unobservedRun = isInRun ? UnobservedRun(waits: poll.target.voluntarySwitches) : nil
         return true
-    }
-
-    /// Returns the same for a turn that ended during the poll, when the stack shows something else.
-    private func hadWaited(_ stall: StallDetector.Stall, waits: UInt64?) -> Bool {
-        guard let unobservedRun, unobservedRun.turnBegan == stall.turnBegan else { return false }
-        return waits == nil || waits != unobservedRun.waits
-    }
-
-    private func waits(of target: CaptureTarget) -> UInt64? {
-        guard case .thread(let thread) = target else { return nil }
-        return SwitchCounts(thread: thread)?.voluntary
     }
 
     private mutating func sample(_ stall: StallDetector.Stall, _ target: CaptureTarget, escalates: Bool = false) {
         resolvePending()
-        add(sampled.inspect(target, context, &diagnostician), to: stall, of: target, escalates: escalates)
+        add(turn.inspect(target, context, &diagnostician), to: stall, of: target, escalates: escalates)
     }
 
     private mutating func add(
-        _ inspection: SampledTurn.Inspection, to stall: StallDetector.Stall, of target: CaptureTarget,
+        _ inspection: TurnCase.Inspection, to stall: StallDetector.Stall, of target: CaptureTarget,
         isFirst: Bool = false, overSince: UInt64? = nil, escalates: Bool = false
     ) {
-        guard var record = stallRecord else { return }
+        guard var record = turn.record else { return }
         var sample = inspection.sample
-        // A thread may end right after its turn. Otherwise it ended within it, and no later moment of the turn is known.
+        // A thread may end right after its turn. If it ended within it, no later moment of the turn is known.
         let turnEnd = sample.isThreadGone ? loop.recorder.stalledTurnEnd(stall.turnBegan) : nil
         if sample.isThreadGone, isFirst, turnEnd == nil {
             // No thread runs the loop any more, so no turn is delayed.
-            loop.recorder.clearStalled()
-            stallRecord = nil
-            detector.abandon()
-            forgetSamples()
-            return suppress(stall.turnBegan, .threadEnded)
+            abandon()
+            return suppress(.threadEnded)
         }
         // The queue may have moved to another thread.
         let isThreadGone = sample.isThreadGone && loop.target == target
-        sample.isValid = overSince == nil && !isThreadGone && isWithinTurn(sample, stall.turnBegan)
+        sample.isValid = overSince == nil && !isThreadGone && isWithinTurn(sample)
         // A thread that has ended delays no turn, so there is nothing to escalate.
         if escalates { record.isEscalated = !sample.isThreadGone }
-        if !inspection.isUnchanged { sampled.add(sample) }
-        record.samples = sampled.samples
-        if sample.isPending, case .thread(let thread) = target { pendingThread = thread }
+        if !inspection.isUnchanged { turn.add(sample) }
+        record.samples = turn.samples
+        if sample.isPending, case .thread(let thread) = target { turn.pendingThread = thread }
         if isThreadGone {
-            stallRecord = record
+            turn.record = record
             detector.abandon()
             return end(stall, at: turnEnd ?? context.now())
         }
         if case .thread(let thread) = target {
-            let recorder = loop.recorder
             record.cause = diagnostician.sample(
                 thread, stack: try? sample.stack.get(), start: stall.start, isFirst: isFirst,
-                turnEnd: { overSince ?? recorder.stalledTurnEnd(stall.turnBegan) }
+                turnEnd: { [loop] in overSince ?? loop.recorder.stalledTurnEnd(stall.turnBegan) }
             )
         }
         record.duration = max(record.duration, context.now() &- stall.start)
@@ -297,15 +262,15 @@ extension LoopSupervisor {
             record.captureOtherThreads(than: target, with: context)
         }
         record.suppressed = context.suppressed.current
-        stallRecord = record
+        turn.record = record
         context.submit(record)
     }
 
     /// Returns whether the sample was taken before the turn ended.
     ///
     /// A thread that stopped when its long system call returned may end the turn before the watchdog runs again.
-    private func isWithinTurn(_ sample: StallRecord.Sample, _ turnBegan: UInt64) -> Bool {
-        guard let end = loop.recorder.stalledTurnEnd(turnBegan) else { return true }
+    private func isWithinTurn(_ sample: StallRecord.Sample) -> Bool {
+        guard let end = loop.recorder.stalledTurnEnd(turn.began) else { return true }
         guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
         return captured <= end
     }
@@ -315,7 +280,7 @@ extension LoopSupervisor {
         // The thread has left the kernel before it ended the turn, so the stack is there.
         resolvePending()
         dropPending()
-        guard var record = stallRecord else { return }
+        guard var record = turn.record else { return }
         record.state = .ended
         // The watchdog has seen the turn over its threshold, so the duration is at least the threshold.
         record.duration = max(end &- min(stall.start, end), record.threshold)
@@ -325,29 +290,9 @@ extension LoopSupervisor {
             let cause = diagnostician.end(thread, start: stall.start, end: stall.start &+ record.duration)
             record.cause = cause ?? record.cause
         }
-        stallRecord = nil
+        turn.record = nil
         forgetSamples()
         context.submit(record)
-    }
-
-    /// Completes the samples that waited for the thread to leave the kernel, if it has left.
-    ///
-    /// - Returns: Whether none is left. Until then, their stack will stand for every moment.
-    @discardableResult
-    private mutating func resolvePending() -> Bool {
-        guard let thread = pendingThread else { return true }
-        guard let stack = context.capturer.pendingCapture(of: thread) else { return false }
-        pendingThread = nil
-        sampled.resolvePending(stack, images: context.capturer.images())
-        stallRecord?.samples = sampled.samples
-        if case .success(let stack) = stack { diagnostician.explainRunning(by: stack) }
-        return true
-    }
-
-    private mutating func dropPending() {
-        guard let thread = pendingThread else { return }
-        pendingThread = nil
-        context.capturer.cancelPendingCapture(of: thread)
     }
 
     /// Escalates the stall when it is due, with a sample of that moment.
@@ -357,28 +302,22 @@ extension LoopSupervisor {
     ///   - time: The time, in monotonic nanoseconds.
     /// - Returns: When the escalation is due, in monotonic nanoseconds; `nil` if none is.
     private mutating func escalate(_ target: CaptureTarget, at time: UInt64) -> UInt64? {
-        guard let stall = detector.stall, stallRecord != nil, let due = escalation else { return nil }
+        guard let stall = detector.stall, turn.record != nil, let due = turn.escalation else { return nil }
         guard time >= due else { return due }
         // A watchdog that is over a threshold late was stopped, and so was the loop. Give the loop one more threshold
         // to recover.
         guard time &- due <= loop.threshold else {
-            escalation = time &+ loop.threshold
-            return escalation
+            turn.escalation = time &+ loop.threshold
+            return turn.escalation
         }
-        escalation = nil
+        turn.escalation = nil
         guard loop.recorder.stalledTurnEnd(stall.turnBegan) == nil else { return nil }
         sample(stall, target, escalates: true)
         return nil
     }
-
-    private mutating func suppress(_ turn: UInt64, _ reason: SuppressionReason) {
-        guard turn != heldBackTurn else { return }
-        heldBackTurn = turn
-        context.suppressed.add(reason)
-    }
 }
 
-// MARK: - Checks
+// MARK: - Checks and samples
 
 extension LoopSupervisor {
     /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for never.
@@ -386,95 +325,78 @@ extension LoopSupervisor {
     /// Checks of a pool would capture all threads, and stops would count as waits of a turn that may wait unobserved.
     private mutating func checkAge(_ poll: LoopPoll) -> UInt64? {
         guard case .thread = poll.target, poll.turn.began != nil || poll.nextHeartbeat == nil else { return nil }
-        if let began = poll.turn.began, began == unobservedRun?.turnBegan || began == uncertainTurn { return nil }
+        let mayWaitUnobserved = poll.turn.began == turn.began && (turn.unobservedRun != nil || turn.isUncertain)
+        guard !mayWaitUnobserved, !poll.turn.isWaitingUnobserved else { return nil }
         let threshold = loop.threshold
-        let recorder = loop.recorder
-        return early.age(atTurn: poll.turn.number, threshold: threshold) { recorder.histogram.snapshot() } ?? threshold
+        return early.age(atTurn: poll.turn.number, threshold: threshold, loop.recorder.histogram.snapshot) ?? threshold
     }
 
     /// Checks a turn that may become a stall.
-    private mutating func checkEarly(_ turn: StallDetector.EarlyTurn, _ target: CaptureTarget) {
+    private mutating func checkEarly(_ early: StallDetector.EarlyTurn, _ target: CaptureTarget) {
         guard case .thread(let thread) = target else { return }
-        follow(turn.turnBegan, from: turn.start)
+        beginSamples(from: early.start)
         guard resolvePending() else { return }
-        let isPermitted = sampled.mayStop && early.mayStop(turn.turnBegan)
+        let isPermitted = turn.mayStop && self.early.mayStop(turn.began)
         var mayStop = false
-        let inspection = sampled.inspect(target, context, &diagnostician) {
+        let inspection = turn.inspect(target, context, &diagnostician) {
             // A stop of a thread that a debugger holds would be refused, and ptrace would no longer be used.
             mayStop = isPermitted && !isTraced(thread)
             return mayStop
         }
-        if mayStop, inspection.mayHaveStopped { early.noteStop(of: turn.turnBegan) }
-        note(inspection, of: thread, isEarly: true)
+        if mayStop, inspection.mayHaveStopped { self.early.noteStop(of: turn.began) }
+        keep(inspection, of: thread, isEarly: true)
     }
 
     /// Checks a stall between two samples.
     private mutating func check(_ stall: StallDetector.Stall, _ target: CaptureTarget) {
-        guard case .thread(let thread) = target else { return }
-        guard resolvePending() else { return }
-        let inspection = sampled.inspect(target, context, &diagnostician) { [mayStop = sampled.mayStop] in mayStop }
+        guard case .thread(let thread) = target, resolvePending() else { return }
+        let inspection = turn.inspect(target, context, &diagnostician) { [mayStop = turn.mayStop] in mayStop }
         if inspection.sample.isThreadGone { return add(inspection, to: stall, of: target) }
-        note(inspection, of: thread, isEarly: false)
-        stallRecord?.samples = sampled.samples
+        keep(inspection, of: thread, isEarly: false)
+        turn.record?.samples = turn.samples
     }
 
     /// Keeps what a check has seen, if it is a stack of the turn; otherwise the next sample stands for the time.
-    private mutating func note(_ inspection: SampledTurn.Inspection, of thread: Int32, isEarly: Bool) {
-        let turnBegan = sampled.turnBegan ?? 0
-        let isOver = { [recorder = loop.recorder] in recorder.stalledTurnEnd(turnBegan) != nil }
-        if inspection.sample.isPending { pendingThread = thread }
-        guard !inspection.isUnchanged, isWithinTurn(inspection.sample, turnBegan) else { return }
-        guard let stack = sampled.add(inspection, isEarly: isEarly) else { return }
-        diagnostician.observe(thread, stack: stack, isOver: isOver)
+    private mutating func keep(_ inspection: TurnCase.Inspection, of thread: Int32, isEarly: Bool) {
+        if inspection.sample.isPending { turn.pendingThread = thread }
+        guard !inspection.isUnchanged, isWithinTurn(inspection.sample) else { return }
+        guard let stack = turn.add(inspection, isEarly: isEarly) else { return }
+        diagnostician.observe(thread, stack: stack) { [loop, began = turn.began] in
+            loop.recorder.stalledTurnEnd(began) != nil
+        }
     }
 
-    /// Begins to sample a turn, unless its samples have begun.
-    private mutating func follow(_ turnBegan: UInt64, from start: UInt64) {
-        guard sampled.turnBegan != turnBegan || sampled.start != start else { return }
+    /// Begins to sample the turn, unless its samples count from the same moment.
+    private mutating func beginSamples(from start: UInt64) {
+        guard turn.start != start else { return }
         dropPending()
-        sampled = SampledTurn(turnBegan: turnBegan, start: start)
+        turn.restart(from: start)
         diagnostician.forget()
     }
 
     /// Drops the samples of a turn that is over.
     private mutating func forgetSamples() {
-        guard let turnBegan = sampled.turnBegan else { return }
         dropPending()
-        sampled = SampledTurn()
+        turn.restart(from: turn.began)
         diagnostician.forget()
-        if early.finish(turnBegan, isStall: false) { loop.noteEarlyStop() }
+        if early.finish(turn.began, isStall: false) { loop.noteEarlyStop() }
     }
-}
 
-// MARK: - Saturation
+    /// Completes the samples that waited for the thread to leave the kernel, if it has left.
+    ///
+    /// - Returns: Whether none is left. Until then, their stack will stand for every moment.
+    @discardableResult
+    private mutating func resolvePending() -> Bool {
+        guard let thread = turn.pendingThread else { return true }
+        guard let stack = context.capturer.pendingCapture(of: thread) else { return false }
+        turn.resolvePending(stack, images: context.capturer.images())
+        if case .success(let stack) = stack { diagnostician.explainRunning(by: stack) }
+        return true
+    }
 
-extension LoopSupervisor {
-    private mutating func watchSaturation(_ poll: LoopPoll, at time: UInt64) {
-        switch saturation?.decide(poll.turn, at: time) {
-        case .begin(let saturation):
-            var record = StallRecord(
-                saturation, of: loop, poll, threshold: context.saturationThreshold ?? 0, at: time)
-            var sample = context.sample(poll.target, age: time &- saturation.since, mayWait: false)
-            sample.isValid = true
-            record.samples.append(sample)
-            record.captureMethods = context.capturer.methods
-            record.unwinder = context.capturer.unwinder
-            record.history = history(since: saturation.since)
-            record.suppressed = context.suppressed.current
-            saturationRecord = record
-            loop.recorder.markSaturated(saturation.since)
-            context.submit(record)
-        case .end(let saturation):
-            guard var record = saturationRecord else { return }
-            record.state = .ended
-            record.turns = saturation.lastTurn - saturation.firstTurn
-            let end = loop.recorder.saturationEnd ?? time
-            record.duration = max(end &- min(saturation.since, end), record.threshold)
-            record.history?.update(among: context.loops, now: time)
-            saturationRecord = nil
-            context.submit(record)
-        case nil:
-            break
-        }
+    private mutating func dropPending() {
+        guard let thread = turn.pendingThread else { return }
+        turn.pendingThread = nil
+        context.capturer.cancelPendingCapture(of: thread)
     }
 }

@@ -1,3 +1,5 @@
+import StackCapture
+
 /// Decides when a loop is saturated: it has not waited for too long, although its turns are short.
 ///
 /// A pure value, like ``StallDetector``. A saturation ends when the loop waits again or exits.
@@ -62,5 +64,59 @@ struct SaturationDetector {
         )
         current = saturation
         return .begin(saturation)
+    }
+}
+
+/// Reports the saturations of one loop.
+struct SaturationSupervisor {
+    private var detector: SaturationDetector
+    private var record: StallRecord?
+
+    /// - Parameter threshold: The time that the loop may go without waiting, in nanoseconds.
+    init(threshold: UInt64) {
+        detector = SaturationDetector(threshold: threshold)
+    }
+
+    /// Reports a saturation that begins or ends.
+    ///
+    /// - Parameters:
+    ///   - poll: The loop's state.
+    ///   - loop: The loop.
+    ///   - context: Takes a sample and receives the record.
+    ///   - time: The time, in monotonic nanoseconds.
+    mutating func poll(_ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, at time: UInt64) {
+        switch detector.decide(poll.turn, at: time) {
+        case .begin(let saturation):
+            var record = StallRecord(saturation, of: loop, poll, threshold: detector.threshold, at: time)
+            var sample = context.sample(poll.target, age: time &- saturation.since, mayWait: false)
+            sample.isValid = true
+            record.samples.append(sample)
+            record.captureMethods = context.capturer.methods
+            record.unwinder = context.capturer.unwinder
+            record.history = StallHistory(of: loop, among: context.loops, start: saturation.since, now: context.now())
+            record.suppressed = context.suppressed.current
+            self.record = record
+            loop.recorder.markSaturated(saturation.since)
+            context.submit(record)
+        case .end(let saturation):
+            guard var record else { return }
+            record.state = .ended
+            record.turns = saturation.lastTurn - saturation.firstTurn
+            let end = poll.saturationEnd ?? time
+            record.duration = max(end &- min(saturation.since, end), record.threshold)
+            record.history?.update(among: context.loops, now: time)
+            self.record = nil
+            context.submit(record)
+        case nil:
+            break
+        }
+    }
+
+    /// Reports a saturation that still lasts as abandoned.
+    func leave(_ context: WatchdogContext, at time: UInt64) {
+        guard var record, let saturation = detector.current else { return }
+        record.state = .abandoned
+        record.duration = time &- saturation.since
+        context.submit(record)
     }
 }

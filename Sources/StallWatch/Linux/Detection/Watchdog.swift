@@ -16,11 +16,8 @@ final class Watchdog: Sendable {
         /// The requests that the next pass answers.
         var requests: [ProgressRequest] = []
     }
-    /// The largest age of the CPU steal reading, in nanoseconds: a new reading per poll would cost too much.
-    private static let stealAge: UInt64 = 1_000_000_000
-
     private let shared = Mutex(Shared())
-    private let rules: WatchdogOptions
+    private let options: WatchdogOptions
     private let now: @Sendable () -> UInt64
     private let submit: @Sendable (StallRecord) -> Void
     /// Called on the watchdog after each pass, with all loops, the time, and whether it is the last one.
@@ -34,11 +31,11 @@ final class Watchdog: Sendable {
     let pauses = PauseState()
 
     init(
-        rules: WatchdogOptions, now: @escaping @Sendable () -> UInt64 = monotonicNow,
+        options: WatchdogOptions, now: @escaping @Sendable () -> UInt64 = monotonicNow,
         submit: @escaping @Sendable (StallRecord) -> Void,
         passed: @escaping @Sendable ([LoopMonitor], UInt64, Bool) -> Void = { _, _, _ in }
     ) {
-        self.rules = rules
+        self.options = options
         self.now = now
         self.submit = submit
         self.passed = passed
@@ -106,109 +103,153 @@ final class Watchdog: Sendable {
     /// Runs the watchdog on the calling thread until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
         let capturer = TimedCapturer(capturer, now: now)
-        let services = WatchdogContext(
-            capturer: capturer, now: now, submit: submit, suppressed: suppressed, rules: rules
+        let context = WatchdogContext(
+            capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options
         )
         alarm.fence.prepare()
-        var watches: [LoopSupervisor] = []
-        var version = 0
-        let clocks = WatchdogClocks()
-        var steal = CPUSteal()
-        var gaps = GapDetector()
-        var counting: (from: UInt64, reason: SuppressionReason) = (0, .processStopped)
+        var supervisors: [LoopSupervisor] = []
+        var timekeeper = Timekeeper()
         // Taken together with the loops, so that an answer has every loop that was added before its request.
         var requests: [ProgressRequest] = []
-        while true {
-            let state = shared.withLock { shared in
-                requests += shared.requests
-                shared.requests = []
-                return (shared.version, shared.isStopping, shared.loops)
-            }
-            if state.1 { break }
-            if state.0 != version {
-                version = state.0
-                follow(state.2, &watches, services)
-            }
+        while let version = takeChanges(&supervisors, &requests, context) {
             if passes.load(ordering: .relaxed) == 0 { follows.post() }
-            let awake = clocks.read(capturing: capturer.timeTaken + services.timeOfChecks)
-            let gap = gaps.wake(
-                at: awake, firstBegin: watches.compactMap(\.turnBegan).min(),
-                stolen: { steal.longest(until: CPUSteal()) }
-            )
-            if awake.monotonic &- steal.time >= Self.stealAge { steal = CPUSteal() }
-            switch gap {
-            case .held(let reason):
-                counting = (now(), reason)
-                suppressed.add(reason)
-            case .stolen:
-                suppressed.add(.cpuStolen)
-                let threshold = watches.map(\.loop.threshold).min() ?? 0
-                let deadline = awake.monotonic &+ GapDetector.gracePeriod(threshold: threshold)
-                gaps.sleep(at: awake, until: deadline)
-                alarm.sleep(until: deadline)
+            if let graceEnd = timekeeper.wake(
+                capturing: capturer.timeTaken + context.timeOfChecks, supervisors, suppressed, now)
+            {
+                timekeeper.sleep(until: graceEnd)
+                alarm.sleep(until: graceEnd)
                 continue
-            case nil:
-                break
             }
-            let pausedUntil = pauses.countingFrom(at: now())
-            if pausedUntil > counting.from { counting = (pausedUntil, .paused) }
-            var deadline = UInt64.max
-            for index in watches.indices {
-                deadline = min(
-                    deadline,
-                    watches[index].poll(at: now(), countingFrom: counting.from, suppressed: counting.reason)
-                )
-            }
-            passed(services.loops, now(), false)
+            timekeeper.resume(from: pauses.countingFrom(at: now()))
+            let deadline = poll(&supervisors, timekeeper)
+            passed(context.loops, now(), false)
             passes.wrappingAdd(1, ordering: .releasing)
-            answer(&requests, watches)
-            sleep(watches, version, until: deadline)
-            gaps.sleep(at: awake, until: deadline)
-            services.mayShareProcessor = deadline == .max || watches.contains(where: \.isInStall)
+            answer(&requests, supervisors)
+            sleep(supervisors, version, until: deadline)
+            timekeeper.sleep(until: deadline)
+            context.mayShareProcessor = deadline == .max || supervisors.contains(where: \.isInStall)
         }
-        passed(services.loops, now(), true)
+        passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
-        for index in watches.indices { watches[index].leave(at: now()) }
+        for index in supervisors.indices { supervisors[index].leave(at: now()) }
+    }
+
+    /// Begins to supervise new loops, leaves those that were removed, and takes the requests.
+    ///
+    /// - Returns: The version of the list of loops; `nil` if the watchdog is to end.
+    private func takeChanges(
+        _ supervisors: inout [LoopSupervisor], _ requests: inout [ProgressRequest], _ context: WatchdogContext
+    ) -> Int? {
+        let (version, isStopping, loops) = shared.withLock { shared in
+            requests += shared.requests
+            shared.requests = []
+            return (shared.version, shared.isStopping, shared.loops)
+        }
+        guard !isStopping else { return nil }
+        guard version != context.version else { return version }
+        context.version = version
+        context.loops = loops
+        for index in supervisors.indices where !loops.contains(where: { $0 === supervisors[index].loop }) {
+            supervisors[index].leave(at: now())
+        }
+        supervisors.removeAll { supervisor in !loops.contains { $0 === supervisor.loop } }
+        for loop in loops where !supervisors.contains(where: { $0.loop === loop }) {
+            supervisors.append(LoopSupervisor(loop, context))
+        }
+        return version
+    }
+
+    /// Polls all loops; returns when the next poll is due, in monotonic nanoseconds, or `.max`.
+    private func poll(_ supervisors: inout [LoopSupervisor], _ timekeeper: Timekeeper) -> UInt64 {
+        var deadline = UInt64.max
+        for index in supervisors.indices {
+            let next = supervisors[index].poll(
+                at: now(), countingFrom: timekeeper.countingFrom, suppressed: timekeeper.reason)
+            deadline = min(deadline, next)
+        }
+        return deadline
     }
 
     /// Sleeps until a deadline, or until a loop begins a turn that may be late before.
     ///
     /// Without a deadline every loop wakes the watchdog before anything can happen.
-    private func sleep(_ watches: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
+    private func sleep(_ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
         let time = now()
         let left = deadline - min(time, deadline)
-        if deadline == .max || watches.contains(where: { $0.mayWake && left > $0.loop.threshold }) {
-            alarm.park(until: deadline) { mayPark(watches, version) }
+        if deadline == .max || supervisors.contains(where: { $0.mayWake && left > $0.loop.threshold }) {
+            alarm.park(until: deadline) { mayPark(supervisors, version) }
         } else {
             alarm.sleep(until: deadline)
         }
     }
 
-    private func answer(_ requests: inout [ProgressRequest], _ watches: [LoopSupervisor]) {
+    private func answer(_ requests: inout [ProgressRequest], _ supervisors: [LoopSupervisor]) {
         guard !requests.isEmpty else { return }
         let reading = ProgressReading(
-            loops: LoopProgress.merged(watches.map(\.progress)), time: now(), isPaused: pauses.isPaused
+            loops: LoopProgress.merged(supervisors.map(\.progress)), time: now(), isPaused: pauses.isPaused
         )
         for request in requests { request.answer(reading) }
         requests = []
     }
 
-    /// Begins to supervise new loops, and leaves the loops that were removed.
-    private func follow(_ loops: [LoopMonitor], _ watches: inout [LoopSupervisor], _ services: WatchdogContext) {
-        services.loops = loops
-        for index in watches.indices where !loops.contains(where: { $0 === watches[index].loop }) {
-            watches[index].leave(at: now())
-        }
-        watches.removeAll { watch in !loops.contains { $0 === watch.loop } }
-        for loop in loops where !watches.contains(where: { $0.loop === loop }) {
-            watches.append(LoopSupervisor(loop, services))
+    /// Whether no loop is in a turn, and neither a loop nor ``stop()`` waits for the watchdog.
+    private func mayPark(_ supervisors: [LoopSupervisor], _ version: Int) -> Bool {
+        shared.withLock { !$0.isStopping && $0.version == version } && supervisors.allSatisfy(\.mayPark)
+    }
+}
+
+/// Notices when the watchdog wakes up late, and decides from which moment turns count then.
+struct Timekeeper {
+    /// The largest age of the CPU steal reading, in nanoseconds: a new reading per poll would cost too much.
+    private static let stealAge: UInt64 = 1_000_000_000
+
+    private let clocks = WatchdogClocks()
+    private var steal = CPUSteal()
+    private var gaps = GapDetector()
+    private var awake = GapDetector.Reading(monotonic: 0, boot: 0, occupied: 0)
+    /// The moment from which the age of a turn counts, in monotonic nanoseconds.
+    private(set) var countingFrom: UInt64 = 0
+    /// Why earlier time does not count.
+    private(set) var reason = SuppressionReason.processStopped
+
+    /// Notes that the watchdog has woken up.
+    ///
+    /// - Parameters:
+    ///   - capturing: The total time of captures and checks so far, in nanoseconds.
+    ///   - supervisors: The supervisors of all loops.
+    ///   - suppressed: Counts the time in which no thread ran.
+    ///   - now: Returns the time, in monotonic nanoseconds.
+    /// - Returns: The end of a grace period, in monotonic nanoseconds, if the turns may have been delayed by the host.
+    mutating func wake(
+        capturing: UInt64, _ supervisors: [LoopSupervisor], _ suppressed: SuppressionCounter, _ now: () -> UInt64
+    ) -> UInt64? {
+        awake = clocks.read(capturing: capturing)
+        let gap = gaps.wake(
+            at: awake, firstBegin: supervisors.compactMap(\.turnBegan).min(),
+            stolen: { [steal] in steal.longest(until: CPUSteal()) }
+        )
+        if awake.monotonic &- steal.time >= Self.stealAge { steal = CPUSteal() }
+        switch gap {
+        case .held(let reason):
+            (countingFrom, self.reason) = (now(), reason)
+            suppressed.add(reason)
+            return nil
+        case .stolen:
+            suppressed.add(.cpuStolen)
+            let threshold = supervisors.map(\.loop.threshold).min() ?? 0
+            return awake.monotonic &+ GapDetector.gracePeriod(threshold: threshold)
+        case nil:
+            return nil
         }
     }
 
-    /// Whether no loop is in a turn, and neither a loop nor ``stop()`` waits for the watchdog.
-    private func mayPark(_ watches: [LoopSupervisor], _ version: Int) -> Bool {
-        shared.withLock { !$0.isStopping && $0.version == version } && watches.allSatisfy(\.mayPark)
+    /// Notes that turns count from `time` on, because the app had paused the monitor until then.
+    mutating func resume(from time: UInt64) {
+        if time > countingFrom { (countingFrom, reason) = (time, .paused) }
     }
+
+    /// Notes that the watchdog sleeps from its last wake-up until `deadline`, in monotonic nanoseconds.
+    mutating func sleep(until deadline: UInt64) { gaps.sleep(at: awake, until: deadline) }
 }
 
 /// The clocks that show whether the watchdog itself was late; a reading costs one `pread` and two vDSO calls.

@@ -29,6 +29,8 @@ final class WatchdogContext {
     private static let longestCheck: UInt64 = 500_000_000
     /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
+    /// The version of the list of loops.
+    var version = 0
     /// All watched loops.
     var loops: [LoopMonitor] = []
     /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
@@ -38,16 +40,16 @@ final class WatchdogContext {
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
-        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, rules: WatchdogOptions
+        submit: @escaping @Sendable (StallRecord) -> Void, suppressed: SuppressionCounter, options: WatchdogOptions
     ) {
         self.capturer = capturer
         self.now = now
         self.submit = submit
         self.suppressed = suppressed
-        capturesAllThreads = rules.capturesAllThreads
-        ignoresDebugged = rules.ignoresDebugged
-        saturationThreshold = rules.saturationThreshold
-        escalationMultiple = rules.escalationMultiple
+        capturesAllThreads = options.capturesAllThreads
+        ignoresDebugged = options.ignoresDebugged
+        saturationThreshold = options.saturationThreshold
+        escalationMultiple = options.escalationMultiple
         threads = ProcessThreads(capturer: capturer)
     }
 

@@ -58,7 +58,7 @@ final class LoopMonitor: Sendable {
         }
     }
 
-    /// Sends a heartbeat if one is due, and reads the loop's state at `now`.
+    /// Sends a heartbeat if one is due, and reads the loop's state at `now` and what has ended since the last poll.
     ///
     /// - Parameter now: The time, in monotonic nanoseconds.
     /// - Returns: The state.
@@ -69,7 +69,8 @@ final class LoopMonitor: Sendable {
         return LoopPoll(
             turn: turn, target: target, mode: source.modeName(turn.mode),
             startUncertainty: turn.began.flatMap(source.startUncertainty), runFunction: source.runFunction,
-            nextHeartbeat: nextHeartbeat
+            nextHeartbeat: nextHeartbeat, stallEnd: recorder.stallEnd, saturationEnd: recorder.saturationEnd,
+            isStarting: turn.number == 0 && !source.isKnownToRun
         )
     }
 
@@ -100,6 +101,12 @@ struct LoopPoll {
     var runFunction: Range<UInt64>
     /// When the next heartbeat is due, in monotonic nanoseconds; `nil` for a loop that reports its own turns.
     var nextHeartbeat: UInt64?
+    /// When the marked stall ended, in monotonic nanoseconds; `nil` if none is marked or it lasts.
+    var stallEnd: UInt64?
+    /// When the marked saturation ended, in monotonic nanoseconds; `nil` while it lasts.
+    var saturationEnd: UInt64?
+    /// Whether the loop has neither begun a turn nor is known to run.
+    var isStarting: Bool
 
     /// Returns whether a stack shows more runs of the loop than the observers have seen begin.
     ///

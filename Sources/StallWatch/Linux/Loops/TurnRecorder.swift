@@ -280,6 +280,12 @@ extension TurnRecorder {
         return told.exchanged ? end : told.original
     }
 
+    /// When the turn that is marked as stalled ended, in monotonic nanoseconds; `nil` if none is, or while it lasts.
+    var stallEnd: UInt64? {
+        let marked = stalled.load(ordering: .relaxed)
+        return marked == 0 ? nil : stalledTurnEnd(marked)
+    }
+
     /// Returns when the marked turn ended, or `nil` while it lasts.
     func stalledTurnEnd(_ began: UInt64) -> UInt64? {
         guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }

@@ -29,13 +29,20 @@ public final class StallMonitor: Sendable {
     /// The longest wait of ``start()`` for the watchdog, in nanoseconds; a fraction of a millisecond on a quiet machine.
     private static let longestBegin: UInt64 = 100_000_000
 
-    private enum Phase {
+    enum Phase {
         case made
-        case running(
-            watchdog: WorkerThread, reporter: WorkerThread, notice: CapabilityNotice, noticeThread: WorkerThread?)
+        case running(Threads)
         case stopped
     }
-    private struct State {
+    /// What a monitor needs while it runs.
+    struct Threads {
+        let watchdog: WorkerThread
+        let reporter: WorkerThread
+        let notice: CapabilityNotice
+        /// `nil` if the system has refused the thread; then the notice is not given.
+        let noticeThread: WorkerThread?
+    }
+    struct State {
         var phase = Phase.made
         var loops: [String: [LoopMonitor]] = [:]
         var identities: [String: ObjectIdentifier] = [:]
@@ -52,9 +59,9 @@ public final class StallMonitor: Sendable {
             for loop in loops.values.joined() { loop.source.remove() }
         }
     }
-    private let state = Mutex(State())
+    let state = Mutex(State())
     let watchdog: Watchdog
-    private let reporter: Reporter
+    let reporter: Reporter
     let healthSource: HealthSource
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
@@ -100,10 +107,10 @@ public final class StallMonitor: Sendable {
             latest?.note(report)
             healthReporter?.wake()
         }
-        let rules = try configuration.rules()
+        let options = try configuration.watchdogOptions()
         reporter = try Reporter(settings: settings, sinks: configuration.allSinks.map(\.describe))
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
-        watchdog = Watchdog(rules: rules, submit: reporter.submit) { [reporter] loops, now, isLast in
+        watchdog = Watchdog(options: options, submit: reporter.submit) { [reporter] loops, now, isLast in
             if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
         }
     }
@@ -214,74 +221,90 @@ public final class StallMonitor: Sendable {
                 throw StallWatchError(.stopped, "the monitor has been stopped: create a new one to start again")
             case .made: break
             }
-            // Weak, because a socket keeps no monitor; a running one keeps itself.
-            let service = try configuration.control.map { access throws(StallWatchError) in
-                let ended = ControlAnswer(pid: getpid(), error: "the monitor has ended")
-                return try ControlService(directory: access.directory) { [weak self] request in
-                    self?.answer(request) ?? ended
-                } slowAnswer: { [weak self] request, job in
-                    self?.answer(request, job) ?? ended
-                }
-            }
-            var isStarted = false
-            defer { if isStarted { control.withLock { $0 = service } } else { service?.stop() } }
-            // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
-            let capture = try throwing(.systemFailure) { () throws(SystemError) in
-                ThreadCapture(engine: try CUnwindEngine())
-            }
-            let methods = capture.methods
-            let unwinder = capture.unwinder
-            state.mayUsePtrace = methods.contains(.ptrace)
-            let capturer = OneShotTransfer(capture)
+            let service = try makeControlService()
             do throws(StallWatchError) {
-                try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
-                try reporter.startSinks()
-                let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
-                    try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
+                // Created here, so that the caller receives its errors; from then on only the watchdog uses it.
+                let capturer = try throwing(.systemFailure) { () throws(SystemError) in
+                    ThreadCapture(engine: try CUnwindEngine())
                 }
-                do throws(SystemError) {
-                    // Keeps this monitor until it is stopped, because a monitor that nothing else keeps must not end
-                    // without a word.
-                    let watchdogThread = try WorkerThread(name: Capabilities.watchdogThread) { [self] in
-                        CUnwindEngine.requestShortSlice()
-                        capturer.take().map(watchdog.run)
-                        reporter.close()
-                    }
-                    // The watchdog opens the files of the loops' threads, which a process that gives up its user cannot.
-                    watchdog.follows.wait(until: monotonicNow() &+ Self.longestBegin)
-                    reporter.logNotice(
-                        "stall monitor started",
-                        [
-                            "threshold": "\(configuration.threshold)",
-                            "captureMethods": methods.map(\.rawValue).joined(separator: ", "),
-                            "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
-                        ]
-                    )
-                    let probe = capabilityProbe(mayUsePtrace: state.mayUsePtrace)
-                    let notice = CapabilityNotice(probe, directory: configuration.reports.path, reporter: reporter)
-                    // Where the system refuses the thread, the notice is not given.
-                    let noticeThread = try? WorkerThread(name: "stallwatch-cap") {
-                        // Here, and not on the caller: it takes the dynamic linker's lock.
-                        _ = StallContext.calibration
-                        notice.give()
-                    }
-                    state.phase = .running(
-                        watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread
-                    )
+                state.mayUsePtrace = capturer.methods.contains(.ptrace)
+                do throws(StallWatchError) {
+                    state.phase = .running(try startThreads(capturer, mayUsePtrace: state.mayUsePtrace))
                 } catch {
-                    reporter.close()
-                    reporterThread.join()
-                    throw StallWatchError(.systemFailure, error)
+                    healthReporter?.stop()
+                    reporter.finishSinks()
+                    state.phase = .stopped
+                    state.removeSources()
+                    throw error
                 }
             } catch {
-                healthReporter?.stop()
-                reporter.finishSinks()
-                state.phase = .stopped
-                state.removeSources()
+                service?.stop()
                 throw error
             }
+            control.withLock { $0 = service }
             state.started = monotonicNow()
-            isStarted = true
+        }
+    }
+
+    /// Opens the control socket; returns `nil` if the configuration asks for none.
+    private func makeControlService() throws(StallWatchError) -> ControlService? {
+        guard let access = configuration.control else { return nil }
+        let ended = ControlAnswer(pid: getpid(), error: "the monitor has ended")
+        // Weak, because a socket keeps no monitor; a running one keeps itself.
+        return try ControlService(directory: access.directory) { [weak self] request in
+            self?.answer(request) ?? ended
+        } slowAnswer: { [weak self] request, job in
+            self?.answer(request, job) ?? ended
+        }
+    }
+
+    /// Starts the sinks and the threads: first those that the watchdog needs.
+    private func startThreads(
+        _ capturer: sending ThreadCapture, mayUsePtrace: Bool?
+    ) throws(StallWatchError) -> Threads {
+        let methods = capturer.methods.map(\.rawValue).joined(separator: ", ")
+        let unwinder = capturer.unwinder
+        try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
+        try reporter.startSinks()
+        let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
+            try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
+        }
+        let watchdogThread: WorkerThread
+        do throws(SystemError) {
+            watchdogThread = try startWatchdog(capturer)
+        } catch {
+            reporter.close()
+            reporterThread.join()
+            throw StallWatchError(.systemFailure, error)
+        }
+        // The watchdog opens the files of the loops' threads, which a process that gives up its user cannot.
+        watchdog.follows.wait(until: monotonicNow() &+ Self.longestBegin)
+        reporter.logNotice(
+            "stall monitor started",
+            [
+                "threshold": "\(configuration.threshold)", "captureMethods": methods,
+                "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
+            ])
+        let probe = capabilityProbe(mayUsePtrace: mayUsePtrace)
+        let notice = CapabilityNotice(probe, directory: configuration.reports.path, reporter: reporter)
+        let noticeThread = try? WorkerThread(name: "stallwatch-cap") {
+            // Here, and not on the caller: it takes the dynamic linker's lock.
+            _ = StallContext.calibration
+            notice.give()
+        }
+        return Threads(
+            watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread)
+    }
+
+    /// Starts the watchdog's thread, which keeps this monitor until it is stopped.
+    ///
+    /// A monitor that nothing else keeps must not end without a word.
+    private func startWatchdog(_ capturer: sending ThreadCapture) throws(SystemError) -> WorkerThread {
+        let capturer = OneShotTransfer(capturer)
+        return try WorkerThread(name: Capabilities.watchdogThread) { [self] in
+            CUnwindEngine.requestShortSlice()
+            capturer.take().map(watchdog.run)
+            reporter.close()
         }
     }
 
@@ -322,113 +345,20 @@ public final class StallMonitor: Sendable {
             return
         case .made:
             reporter.discard()
-        case .running(let watchdogThread, let reporterThread, let notice, let noticeThread):
+        case .running(let threads):
             // First: a supervisor learns at once that the stop is on purpose.
             healthReporter?.stop()
-            noticeThread?.join()
+            threads.noticeThread?.join()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
             watchdog.stop()
-            for thread in [watchdogThread, reporterThread] {
+            for thread in [threads.watchdog, threads.reporter] {
                 if thread.isCurrent { thread.detach() } else { thread.join() }
             }
             writeStatistics()
-            notice.withdraw()
+            threads.notice.withdraw()
         }
         // The watchdog removes the sources that it watches. This covers the loops that it has not seen yet.
         state.withLock { $0.removeSources() }
-    }
-
-    /// A sequence of the reports of all stalls that end from now on.
-    ///
-    /// Every access creates a sequence of its own, which ends when the monitor stops. A sequence buffers 64 reports. If
-    /// its reader is slower, the oldest are dropped and counted in ``Statistics/reportsDropped``. Reading costs the
-    /// monitored threads nothing.
-    public var reports: AsyncStream<StallReport> { reporter.streams.stream() }
-
-    /// The counts of the monitor's work so far, and the state of its loops.
-    ///
-    /// Reading them costs the monitored threads nothing.
-    public var statistics: Statistics {
-        let state = state.withLock { $0 }
-        let end = state.stopped ?? monotonicNow()
-        let counts = reporter.counts.current
-        var statistics = Statistics(counts)
-        statistics.suppressed.add(watchdog.suppressed.current)
-        statistics.unwindDisagreements = Int(clamping: CUnwindEngine.disagreements)
-        statistics.loops = state.loops.map { label, monitors in
-            let since = max(state.started ?? end, state.watchedSince[label] ?? end)
-            return LoopStatistics(
-                label: label, watchedNanoseconds: end &- min(since, end), loops: monitors,
-                stalls: counts.stallsByLoop[label]
-            )
-        }
-        .sorted { $0.label < $1.label }
-        return statistics
-    }
-
-    /// The monitors of every loop, sorted by label.
-    var watchedLoops: [[LoopMonitor]] {
-        state.withLock { state in state.loops.sorted { $0.key < $1.key }.map(\.value) }
-    }
-
-    /// Returns the state of every loop, sorted by label.
-    ///
-    /// - Parameter now: The time, in monotonic nanoseconds.
-    /// - Returns: The states. Reading them costs the monitored threads nothing.
-    func loopStates(at now: UInt64) -> [ControlAnswer.LoopState] {
-        let state = state.withLock { $0 }
-        let counts = reporter.counts.current
-        return state.loops.map { label, monitors in
-            let turn = monitors.compactMap { $0.turnDuration(at: now) }.max()
-            let since = max(state.started ?? now, state.watchedSince[label] ?? now)
-            let busy = TurnHistogram.Snapshot(sumOf: monitors.map { $0.recorder.histogram.snapshot() }).busyNanoseconds
-            let watched = Double(max(now &- min(since, now), 1))
-            return ControlAnswer.LoopState(
-                label: label, turnMilliseconds: turn.map { Double($0) / 1_000_000 },
-                // Every label has at least one monitor, and all have the same threshold.
-                thresholdMilliseconds: Double(monitors.first?.threshold ?? 0) / 1_000_000,
-                utilization: min((Double(busy) + Double(turn ?? 0)) / watched, 1),
-                busyMilliseconds: (Double(busy) + Double(turn ?? 0)) / 1_000_000,
-                watchedMilliseconds: watched / 1_000_000,
-                stalls: counts.stallsByLoop[label]?.count ?? 0,
-                lastStall: counts.lastStallByLoop[label].map { Timestamp(wallClockNanoseconds: $0) }
-            )
-        }
-        .sorted { $0.label < $1.label }
-    }
-
-    /// Waits until every stall that the given loops have had so far is with the sinks.
-    ///
-    /// Blocks the calling thread. It polls, so that neither the loops nor the watchdog pay for a caller that waits.
-    ///
-    /// - Parameters:
-    ///   - labels: The labels of the loops.
-    ///   - deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: Whether they are; `false` if a stall lasts beyond the deadline.
-    package func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool {
-        let loops = state.withLock { state in labels.flatMap { state.loops[$0] ?? [] } }
-        let called = monotonicNow()
-        for loop in loops {
-            // A turn that is younger than its threshold would become a stall only after this call.
-            while let began = loop.recorder.snapshot().began, began < called, called - began >= loop.threshold {
-                guard monotonicNow() < deadline else { return false }
-                nap()
-            }
-        }
-        return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
-    }
-
-    /// Writes the final statistics to the configured file.
-    private func writeStatistics() {
-        guard let path = configuration.statisticsPath else { return }
-        do {
-            try AtomicFile.replace(path, with: statistics.jsonData())
-        } catch {
-            reporter.counts.add { counts in
-                counts.failedWrites += 1
-                counts.lastWriteError = StallWatchError(.unwritableReports, error)
-            }
-        }
     }
 }

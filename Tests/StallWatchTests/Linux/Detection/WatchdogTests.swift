@@ -220,7 +220,7 @@ extension Array {
 
     /// Runs a watchdog over probes with these labels while `body` runs.
     private func withWatchdog(_ labels: [String], _ body: (Watchdog, [TurnRecorder]) throws -> Void) throws {
-        let watchdog = Watchdog(rules: WatchdogOptions()) { _ in }
+        let watchdog = Watchdog(options: WatchdogOptions()) { _ in }
         let recorders = labels.map { _ in TurnRecorder(alarm: watchdog.alarm) }
         for (label, recorder) in zip(labels, recorders) {
             let source = try ProbeSource(LoopProbe(label: label), recorder)
@@ -284,7 +284,7 @@ extension Array {
     }
 
     @Test func `a watchdog that does not run gives no answer`() {
-        let watchdog = Watchdog(rules: WatchdogOptions()) { _ in }
+        let watchdog = Watchdog(options: WatchdogOptions()) { _ in }
         #expect(watchdog.readProgress(until: monotonicNow() + 10_000_000) == nil)
     }
 }

@@ -1,24 +1,48 @@
+import LinuxSupport
 import StackCapture
 
-/// The samples of a turn in progress.
+/// What is known of one turn of a loop.
 ///
-/// Before the threshold they are kept for the case that the turn becomes a stall.
-struct SampledTurn {
-    /// When the turn began, in monotonic nanoseconds; `nil` if no turn is sampled.
-    var turnBegan: UInt64?
-    /// When the turn's age begins to count.
-    var start: UInt64 = 0
+/// The supervisor replaces it when the loop begins another turn. Samples from before the threshold are kept for the case
+/// that the turn becomes a stall.
+struct TurnCase {
+    /// No turn.
+    static let none = TurnCase(began: 0)
+
+    /// When the turn began, in monotonic nanoseconds, which identifies it; 0 for no turn.
+    let began: UInt64
+    /// The moment from which the samples count the turn's age: its beginning, unless it was measured anew.
+    private(set) var start: UInt64
     private(set) var samples: [StallRecord.Sample] = []
     /// Whether checks may stop the thread: not after a capture that failed.
     ///
     /// An attempt takes up to 100 ms if the thread stays in the kernel.
     private(set) var mayStop = true
+    /// The thread of the samples that are captured as soon as it leaves the kernel.
+    var pendingThread: Int32?
+    /// The run without observers that the last poll found the loop in, if it did.
+    var unobservedRun: UnobservedRun?
+    /// Whether the turn was measured anew because it may have waited for an unknown time.
+    var isUncertain = false
+    /// Whether the turn is over the threshold, but no stall because a debugger holds its thread.
+    var isDebugged = false
+    /// Whether the turn has been counted as suppressed.
+    var isSuppressed = false
+    /// The stall that the turn is; `nil` below the threshold.
+    var record: StallRecord?
+    /// When the stall escalates, in monotonic nanoseconds; `nil` if it has escalated or never does.
+    var escalation: UInt64?
 
-    init() {}
+    init(began: UInt64) {
+        self.began = began
+        start = began
+    }
 
-    init(turnBegan: UInt64, start: UInt64) {
-        self.turnBegan = turnBegan
+    /// Drops the samples: the turn's age counts from `start` on.
+    mutating func restart(from start: UInt64) {
         self.start = start
+        samples = []
+        mayStop = true
     }
 
     /// An inspection of the thread of a turn.
@@ -28,7 +52,7 @@ struct SampledTurn {
         /// Whether the thread has not run since the last sample.
         var isUnchanged = false
 
-        /// Whether a capture that may stop the thread may have done so.
+        /// Whether the capture may have stopped the thread.
         var mayHaveStopped: Bool {
             guard !isUnchanged, case .success(let stack) = sample.stack else { return !isUnchanged }
             return stack.method != .read || !stack.isComplete
@@ -73,12 +97,14 @@ struct SampledTurn {
 
     /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
     mutating func resolvePending(_ stack: Result<CapturedStack, CaptureError>, images: ImageList) {
+        pendingThread = nil
         for index in samples.indices where samples[index].isPending {
             samples[index].stack = stack
             samples[index].images = images
             guard let captured = (try? stack.get())?.capturedAt, captured > start else { continue }
             samples[index].seenUntil = max(samples[index].seenUntil, captured - start)
         }
+        record?.samples = samples
     }
 
     /// Adds the sample of a check, if it has a stack or will have one.
@@ -98,7 +124,30 @@ struct SampledTurn {
     }
 }
 
+/// A run of the loop without observers, in which the loop may wait for its own events.
+struct UnobservedRun {
+    /// The thread's number of waits when a poll last found it in the run; `nil` if that poll found the loop waiting.
+    var waits: UInt64?
+
+    /// Returns whether the loop may have waited since, now that its thread has waited `waits` times.
+    func mayHaveWaited(_ waits: UInt64?) -> Bool { waits == nil || waits != self.waits }
+}
+
+extension CaptureTarget {
+    /// The number of waits of the one thread; `nil` if it is not known.
+    var voluntarySwitches: UInt64? {
+        guard case .thread(let thread) = self else { return nil }
+        return SwitchCounts(thread: thread)?.voluntary
+    }
+}
+
 extension StallRecord.Sample {
+    /// The addresses of the stack; `nil` if it is not whole.
+    var wholeStack: [UInt64]? {
+        guard let stack = try? stack.get(), stack.isComplete else { return nil }
+        return stack.frames.map(\.address)
+    }
+
     /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
     fileprivate var isPassingFailure: Bool {
         guard case .failure(let error) = stack else { return false }
@@ -141,7 +190,6 @@ extension [StallRecord.Sample] {
     /// A sample with the same stack as the last one becomes a part of it. Over the limit, the two neighbors whose stacks
     /// differ in the fewest frames become one, because they say nearly the same; of equal pairs, the one that stands for
     /// the least time. The stack that stands for more time is kept.
-    ///
     mutating func add(_ sample: StallRecord.Sample) {
         if let last, last.isValid == sample.isValid, last.difference(from: sample) == 0 {
             merge(count - 1, sample, keepsFirst: true)
