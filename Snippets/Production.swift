@@ -21,10 +21,3 @@ func configure(logger: Logger) throws -> StallMonitor {
     configuration.control = .socket(directory: "/run/notes")
     return try StallMonitor(configuration)
 }
-
-func symbolicate(_ path: String) async throws {
-    let data = try Data(contentsOf: URL(fileURLWithPath: path))
-    let report = try StallReport(jsonData: [UInt8](data))
-    let named = report.symbolicated(with: .init(directories: ["/srv/debug"]))
-    print(String(decoding: named.jsonData(), as: UTF8.self))
-}

@@ -198,9 +198,9 @@ package final class LineConnection: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether the client still waits for its answer.
+    /// Whether the client is still connected.
     ///
-    /// A client that has closed only its sending end counts as gone.
+    /// A half-closed connection counts as closed.
     package var isOpen: Bool {
         var polled = pollfd(fd: descriptor, events: Self.hangUp, revents: 0)
         return poll(&polled, 1, 0) == 0

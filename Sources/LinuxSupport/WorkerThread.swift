@@ -7,6 +7,8 @@ import Synchronization
 /// `@unchecked Sendable`: `init` writes the handle once, before any other thread has the object.
 package final class WorkerThread: @unchecked Sendable {
     private var handle = pthread_t()
+    /// Posted when the thread has done its work.
+    private let ended = Semaphore()
     /// The kernel ids of all threads of this kind that run now.
     private static let running = Mutex<Set<Int32>>([])
 
@@ -37,7 +39,7 @@ package final class WorkerThread: @unchecked Sendable {
         pthread_attr_init(&attributes)
         defer { pthread_attr_destroy(&attributes) }
         if Self.mustSaveAddresses { pthread_attr_setstacksize(&attributes, Self.smallStackBytes) }
-        let start = Unmanaged.passRetained(Start(name: name, body: body))
+        let start = Unmanaged.passRetained(Start(name: name, ended: ended, body: body))
         let status = pthread_create(
             &handle, &attributes,
             { argument in
@@ -47,6 +49,7 @@ package final class WorkerThread: @unchecked Sendable {
                 _ = clinux_block_app_signals()
                 clinux_name_this_thread(start.name)
                 WorkerThread.asOwnThread(start.body)
+                start.ended.post()
                 return nil
             }, start.toOpaque()
         )
@@ -89,13 +92,31 @@ package final class WorkerThread: @unchecked Sendable {
         pthread_detach(handle)
     }
 
+    /// Waits for the end of the thread until a deadline; after it, the thread ends on its own.
+    ///
+    /// Does not wait if it is called on the thread itself. Call it exactly once, instead of ``join()`` and ``detach()``.
+    ///
+    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds; `.max` for no end.
+    /// - Returns: Whether the thread has ended.
+    @discardableResult
+    package func finish(until deadline: UInt64) -> Bool {
+        guard !isCurrent, ended.wait(until: deadline) else {
+            detach()
+            return false
+        }
+        join()
+        return true
+    }
+
     /// The arguments of the new thread, passed in one pointer.
     private final class Start {
         let name: String
+        let ended: Semaphore
         let body: @Sendable () -> Void
 
-        init(name: String, body: @escaping @Sendable () -> Void) {
+        init(name: String, ended: Semaphore, body: @escaping @Sendable () -> Void) {
             self.name = name
+            self.ended = ended
             self.body = body
         }
     }

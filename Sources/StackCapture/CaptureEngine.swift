@@ -1,3 +1,6 @@
+import Glibc
+import LinuxSupport
+
 /// The mechanisms of a capture, as a protocol so that tests can replace CUnwind.
 package protocol CaptureEngine: AnyObject {
     /// Returns whether the system permits ptrace, by trying it on a thread of the engine.
@@ -61,19 +64,19 @@ package protocol StackCapturing: AnyObject {
     ///   - thread: The thread's kernel id.
     ///   - mayStop: Whether the capture may keep the thread from running. If not, only a blocked thread has a stack.
     /// - Returns: The stack, complete or not.
-    /// - Throws: ``CaptureError`` if there is no stack.
-    func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack
+    /// - Throws: ``CaptureFailure`` if there is no stack.
+    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
     ///
     /// - Parameter thread: The thread's kernel id.
     /// - Returns: The stack, complete or not.
-    /// - Throws: ``CaptureError`` if there is no stack. If its ``CaptureError/isPending`` is set, the thread's stack is
+    /// - Throws: ``CaptureFailure`` if there is no stack. If its ``CaptureFailure/isPending`` is set, the thread's stack is
     ///   captured when its system call returns: see ``pendingCapture(of:)``.
-    func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack
+    func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
-    func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>?
+    func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>?
 
     /// Drops a pending capture, if there is one.
     func cancelPendingCapture(of thread: Int32)
@@ -92,6 +95,11 @@ package protocol StackCapturing: AnyObject {
     ///   - turn: The beginning of its turn, in monotonic nanoseconds.
     func note(thread: Int32, turn: UInt64)
 
+    /// The time of all captures so far, in nanoseconds.
+    ///
+    /// It tells the time that the watchdog spends on captures from a time in which the process was stopped.
+    var timeTaken: UInt64 { get }
+
     /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
 
@@ -109,41 +117,22 @@ extension StackCapturing {
     package var unwinder: Unwinder { .builtIn }
 
     /// Captures a thread's stack in bounded time, by a method that may keep the thread from running.
-    package func capture(thread: Int32) throws(CaptureError) -> CapturedStack {
+    package func capture(thread: Int32) throws(CaptureFailure) -> CapturedStack {
         try capture(thread: thread, mayStop: true)
     }
 }
 
 /// A capturer without pending captures.
 extension StackCapturing {
-    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack { try capture(thread: thread) }
-    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? { nil }
+    package func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack { try capture(thread: thread) }
+    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
     package func cancelPendingCapture(of thread: Int32) {}
     package func note(thread: Int32, turn: UInt64) {}
     package func keepFiles(of thread: Int32) {}
+    package var timeTaken: UInt64 { 0 }
 }
 
-/// The reason why a thread's stack could not be captured.
-package struct CaptureError: Error, Equatable, CustomStringConvertible {
-    /// A sentence without its period, such as "the thread has ended".
-    package var description: String
-    /// Whether the thread has ended.
-    package var isThreadGone = false
-    /// Whether the stack is captured as soon as the thread leaves the kernel.
-    package var isPending = false
-
-    package init(
-        description: String,
-        isThreadGone: Bool = false,
-        isPending: Bool = false
-    ) {
-        self.description = description
-        self.isThreadGone = isThreadGone
-        self.isPending = isPending
-    }
-}
-
-/// A reason why one capture method returned no stack.
+/// The reason why there is no stack of a thread.
 package enum CaptureFailure: Error, Equatable {
     case noSuchThread
     /// The thread has to be stopped for a stack, and must not be.
@@ -166,6 +155,49 @@ package enum CaptureFailure: Error, Equatable {
     /// No stop of the thread is pending.
     case notPending
     case failed(errno: Int32)
+    /// No thread runs the loop.
+    case noThread
+    /// No thread has run the loop yet.
+    case unknownThread
+    /// The loop is a pool, whose threads are captured instead.
+    case pool
+    /// No capture was tried.
+    case notTried
+
+    /// Whether the thread has ended.
+    package var isThreadGone: Bool { self == .noSuchThread }
+
+    /// Whether the stack is captured as soon as the thread leaves the kernel.
+    package var isPending: Bool { self == .pending }
+}
+
+extension CaptureFailure: CustomStringConvertible {
+    /// A sentence without its period, such as "the thread has ended".
+    package var description: String {
+        switch self {
+        case .noSuchThread: "the thread has ended"
+        case .notBlocked, .moved: "the thread kept moving while it was read"
+        case .refused(EBUSY): "another process traces the thread"
+        case .refused(let error): "the system refused: \(String(cString: strerror(error)))"
+        case .unknownSystemCall where FileStatus(path: "/proc/self/syscall").map { $0.owner != geteuid() } ?? false:
+            "the process may not read which system call its threads wait in: "
+                + "it is not dumpable (prctl(2)), as after a change of its user"
+        case .unknownSystemCall: "the system call that the thread waits in is not known here"
+        case .notStopped: "the thread would have to be stopped"
+        case .timedOut: "the thread did not answer in time"
+        case .notInCall: "the thread is not in a system call"
+        case .notSampled: "the kernel took no sample of the thread in time"
+        case .pending: "the thread has been in the kernel since it was asked to stop"
+        case .notPending: "no capture of the thread is pending"
+        case .signalBlocked: "no stack: signal blocked"
+        case .failed(EBUSY): "an earlier stop of the thread was still under way"
+        case .failed(let error): "the capture failed: \(String(cString: strerror(error)))"
+        case .noThread: "no thread runs the loop"
+        case .unknownThread: "the loop's thread is not known yet"
+        case .pool: "a pool has no thread of its own: see its worker stacks"
+        case .notTried: ""
+        }
+    }
 }
 
 /// A thread's status at one moment, as far as the choice of a capture method depends on it.
@@ -189,57 +221,4 @@ package enum MemoryAccess: Sendable, Equatable {
     case file
     /// A pipe, through which the kernel copies.
     case pipe
-}
-
-/// Forwards to another capturer, and adds up the time of its captures.
-///
-/// The watchdog uses it to tell the time that it spends on captures from a time in which the process was stopped.
-package final class TimedCapturer: StackCapturing {
-    /// The longest time that counts for one capture, in nanoseconds.
-    ///
-    /// A capture waits at most twice for the thread to stop. Each wait takes at most `CUNWIND_STOP_TIMEOUT_NANOSECONDS`
-    /// and the helper's grace period of 100 ms. If a capture takes longer, the whole process was stopped meanwhile.
-    static let longestCapture: UInt64 = 500_000_000
-
-    /// The time of all captures so far, in nanoseconds.
-    package private(set) var timeTaken: UInt64 = 0
-    private let capturer: any StackCapturing
-    private let now: @Sendable () -> UInt64
-
-    package init(_ capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64) {
-        self.capturer = capturer
-        self.now = now
-    }
-
-    package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
-        let begun = now()
-        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
-        return try capturer.capture(thread: thread, mayStop: mayStop)
-    }
-
-    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
-        let begun = now()
-        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
-        return try capturer.captureOrWait(thread: thread)
-    }
-
-    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
-        let begun = now()
-        defer { timeTaken += min(now() &- begun, Self.longestCapture) }
-        return capturer.pendingCapture(of: thread)
-    }
-
-    package func cancelPendingCapture(of thread: Int32) { capturer.cancelPendingCapture(of: thread) }
-
-    package func note(thread: Int32, turn: UInt64) { capturer.note(thread: thread, turn: turn) }
-
-    package func keepFiles(of thread: Int32) { capturer.keepFiles(of: thread) }
-
-    package var methods: [CapturedStack.Method] { capturer.methods }
-
-    package var unwinder: Unwinder { capturer.unwinder }
-
-    package func images() -> ImageList { capturer.images() }
-
-    package func leave(processor: Int32) { capturer.leave(processor: processor) }
 }

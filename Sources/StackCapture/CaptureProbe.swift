@@ -123,7 +123,7 @@ package struct CaptureProbe: Sendable, Equatable {
                 guard number < maximumAttempts else { return .notTried("the thread had no CPU") }
                 return attempt(method, of: thread, with: engine, number: number + 1)
             case .refused(let error): return .failed(String(cString: strerror(error)))
-            default: return .failed(CaptureError(error).description)
+            default: return .failed(error.description)
             }
         }
     }

@@ -3,7 +3,7 @@ import LinuxSupport
 /// The evidence of whether a running thread is in a system call: where its last clock tick went.
 ///
 /// A thread that has got no tick since is where it was: it waits for a CPU.
-struct KernelPresence: Equatable {
+struct SystemCallEvidence: Equatable {
     private enum Place: Equatable {
         case user, kernel
         /// No tick was seen yet.
@@ -26,7 +26,7 @@ struct KernelPresence: Equatable {
 
     /// Takes in a later reading; what went before a new turn shows nothing.
     mutating func note(_ latest: TickedCPUTime, turn latestTurn: UInt64) {
-        guard latestTurn == turn else { return self = KernelPresence(latest, turn: latestTurn) }
+        guard latestTurn == turn else { return self = SystemCallEvidence(latest, turn: latestTurn) }
         note(latest)
     }
 

@@ -12,6 +12,15 @@ package final class ThreadCapture: StackCapturing {
     /// The captures until ptrace is tried once more; `nil` if it is permitted, or was refused then, too.
     private var capturesUntilProbe: Int?
 
+    /// The time of all captures so far, in nanoseconds.
+    package private(set) var timeTaken: UInt64 = 0
+    private let now: () -> UInt64
+
+    /// The longest time that counts for one capture, in nanoseconds.
+    ///
+    /// A capture waits at most twice for the thread to stop. Each wait takes at most `CUNWIND_STOP_TIMEOUT_NANOSECONDS`
+    /// and the helper's grace period of 100 ms. If a capture takes longer, the whole process was stopped meanwhile.
+    static let longestCapture: UInt64 = 500_000_000
     /// The limit on attempts in one capture of a thread that keeps changing its state.
     ///
     /// A thread that moves this often makes progress; a later sample will catch it.
@@ -30,7 +39,7 @@ package final class ThreadCapture: StackCapturing {
 
     /// The last clock ticks of a thread, and its perf events without a sample.
     private struct RunningThread {
-        var presence: KernelPresence
+        var presence: SystemCallEvidence
         /// The captures for which no perf event is tried.
         var withoutPerf = 0
         /// The attempts in a row that the kernel took no sample for.
@@ -43,22 +52,27 @@ package final class ThreadCapture: StackCapturing {
     ///   - engine: The capture engine.
     ///   - policy: The policy; `nil` to determine it once by probing ptrace.
     ///   - maySignal: Whether a thread may get a signal where ptrace is refused.
-    package init(engine: any CaptureEngine, policy: CapturePolicy? = nil, maySignal: Bool = true) {
+    ///   - now: Returns the time, in monotonic nanoseconds.
+    package init(
+        engine: any CaptureEngine, policy: CapturePolicy? = nil, maySignal: Bool = true,
+        now: @escaping () -> UInt64 = monotonicNow
+    ) {
         self.engine = engine
+        self.now = now
         self.policy = policy ?? CapturePolicy(mayUsePtrace: engine.probeStop())
         self.policy.maySignal = maySignal
         if policy == nil, !self.policy.mayUsePtrace { capturesUntilProbe = Self.capturesBeforeProbe }
     }
 
-    package func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+    package func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
         // Another thread is captured once, and its descriptors are the app's.
         defer { if !loopThreads.contains(thread) { engine.closeFiles(of: thread) } }
-        return try capture(thread, mayStop: mayStop, mayWait: false)
+        return try timed { () throws(CaptureFailure) in try capture(thread, mayStop: mayStop, mayWait: false) }
     }
 
-    package func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
+    package func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack {
         noteLoop(thread)
-        return try capture(thread, mayStop: true, mayWait: true)
+        return try timed { () throws(CaptureFailure) in try capture(thread, mayStop: true, mayWait: true) }
     }
 
     package func keepFiles(of thread: Int32) {
@@ -71,13 +85,19 @@ package final class ThreadCapture: StackCapturing {
         loopThreads.insert(thread)
     }
 
-    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
+    private func timed<Result>(_ body: () throws(CaptureFailure) -> Result) throws(CaptureFailure) -> Result {
+        let began = now()
+        defer { timeTaken += min(now() &- began, Self.longestCapture) }
+        return try body()
+    }
+
+    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? {
         do throws(CaptureFailure) {
-            var stack = try engine.collectStop(of: thread)
+            var stack = try timed { () throws(CaptureFailure) in try engine.collectStop(of: thread) }
             stack.threadState = .running
             return .success(stack)
         } catch {
-            return error == .pending || error == .notPending ? nil : .failure(CaptureError(error))
+            return error == .pending || error == .notPending ? nil : .failure(error)
         }
     }
 
@@ -87,7 +107,7 @@ package final class ThreadCapture: StackCapturing {
         noteLoop(thread)
         guard let time = engine.cpuTime(of: thread) else { return }
         makeRoom()
-        runningThreads[thread, default: RunningThread(presence: KernelPresence(time, turn: turn))]
+        runningThreads[thread, default: RunningThread(presence: SystemCallEvidence(time, turn: turn))]
             .presence.note(time, turn: turn)
     }
 
@@ -105,7 +125,7 @@ package final class ThreadCapture: StackCapturing {
     private func mayBeInKernel(_ thread: Int32, isOfLoop: Bool) -> Bool {
         guard isOfLoop || runningThreads[thread] != nil, let time = engine.cpuTime(of: thread) else { return false }
         makeRoom()
-        var known = runningThreads[thread] ?? RunningThread(presence: KernelPresence(time, turn: nil))
+        var known = runningThreads[thread] ?? RunningThread(presence: SystemCallEvidence(time, turn: nil))
         defer { runningThreads[thread] = known }
         known.presence.note(time)
         guard known.withoutPerf == 0 else {
@@ -122,7 +142,7 @@ package final class ThreadCapture: StackCapturing {
         if left == 0 { policy.mayUsePtrace = engine.probeStop() }
     }
 
-    private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureError) -> CapturedStack {
+    private func capture(_ thread: Int32, mayStop: Bool, mayWait: Bool) throws(CaptureFailure) -> CapturedStack {
         if mayStop { probeAgain() }
         // Without ptrace if only this thread refuses it.
         var policy = policy
@@ -168,7 +188,7 @@ package final class ThreadCapture: StackCapturing {
             }
         }
         if let incomplete { return incomplete }
-        throw CaptureError(failure)
+        throw failure
     }
 
     /// Captures a stack with one method; returns `nil` if the next method is to be tried.
@@ -211,32 +231,6 @@ package final class ThreadCapture: StackCapturing {
     package func images() -> ImageList { engine.images() }
 
     package func leave(processor: Int32) { engine.leave(processor: processor) }
-}
-
-extension CaptureError {
-    package init(_ failure: CaptureFailure) {
-        switch failure {
-        case .noSuchThread: self.init(description: "the thread has ended", isThreadGone: true)
-        case .notBlocked, .moved: self.init(description: "the thread kept moving while it was read")
-        case .refused(EBUSY): self.init(description: "another process traces the thread")
-        case .refused(let error): self.init(description: "the system refused: \(String(cString: strerror(error)))")
-        case .unknownSystemCall where FileStatus(path: "/proc/self/syscall").map { $0.owner != geteuid() } ?? false:
-            self.init(
-                description: "the process may not read which system call its threads wait in: "
-                    + "it is not dumpable (prctl(2)), as after a change of its user")
-        case .unknownSystemCall: self.init(description: "the system call that the thread waits in is not known here")
-        case .notStopped: self.init(description: "the thread would have to be stopped")
-        case .timedOut: self.init(description: "the thread did not answer in time")
-        case .notInCall: self.init(description: "the thread is not in a system call")
-        case .notSampled: self.init(description: "the kernel took no sample of the thread in time")
-        case .pending:
-            self.init(description: "the thread has been in the kernel since it was asked to stop", isPending: true)
-        case .notPending: self.init(description: "no capture of the thread is pending")
-        case .signalBlocked: self.init(description: "no stack: signal blocked")
-        case .failed(EBUSY): self.init(description: "an earlier stop of the thread was still under way")
-        case .failed(let error): self.init(description: "the capture failed: \(String(cString: strerror(error)))")
-        }
-    }
 }
 
 /// The choice of capture methods, a pure function of a thread's status and the system's permissions.

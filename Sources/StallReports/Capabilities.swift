@@ -14,7 +14,7 @@ public struct Capabilities: Codable, Sendable, Equatable {
     /// All features, in a fixed order.
     public var features: [Feature]
 
-    /// The name of the file without a directory entry in which a monitor keeps its capabilities open.
+    /// The name of the unlinked file that holds a running monitor's capabilities.
     package static let fileName = "stallwatch-capabilities"
 
     package init(version: String = StallWatchVersion.current, environment: Environment, features: [Feature]) {

@@ -95,7 +95,7 @@ extension StallReport {
 /// How addresses get their names and lines, on the monitor's own thread, never on a monitored one.
 ///
 /// Nothing here uses the network. Whatever is left without a name or line keeps its build ID and offset, from which it
-/// can be symbolicated later and elsewhere: see ``StallReport/symbolicated(with:inApp:)``.
+/// can be symbolicated later and elsewhere: see `stallwatch symbolicate`.
 ///
 /// Lines need libdw.so.1 (package libdw1 or elfutils-libs), which is loaded with dlopen(3) when the first report is
 /// made; without it there are names, by code of this library's own. So a slim image needs no further package, and a

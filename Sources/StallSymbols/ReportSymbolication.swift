@@ -251,7 +251,7 @@ extension StallReport {
     ///   - sources: Where to look.
     ///   - inApp: What is not the app's own code.
     /// - Returns: The report, with as much as was found.
-    public func symbolicated(
+    @_spi(Benchmarks) public func symbolicated(
         with sources: DebugSources, inApp: InAppSettings = InAppSettings()
     ) -> StallReport {
         OfflineSymbolication(sources, inApp: inApp).symbolicate(self)
@@ -268,7 +268,7 @@ extension Sequence where Element == StallReport {
     ///   - sources: Where to look.
     ///   - inApp: What is not the app's own code.
     /// - Returns: As many reports, in the same order.
-    public func symbolicated(
+    @_spi(Benchmarks) public func symbolicated(
         with sources: StallReport.DebugSources, inApp: InAppSettings = InAppSettings()
     ) -> [StallReport] {
         let symbolication = OfflineSymbolication(sources, inApp: inApp)

@@ -78,10 +78,10 @@ import TestSupport
         let capture = ThreadCapture(engine: try CUnwindEngine())
         let syncing = SyncingThread(for: .seconds(3))
         defer { syncing.hasEnded.wait() }
-        var errors: [CaptureError] = []
+        var errors: [CaptureFailure] = []
         for _ in 0..<300 {
             usleep(.random(in: 0..<1000))
-            do throws(CaptureError) { _ = try capture.capture(thread: syncing.id) } catch { errors.append(error) }
+            do throws(CaptureFailure) { _ = try capture.capture(thread: syncing.id) } catch { errors.append(error) }
         }
         #expect(errors.isEmpty)
     }

@@ -106,7 +106,7 @@ import TestSupport
     }()
 }
 
-extension Result<CapturedStack, CaptureError> {
+extension Result<CapturedStack, CaptureFailure> {
     fileprivate var summary: String {
         switch self {
         case .success(let stack): "\(stack.method), \(stack.frames.count) frames, complete \(stack.isComplete)"

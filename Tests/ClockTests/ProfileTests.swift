@@ -69,7 +69,7 @@ import Testing
             let main = try #require(profile.threads.first { $0.loop == "main" })
             let tree = main.tree
             for name in expected.keys { points[name] = tree.milliseconds(of: name) / tree.totalMilliseconds * 100 }
-            // The allowance, and one stop.
+            // The budget, and one stop.
             #expect(main.heldMilliseconds <= 1 + profile.durationMilliseconds / 200 + 10)
             print(
                 "mix: \(points), held \(main.heldMilliseconds) ms, \(profile.missedSamples) missed, \(main.missingStacks)"

@@ -4,7 +4,7 @@ import TestSupport
 
 @testable import StackCapture
 @testable import StallReports
-@testable import StallSymbols
+@_spi(Benchmarks) @testable import StallSymbols
 @testable import StallWatch
 
 /// The mixed executable split into a stripped executable and a debug file.

@@ -93,7 +93,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func aRunningThreadThatMustNotBeStoppedHasNoStack() {
         let engine = ScriptedEngine(statuses: [running], answers: [.ptrace: [.success(stack(.ptrace, frames: 5))]])
-        #expect(throws: CaptureError(.notStopped)) {
+        #expect(throws: CaptureFailure.notStopped) {
             try ThreadCapture(engine: engine).capture(thread: 1, mayStop: false)
         }
         #expect(engine.asked.isEmpty)
@@ -145,7 +145,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func aThreadThatKeepsMovingIsGivenUp() {
         let engine = ScriptedEngine(statuses: [blocked], answers: [.read: [.failure(.moved)]])
-        #expect(throws: CaptureError(.moved)) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(throws: CaptureFailure.moved) { try ThreadCapture(engine: engine).capture(thread: 1) }
         #expect(engine.asked.count == ThreadCapture.maximumAttempts)
     }
 
@@ -205,8 +205,8 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         engine.stops = [.failure(.pending), .failure(.pending)]
         engine.collected = [.failure(.pending), .success(stack(.ptrace, frames: 6))]
         let capture = ThreadCapture(engine: engine)
-        #expect(throws: CaptureError(.pending)) { try capture.captureOrWait(thread: 1) }
-        #expect(CaptureError(.pending).isPending)
+        #expect(throws: CaptureFailure.pending) { try capture.captureOrWait(thread: 1) }
+        #expect(CaptureFailure.pending.isPending)
         #expect(capture.pendingCapture(of: 1) == nil)
         #expect(try capture.pendingCapture(of: 1)?.get().frames.count == 6)
         #expect(capture.pendingCapture(of: 1) == nil)
@@ -268,7 +268,7 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
         )
         let capture = ThreadCapture(engine: engine)
         for _ in 1...ThreadCapture.maximumMissed / ThreadCapture.maximumAttempts {
-            #expect(throws: CaptureError(.notSampled)) { try capture.captureOrWait(thread: 1) }
+            #expect(throws: CaptureFailure.notSampled) { try capture.captureOrWait(thread: 1) }
         }
         #expect(try capture.captureOrWait(thread: 1).method == .ptrace)
     }
@@ -290,13 +290,13 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
 
     @Test func anEndedThreadIsAnError() {
         let engine = ScriptedEngine(statuses: [], answers: [:])
-        #expect(throws: CaptureError(.noSuchThread)) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(throws: CaptureFailure.noSuchThread) { try ThreadCapture(engine: engine).capture(thread: 1) }
     }
 
     @Test func `an unknown system call is named as the reason`() {
         let opaque = ThreadStatus(state: .blocked, isInterruptedByStop: true, isOpaque: true)
         let engine = ScriptedEngine(statuses: [opaque], answers: [:])
-        #expect(throws: CaptureError(.unknownSystemCall)) { try ThreadCapture(engine: engine).capture(thread: 1) }
+        #expect(throws: CaptureFailure.unknownSystemCall) { try ThreadCapture(engine: engine).capture(thread: 1) }
         #expect(engine.asked.isEmpty)
     }
 
@@ -368,5 +368,26 @@ private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool
     @Test func permittedMethodsDependOnPtrace() {
         #expect(open.permitted == [.read, .ptrace])
         #expect(closed.permitted == [.read, .signal])
+    }
+
+    @Test func `the times of failed and successful captures add up`() throws {
+        let engine = ScriptedEngine(
+            statuses: [ThreadStatus(state: .running)],
+            answers: [.ptrace: [.success(stack(.ptrace, frames: 3)), .failure(.timedOut)]])
+        // Each capture reads the clock at its beginning and at its end.
+        var time: UInt64 = 0
+        var step: UInt64 = 120_000_000
+        let capture = ThreadCapture(
+            engine: engine,
+            now: {
+                time += step
+                return time
+            })
+        _ = try capture.capture(thread: 1)
+        #expect(throws: CaptureFailure.timedOut) { try capture.capture(thread: 1) }
+        #expect(capture.timeTaken == 240_000_000)
+        step = 3_000_000_000
+        _ = try? capture.capture(thread: 1)
+        #expect(capture.timeTaken == 240_000_000 + ThreadCapture.longestCapture, "the process was stopped")
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Measuring
+@_spi(Benchmarks) import StallSymbols
 import StallWatch
 
 /// The cost of names and lines of one stack, compared with `Backtrace.symbolicated()` of the toolchain's Runtime module.

@@ -395,8 +395,6 @@ extension LoopSupervisor {
     }
 
     private mutating func dropPending() {
-        guard let thread = turn.pendingThread else { return }
-        turn.pendingThread = nil
-        context.capturer.cancelPendingCapture(of: thread)
+        if let thread = turn.pendingThread.take() { context.capturer.cancelPendingCapture(of: thread) }
     }
 }

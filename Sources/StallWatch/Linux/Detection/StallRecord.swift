@@ -11,7 +11,7 @@ struct StallRecord: Sendable {
         var age: UInt64
         /// Whether the same turn was in progress before and after the capture.
         var isValid: Bool
-        var stack: Result<CapturedStack, CaptureError>
+        var stack: Result<CapturedStack, CaptureFailure>
         /// The threads of the process if the loop is a pool, whose workers are among them.
         var workers: [OtherThread] = []
         /// The images that were mapped at that time.
@@ -43,7 +43,7 @@ struct StallRecord: Sendable {
     /// The stack of a thread other than the loop's.
     struct OtherThread: Sendable {
         var thread: ThreadIdentity
-        var stack: Result<CapturedStack, CaptureError>
+        var stack: Result<CapturedStack, CaptureFailure>
         /// What the thread waits for; `nil` if it does not wait, or this was not asked.
         var wait: ThreadWait?
         /// The kind of stall that the thread's activity would be the cause of; `nil` if it is not known.
@@ -170,19 +170,19 @@ extension StallRecord {
     static let maximumOtherThreads = 256
 
     /// Captures the threads of the process, except `target` and the monitor's own, and what they wait for.
-    mutating func captureOtherThreads(than target: CaptureTarget, with services: WatchdogContext) {
-        var excluded = services.ownThreads
+    mutating func captureOtherThreads(than target: CaptureTarget, with context: WatchdogContext) {
+        var excluded = context.ownThreads
         if case .thread(let thread) = target { excluded.insert(thread) }
-        (otherThreads, omittedThreads) = services.captureAll(than: excluded)
-        otherImages = services.capturer.images()
+        (otherThreads, omittedThreads) = context.captureAll(than: excluded)
+        otherImages = context.capturer.images()
         var waits: [Int32: ThreadWait] = [:]
         for other in otherThreads {
-            waits[other.thread.id] = services.wait(of: other.thread.id, try? other.stack.get())
+            waits[other.thread.id] = context.wait(of: other.thread.id, try? other.stack.get())
         }
         if case .thread(let thread) = target {
-            waits[thread] = services.wait(of: thread, samples.lazy.compactMap { try? $0.stack.get() }.last)
+            waits[thread] = context.wait(of: thread, samples.lazy.compactMap { try? $0.stack.get() }.last)
         }
-        services.markDeadlocks(&waits)
+        context.markDeadlocks(&waits)
         for index in otherThreads.indices { otherThreads[index].wait = waits[otherThreads[index].thread.id] }
     }
 }

@@ -96,7 +96,7 @@ struct TurnCase {
     }
 
     /// Completes the samples that waited for the thread to leave the kernel: its stack was the same all the while.
-    mutating func resolvePending(_ stack: Result<CapturedStack, CaptureError>, images: ImageList) {
+    mutating func resolvePending(_ stack: Result<CapturedStack, CaptureFailure>, images: ImageList) {
         pendingThread = nil
         for index in samples.indices where samples[index].isPending {
             samples[index].stack = stack
@@ -151,7 +151,7 @@ extension StallRecord.Sample {
     /// Whether the next attempt may well succeed: the thread moved, had no CPU, or would have had to be stopped.
     fileprivate var isPassingFailure: Bool {
         guard case .failure(let error) = stack else { return false }
-        return [.notStopped, .moved, .notSampled].map(CaptureError.init).contains(error)
+        return [.notStopped, .notBlocked, .moved, .notSampled].contains(error)
     }
 }
 
@@ -253,7 +253,7 @@ extension StallRecord.Sample {
             // The same code for another request is another place.
             return stack.context == next.context ? frames : max(frames, 1)
         case (.failure(let error), .failure(let next)):
-            return error == next && workers.isEmpty && other.workers.isEmpty ? 0 : .max
+            return error.description == next.description && workers.isEmpty && other.workers.isEmpty ? 0 : .max
         default:
             return .max
         }

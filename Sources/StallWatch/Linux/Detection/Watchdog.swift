@@ -102,7 +102,6 @@ final class Watchdog: Sendable {
 
     /// Runs the watchdog on the calling thread until ``stop()``.
     func run(capturing capturer: any StackCapturing) {
-        let capturer = TimedCapturer(capturer, now: now)
         let context = WatchdogContext(
             capturer: capturer, now: now, submit: submit, suppressed: suppressed, options: options
         )

@@ -76,10 +76,10 @@ final class WatchdogContext {
     func sample(
         _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
-        var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(CaptureError(description: "")))
+        var sample = StallRecord.Sample(age: age, isValid: false, stack: .failure(.notTried))
         switch target {
         case .thread(let thread):
-            do throws(CaptureError) {
+            do throws(CaptureFailure) {
                 sample.stack = .success(
                     mayStop && mayWait
                         ? try capturer.captureOrWait(thread: thread)
@@ -87,9 +87,9 @@ final class WatchdogContext {
             } catch {
                 sample.stack = .failure(error)
             }
-        case .unknown: sample.stack = .failure(CaptureError(description: "the loop's thread is not known yet"))
+        case .unknown: sample.stack = .failure(.unknownThread)
         case .pool:
-            sample.stack = .failure(CaptureError(description: "a pool has no thread of its own: see its worker stacks"))
+            sample.stack = .failure(.pool)
             sample.workers = captureAll(than: ownThreads).threads
             for index in sample.workers.indices {
                 sample.workers[index].activity = threads.activity(of: sample.workers[index].thread.id)
@@ -116,8 +116,8 @@ final class WatchdogContext {
 
     private var locks: LockOwnerResolver { LockOwnerResolver(threads: threads, memory: GuardedMemory()) }
 
-    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
-        do throws(CaptureError) {
+    private func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
+        do throws(CaptureFailure) {
             return .success(try capturer.capture(thread: thread))
         } catch {
             return .failure(error)

@@ -65,7 +65,7 @@ struct LockOwnership: Sendable {
     /// A thread that owns a lock for which another thread waits.
     struct Owner: Sendable {
         var thread: ThreadIdentity
-        var stack: Result<CapturedStack, CaptureError>
+        var stack: Result<CapturedStack, CaptureFailure>
         /// The system call in which it waits, if it waits.
         var systemCall: DescribedCall?
         /// The lock that it waits for, if it waits for one.
@@ -75,7 +75,7 @@ struct LockOwnership: Sendable {
     }
 
     /// The lock that the stalled thread waits for.
-    var site: AwaitedLock
+    var lock: AwaitedLock
     /// The owner of this lock, the owner of the lock that the first owner waits for, and so on.
     var owners: [Owner] = []
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.

@@ -36,10 +36,10 @@ enum CauseRules {
     static let waitPerMajorFault: UInt64 = 10_000_000
 
     /// Returns the cause that the evidence shows.
-    static func judge(_ evidence: Evidence) -> CauseConclusion {
+    static func conclusion(from evidence: Evidence) -> CauseConclusion {
         if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
             let endsByItself = deadlock.lock.map {
-                $0.site.hasTimeout || $0.owners.contains { $0.waitsFor?.hasTimeout == true }
+                $0.lock.hasTimeout || $0.owners.contains { $0.waitsFor?.hasTimeout == true }
             }
             return CauseConclusion(
                 kind: .deadlock, confidence: endsByItself == true ? .likely : .certain, observation: deadlock)
@@ -148,7 +148,7 @@ enum CauseRules {
         if evidence.voluntarySwitches > UInt64(evidence.observations.count) + 2, evidence.observations.count < 3 {
             certainty = min(certainty, .likely)
         }
-        if case .unknown? = winner.observation.lock?.site.ownership { certainty = min(certainty, .likely) }
+        if case .unknown? = winner.observation.lock?.lock.ownership { certainty = min(certainty, .likely) }
         if winner.observation.activity == .blocked || !evidence.countsRunQueue { certainty = min(certainty, .likely) }
         return CauseConclusion(kind: winner.kind, confidence: certainty, observation: winner.observation)
     }

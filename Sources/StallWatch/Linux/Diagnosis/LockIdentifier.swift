@@ -33,76 +33,76 @@ struct LockIdentifier {
     private func futex(_ call: SystemCall, _ waiter: Int32, _ frames: [NamedFrame]) -> AwaitedLock {
         let address = call.argument(0)
         let function = LockFunction.outermost(of: frames)
-        var site = AwaitedLock(
+        var lock = AwaitedLock(
             kind: .futex, address: address, function: function?.name, hasTimeout: call.argument(3) != 0,
             ownership: .unknown("the kind of lock is not known")
         )
         switch Futex.Operation(call.argument(1)) {
         case .lockPriorityInheritance:
-            site.kind = Self.priorityInheritanceKind(function, frames)
+            lock.kind = Self.priorityInheritanceKind(function, frames)
             // The symbols of libswiftCore are not read: it has many more than the other libraries.
-            if site.kind == .once { site.function = "swift_once" }
-            site.ownership = priorityInheritanceOwner(address)
+            if lock.kind == .once { lock.function = "swift_once" }
+            lock.ownership = priorityInheritanceOwner(address)
         case .wait:
             if let queue = DispatchLayout.queue(ofWaiter: waiter, waitingOn: address, memory) {
-                site.kind = .dispatchQueue
-                site.function = function?.name ?? "dispatch_sync"
-                (site.address, site.label) = (queue, DispatchLayout.label(of: queue, memory))
-                site.ownership = queueOwner(queue, waiter)
+                lock.kind = .dispatchQueue
+                lock.function = function?.name ?? "dispatch_sync"
+                (lock.address, lock.label) = (queue, DispatchLayout.label(of: queue, memory))
+                lock.ownership = queueOwner(queue, waiter)
             } else if let function {
-                describe(&site, function, call)
+                describe(&lock, function, call)
             } else if Self.isInsideLibc(frames), Futex.isShared(call.argument(1)), !Futex.isPlainWait(call.argument(1)),
                 case .thread(let joined) = joinedThread(address, expected: call.argument(2)), joined != waiter
             {
                 // pthread_join jumps to a function without a name. The kernel wakes its futex without the private flag.
-                (site.kind, site.function) = (.threadJoin, "pthread_join")
-                site.ownership = .thread(joined)
+                (lock.kind, lock.function) = (.threadJoin, "pthread_join")
+                lock.ownership = .thread(joined)
             } else if Self.isInsideLibc(frames), case .thread(let owner) = mutexOwner(address) {
                 // glibc's pthread_mutex_lock jumps to a function without a name for robust mutexes, and
                 // pthread_mutex_timedlock does so for all. Only the mutex's fields identify it then.
-                site.kind = .pthreadMutex
-                site.ownership = .thread(owner)
+                lock.kind = .pthreadMutex
+                lock.ownership = .thread(owner)
             } else if Self.isInsideLibc(frames), PosixSemaphore.isWaitedFor(at: address, call.argument(2), memory) {
                 // sem_wait and similar functions jump to such a function, too.
-                (site.kind, site.ownership) = (.semaphore, .none)
+                (lock.kind, lock.ownership) = (.semaphore, .none)
             }
         case nil:
             break
         }
-        return site
+        return lock
     }
 
     /// Describes a wait for a futex without priority inheritance by its function.
-    private func describe(_ site: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall) {
+    private func describe(_ lock: inout AwaitedLock, _ function: LockFunction, _ call: SystemCall) {
         switch function.kind {
         case .mutex:
-            site.kind = .pthreadMutex
-            site.ownership = mutexOwner(site.address)
+            lock.kind = .pthreadMutex
+            lock.ownership = mutexOwner(lock.address)
         case .condition:
             // A thread that was woken and waits for its mutex waits on the mutex's futex: glibc uses plain FUTEX_WAIT with value 2 for
             // mutexes, and FUTEX_WAIT_BITSET with the condition's group counter for conditions.
-            if Futex.isPlainWait(call.argument(1)), case .thread(let owner) = mutexOwner(site.address) {
-                site.kind = .pthreadMutex
-                site.ownership = .thread(owner)
+            if Futex.isPlainWait(call.argument(1)), case .thread(let owner) = mutexOwner(lock.address) {
+                lock.kind = .pthreadMutex
+                lock.ownership = .thread(owner)
             } else {
-                (site.kind, site.ownership) = (.condition, .none)
+                (lock.kind, lock.ownership) = (.condition, .none)
             }
         case .readWriteLock:
-            site.kind = .pthreadReadWriteLock
-            (site.address, site.ownership) = writer(of: site.address)
+            lock.kind = .pthreadReadWriteLock
+            (lock.address, lock.ownership) = writer(of: lock.address)
         case .join:
-            site.kind = .threadJoin
-            site.ownership = joinedThread(site.address, expected: call.argument(2))
+            lock.kind = .threadJoin
+            lock.ownership = joinedThread(lock.address, expected: call.argument(2))
         case .dispatchOnce:
-            site.kind = .dispatchOnce
-            site.ownership = onceOwner(site.address)
+            lock.kind = .dispatchOnce
+            lock.ownership = onceOwner(lock.address)
         case .once:
-            site.kind = .once
-            site.ownership = .unknown("the lock does not store the thread that runs the initializer")
-        case .semaphore: (site.kind, site.ownership) = (.semaphore, .none)
-        case .dispatchSemaphore: (site.kind, site.ownership) = (.dispatchSemaphore, .none)
-        case .dispatchGroup: (site.kind, site.ownership) = (.dispatchGroup, .none)
-        case .barrier: (site.kind, site.ownership) = (.barrier, .none)
+            lock.kind = .once
+            lock.ownership = .unknown("the lock does not store the thread that runs the initializer")
+        case .semaphore: (lock.kind, lock.ownership) = (.semaphore, .none)
+        case .dispatchSemaphore: (lock.kind, lock.ownership) = (.dispatchSemaphore, .none)
+        case .dispatchGroup: (lock.kind, lock.ownership) = (.dispatchGroup, .none)
+        case .barrier: (lock.kind, lock.ownership) = (.barrier, .none)
         case .dispatchUnfairLock: break
         }
     }
@@ -153,7 +153,9 @@ extension LockIdentifier {
         return live(owner, else: "the thread that locked it belongs to another process, or has ended")
     }
 
-    /// The futex words of a rwlock are its phase, 8 bytes into it, and its writers' word, 12 bytes into it.
+    /// Returns the rwlock's address and writer.
+    ///
+    /// A waiter sleeps on the word at offset 8 (phase) or 12 (writers).
     private func writer(of futex: UInt64) -> (UInt64, AwaitedLock.Ownership) {
         for offset in [12, 8] as [UInt64] where futex > offset {
             guard let lock = PthreadReadWriteLock(at: futex - offset, memory), let writer = lock.writerWhileHeld,

@@ -12,7 +12,7 @@ struct LockOwnerResolver {
         /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
         func state(of thread: Int32) -> ThreadState?
         /// Captures the thread's stack.
-        func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError>
+        func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure>
         /// Returns the functions of a stack's innermost frames.
         func names(of stack: CapturedStack) -> [NamedFrame]
         /// Returns the thread's name and identity.
@@ -42,7 +42,7 @@ struct LockOwnerResolver {
         var state: ThreadState
         var call: SystemCall
         var frames: [NamedFrame]
-        var site: AwaitedLock
+        var lock: AwaitedLock
     }
 
     private var identifier: LockIdentifier {
@@ -52,10 +52,10 @@ struct LockOwnerResolver {
     /// Follows the owners of the lock that the thread `waiter` waits for; returns `nil` if it waits for no lock.
     func follow(_ waiter: Int32, stack: CapturedStack?) -> LockOwnership? {
         guard let state = threads.state(of: waiter), let first = link(waiter, state, stack) else { return nil }
-        var wait = LockOwnership(site: first.site, images: threads.images())
+        var wait = LockOwnership(lock: first.lock, images: threads.images())
         var links = [first]
         var last: Link? = first
-        while let link = last, let owner = link.site.owner {
+        while let link = last, let owner = link.lock.owner {
             guard wait.owners.count < Self.maximumOwners else {
                 wait.isCutOff = true
                 break
@@ -74,7 +74,7 @@ struct LockOwnerResolver {
         // A thread that has run meanwhile did not own a lock that others still wait for.
         if let moved = links.firstIndex(where: { !isUnchanged($0) }) {
             wait.owners = Array(wait.owners.prefix(moved))
-            if moved == 0 { wait.site.ownership = .unknown("the lock's owner changed during the inspection") }
+            if moved == 0 { wait.lock.ownership = .unknown("the lock's owner changed during the inspection") }
             wait.isDeadlock = false
         }
         return wait
@@ -83,7 +83,7 @@ struct LockOwnerResolver {
     /// Returns the call that a thread waits in, and the lock that it waits for; `nil` if it is in no known call.
     func wait(of thread: Int32, stack: CapturedStack?) -> ThreadWait? {
         guard let state = threads.state(of: thread), let call = call(of: state, stack) else { return nil }
-        let lock = link(thread, state, stack)?.site
+        let lock = link(thread, state, stack)?.lock
         return ThreadWait(call: DescribedCall(call, memory: memory), lock: lock, runs: state.runs)
     }
 
@@ -113,7 +113,7 @@ struct LockOwnerResolver {
         }
         owner.systemCall = DescribedCall(call, memory: memory)
         let link = link(thread, after, try? captured.get())
-        owner.waitsFor = link?.site
+        owner.waitsFor = link?.lock
         return (owner, link)
     }
 
@@ -122,8 +122,8 @@ struct LockOwnerResolver {
         // A stack that was captured in another wait does not describe this one.
         let isOfThisWait = stack?.frames.first?.address == call.programCounter
         let frames = isOfThisWait ? stack.map(threads.names) ?? [] : []
-        guard let site = identifier.identify(call, of: thread, in: frames) else { return nil }
-        return Link(thread: thread, state: state, call: call, frames: frames, site: site)
+        guard let lock = identifier.identify(call, of: thread, in: frames) else { return nil }
+        return Link(thread: thread, state: state, call: call, frames: frames, lock: lock)
     }
 
     /// Returns the call that a thread waits in: as the system shows it or, where it does not, as a stop has met it.
@@ -140,7 +140,7 @@ struct LockOwnerResolver {
 
     /// Returns whether the thread still waits for the same lock of the same owner, and has not run in between.
     private func isUnchanged(_ link: Link) -> Bool {
-        identifier.identify(link.call, of: link.thread, in: link.frames) == link.site
+        identifier.identify(link.call, of: link.thread, in: link.frames) == link.lock
             && threads.state(of: link.thread) == link.state
     }
 }
@@ -198,8 +198,8 @@ final class ProcessThreads: LockOwnerResolver.Threads {
         return Cause.Kind(of: reading.activity) ?? Cause.Kind(waitChannel: reading.waitChannel)
     }
 
-    func capture(_ thread: Int32) -> Result<CapturedStack, CaptureError> {
-        do throws(CaptureError) {
+    func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure> {
+        do throws(CaptureFailure) {
             return .success(try capturer.capture(thread: thread, mayStop: mayStop))
         } catch {
             return .failure(error)

@@ -220,7 +220,7 @@ struct StallDiagnostician {
         }
     }
 
-    /// Adds to the observations without a stack what a stack shows that stands for all of them.
+    /// Completes observations without a stack from a later stack of the same wait.
     mutating func explainRunning(by stack: CapturedStack) {
         for index in observations.indices
         where observations[index].activity == .running && observations[index].function == nil {
@@ -243,9 +243,10 @@ struct StallDiagnostician {
             throttled: last.throttled - min(first.throttled, last.throttled),
             pagedFile: faults?.file
         )
-        let verdict = CauseRules.judge(evidence)
+        let conclusion = CauseRules.conclusion(from: evidence)
         return Cause(
-            kind: verdict.kind, confidence: verdict.confidence, evidence: evidence, observation: verdict.observation,
+            kind: conclusion.kind, confidence: conclusion.confidence, evidence: evidence,
+            observation: conclusion.observation,
             pressure: Pressure.current()
         )
     }

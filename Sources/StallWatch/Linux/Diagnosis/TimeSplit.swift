@@ -71,14 +71,14 @@ extension TimeSplit {
         for (from, to) in zip(readings, readings.dropFirst()) {
             let span = to.time - from.time
             let onCPU = min(to.onCPU - min(from.onCPU, to.onCPU), span)
-            let told = to.runQueue - min(from.runQueue, to.runQueue)
+            let counted = to.runQueue - min(from.runQueue, to.runQueue)
             let hasNotWaited = from.voluntarySwitches != nil && from.voluntarySwitches == to.voluntarySwitches
             let isReady = from.isRunnable && to.isRunnable && hasNotWaited
             let isBlocked = !from.isRunnable && !to.isRunnable && hasNotWaited
             // A thread that was runnable throughout spent the rest without a CPU. schedstat shows such a wait only when
             // it ends, and never shows one that is caused by CPU steal.
-            let runQueue = isReady ? span - onCPU : min(told - min(ahead, told), span - onCPU)
-            ahead = isReady ? runQueue - min(told, runQueue) : 0
+            let runQueue = isReady ? span - onCPU : min(counted - min(ahead, counted), span - onCPU)
+            ahead = isReady ? runQueue - min(counted, runQueue) : 0
             let unseen = to.showsRunQueue || isReady || isBlocked ? 0 : span - onCPU
             sum = (sum.onCPU + onCPU, sum.runQueue + runQueue, sum.unseen + unseen)
         }

@@ -14,7 +14,7 @@ final class HealthFile: HealthChannel {
     private let failed: @Sendable (StallWatchError, Bool) -> Void
     private var isFailing = false
     /// Leads `stallwatch health` from the process to the file.
-    private var pointer: UnnamedFile?
+    private var pointer: UnlinkedFile?
 
     /// Creates the channel, and checks that the file can be written.
     ///
@@ -69,7 +69,7 @@ final class HealthFile: HealthChannel {
             isFailing = false
             // A reader that finds the pointer finds the file.
             if pointer == nil {
-                pointer = UnnamedFile(Array(path.utf8), named: HealthRecord.pointerName, in: Self.directory(of: path))
+                pointer = UnlinkedFile(Array(path.utf8), named: HealthRecord.pointerName, in: Self.directory(of: path))
             }
         } catch {
             failed(StallWatchError(.unwritableReports, error), !isFailing)

@@ -81,7 +81,7 @@ final class HealthReporter: Sendable {
         for worker in workers.withLock({ $0 }) { worker.wake() }
     }
 
-    /// Tells that the monitor stops, and ends the threads; waits for a bounded time.
+    /// Reports the monitor as stopped and ends the threads, within ``HealthWorker/stopLimit``.
     ///
     /// A second call does nothing.
     func stop() {
@@ -134,8 +134,6 @@ final class HealthWorker: Sendable {
     private let reading: Reading
     private let arrival = Semaphore()
     private let isStopping = Atomic<Bool>(false)
-    private let isDone = Atomic<Bool>(false)
-    private let done = Semaphore()
     private let thread = Mutex<WorkerThread?>(nil)
 
     /// Creates a worker that does not run yet.
@@ -164,9 +162,7 @@ final class HealthWorker: Sendable {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         isStopping.store(true, ordering: .releasing)
         arrival.post()
-        let deadline = monotonicNow() &+ Self.stopLimit
-        while !isDone.load(ordering: .acquiring), monotonicNow() < deadline { done.wait(until: deadline) }
-        if isDone.load(ordering: .acquiring) { thread.join() } else { thread.detach() }
+        thread.finish(until: monotonicNow() &+ Self.stopLimit)
     }
 
     private func run() {
@@ -181,8 +177,6 @@ final class HealthWorker: Sendable {
             }
         }
         channel.finish(source.stoppedRecord())
-        isDone.store(true, ordering: .releasing)
-        done.post()
     }
 }
 

@@ -21,7 +21,7 @@ final class HeartbeatSource: LoopSource {
 
     private let isPending = Atomic<Bool>(false)
     /// When the last item was sent, or the loop was last found waiting for work.
-    private let lastLook = Atomic<UInt64>(0)
+    private let lastCheck = Atomic<UInt64>(0)
     private let lastSent = Atomic<UInt64>(0)
     private let lastRan = Atomic<UInt64>(0)
     /// When the loop was last found waiting for work; 0 if it never was.
@@ -71,9 +71,9 @@ final class HeartbeatSource: LoopSource {
         if isPending.load(ordering: .acquiring) {
             return lastRan.load(ordering: .relaxed) == 0 ? next : nil
         }
-        let due = (lastLook.load(ordering: .relaxed) / interval + 1) &* interval
+        let due = (lastCheck.load(ordering: .relaxed) / interval + 1) &* interval
         guard now >= due else { return due }
-        lastLook.store(now, ordering: .relaxed)
+        lastCheck.store(now, ordering: .relaxed)
         let ran = lastRan.load(ordering: .relaxed)
         let delay = ran &- min(lastSent.load(ordering: .relaxed), ran)
         if ran != 0, idle?.isIdle(thread: recorder.lastThread, lastDelay: delay) ?? false {

@@ -69,7 +69,9 @@ final class TaskPoolIdleCheck: IdleCheck {
     /// The label of the queue.
     static let label = "Swift global concurrent queue"
 
-    /// The address of the queue's state; 0 until it is confirmed. The runtime never frees the queue.
+    /// The address of the queue's state; 0 until it is confirmed.
+    ///
+    /// The runtime never frees the queue.
     private let state = Atomic<UInt>(0)
     /// The state of the queue without items.
     private let idleState = Atomic<UInt64>(0)

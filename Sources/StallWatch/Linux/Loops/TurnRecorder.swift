@@ -275,9 +275,9 @@ extension TurnRecorder {
         stalled.store(began, ordering: .sequentiallyConsistent)
         alarm.fence.heavy()
         guard let end = stalledTurnEnd(began) else { return nil }
-        let told = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
+        let stored = stalledEnd.compareExchange(expected: 0, desired: end, ordering: .sequentiallyConsistent)
         alarm.ring()
-        return told.exchanged ? end : told.original
+        return stored.exchanged ? end : stored.original
     }
 
     /// When the turn that is marked as stalled ended, in monotonic nanoseconds; `nil` if none is, or while it lasts.
@@ -291,10 +291,10 @@ extension TurnRecorder {
         guard self.began.load(ordering: .sequentiallyConsistent) != began else { return nil }
         // The order of the loads matters: the loop stores the end of the marked turn before it ends another turn.
         let last = ended.load(ordering: .sequentiallyConsistent)
-        let told = stalledEnd.load(ordering: .sequentiallyConsistent)
+        let stored = stalledEnd.load(ordering: .sequentiallyConsistent)
         // If `stalledEnd` is 0, the turn ended before it was marked, or the loop is between ending it and storing its
         // end.
-        return told != 0 ? told : last
+        return stored != 0 ? stored : last
     }
 
     /// Marks the saturation that began at `left`, so that its end wakes the watchdog.
@@ -306,8 +306,8 @@ extension TurnRecorder {
 
     /// When the marked saturation ended, in monotonic nanoseconds; `nil` while it lasts.
     var saturationEnd: UInt64? {
-        let told = saturatedEnd.load(ordering: .acquiring)
-        if told != 0 { return told }
+        let stored = saturatedEnd.load(ordering: .acquiring)
+        if stored != 0 { return stored }
         // A loop that has exited and not entered again does not wait, so its saturation ended with its last turn.
         let isLeft = depth.load(ordering: .relaxed) == 0 && began.load(ordering: .relaxed) == 0
         return isLeft ? ended.load(ordering: .relaxed) : nil

@@ -3,6 +3,7 @@ import LinuxSupport
 import StackCapture
 package import StallReports
 import Synchronization
+import StallSymbols
 
 extension StallMonitor {
     /// Answers a request to the control socket, on its thread.
@@ -96,7 +97,7 @@ final class ControlService: Sendable {
     func stop() {
         server.stop()
         jobs.stop()
-        if thread.isCurrent { thread.detach() } else { thread.join() }
+        thread.finish(until: .max)
     }
 
     /// Creates a directory unless it exists, and returns its absolute path.
@@ -174,7 +175,7 @@ final class ControlJobs: Sendable {
         }
         for running in jobs { running.job.cancel() }
         // A redaction may stop the monitor: its thread must not wait for itself.
-        for running in jobs { if running.thread.isCurrent { running.thread.detach() } else { running.thread.join() } }
+        for running in jobs { running.thread.finish(until: .max) }
     }
 }
 

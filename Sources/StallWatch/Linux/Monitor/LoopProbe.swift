@@ -98,7 +98,7 @@ public final class LoopProbe: Sendable {
             guard exchange(0, for: Self.bits(recorder)) else { return false }
             // A recorder that has a thread was used by a later call of the loop's thread, so that thread has left the
             // earlier recorders.
-            if let told = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<told) }
+            if let known = kept.lastIndex(where: { $0.lastThread != nil }) { kept.removeSubrange(..<known) }
             kept.append(recorder)
             return true
         }

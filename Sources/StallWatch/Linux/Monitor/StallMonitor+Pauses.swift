@@ -1,6 +1,5 @@
 import LinuxSupport
 @_exported public import StallReports
-@_exported public import StallSymbols
 
 extension StallMonitor {
     /// Runs `body` without watching any loop.

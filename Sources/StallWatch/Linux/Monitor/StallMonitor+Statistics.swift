@@ -156,5 +156,3 @@ extension StallMonitor.LoopStatistics {
 }
 
 private func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1_000_000_000 }
-
-

@@ -3,6 +3,7 @@ import StackCapture
 import StallReports
 import LinuxSupport
 import Synchronization
+import StallSymbols
 
 /// Watches event loops and reports each turn that takes too long, with the stack of the loop's thread.
 ///
@@ -353,7 +354,7 @@ public final class StallMonitor: Sendable {
             reporter.willStopOnCurrentThread()
             watchdog.stop()
             for thread in [threads.watchdog, threads.reporter] {
-                if thread.isCurrent { thread.detach() } else { thread.join() }
+                thread.finish(until: .max)
             }
             writeStatistics()
             threads.notice.withdraw()

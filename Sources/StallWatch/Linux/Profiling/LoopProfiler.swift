@@ -5,7 +5,7 @@ import StallSymbols
 
 /// Samples the threads of loops for a while.
 ///
-/// It reads threads that wait, and stops those that run, for a bounded part of the time (``StopAllowance``). It has an
+/// It reads threads that wait, and stops those that run, for a bounded part of the time (``StopBudget``). It has an
 /// engine of its own, so it neither uses the watchdog nor delays it. Names are looked up afterwards.
 struct LoopProfiler {
     /// The most threads of a pool that are sampled.
@@ -32,7 +32,7 @@ struct LoopProfiler {
     private var keyed: [Key: ProfileTrack] = [:]
     private(set) var limits = ProfileLimits()
     let plan: ProfilePlan
-    /// The time of the begin, by the wall clock.
+    /// When the profile began (wall clock).
     let startedAt = Timestamp(wallClockNanoseconds: wallClockNow())
     /// The number of times that all loops were sampled.
     private(set) var passes = 0
@@ -105,7 +105,7 @@ struct LoopProfiler {
                 // No thread runs the loop.
                 let sample = ProfileTrack.Sample(
                     at: now() &- clock.begin, state: .idle,
-                    stack: .failure(CaptureError(description: "no thread runs the loop")))
+                    stack: .failure(.noThread))
                 add(sample, of: loop, Key(loop: index, thread: 0), nil)
             case .pool:
                 let all = ThreadIdentity.all().filter { [own = WorkerThread.ids] in !own.contains($0) }
@@ -140,22 +140,22 @@ struct LoopProfiler {
         let time = now()
         let elapsed = time &- clock.begin
         // Whatever the thread is doing: to sample only its waits would give them too much weight.
-        guard thread.allowance.mayStop(after: elapsed) else {
+        guard thread.budget.mayStop(after: elapsed) else {
             keyed[key]?.skip()
             return
         }
         let activity = thread.activity()
-        var stack: Result<CapturedStack, CaptureError>
+        var stack: Result<CapturedStack, CaptureFailure>
         if let unchanged = activity.flatMap(thread.unchangedStack) {
             stack = .success(unchanged)
         } else {
-            do throws(CaptureError) {
-                let captured = try capturer.capture(thread: id, mayStop: time >= thread.stopsFrom)
-                thread.allowance.add(captured.heldNanoseconds)
+            do throws(CaptureFailure) {
+                let captured = try capturer.capture(thread: id, mayStop: time >= thread.nextStopAllowed)
+                thread.budget.add(captured.heldNanoseconds)
                 stack = .success(captured)
             } catch {
                 if error.isThreadGone { threads[id] = nil }
-                if error == CaptureError(.timedOut) { thread.stopsFrom = now() &+ Self.timeWithoutStops }
+                if error == CaptureFailure.timedOut { thread.nextStopAllowed = now() &+ Self.timeWithoutStops }
                 stack = .failure(error)
             }
             thread.remember(try? stack.get(), activity)
@@ -234,12 +234,12 @@ struct ProfileClock {
 /// The time for which a profile may keep a thread from running.
 ///
 /// At most ``start`` and one part in ``share`` of the time so far, and the length of one stop.
-struct StopAllowance {
+struct StopBudget {
     /// The part of the time: 0.5 %, that is 100 us for each of 50 samples a second.
     ///
     /// A stop takes 6 to 40 us (measured), and longer where the helper has to wait for a CPU.
     static let share: UInt64 = 200
-    /// The allowance at the begin, in nanoseconds: the first stops of a thread are slower.
+    /// The budget at the begin, in nanoseconds: the first stops of a thread are slower.
     static let start: UInt64 = 1_000_000
 
     /// The time for which the thread was kept from running so far, in nanoseconds.

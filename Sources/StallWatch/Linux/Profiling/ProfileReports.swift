@@ -62,7 +62,7 @@ struct ProfileReports {
         return ProfileAnswer.Thread(
             report: report, onCPUMilliseconds: track.thread?.onCPU.map(milliseconds),
             runQueueMilliseconds: track.thread?.runQueue.map(milliseconds),
-            heldMilliseconds: milliseconds(track.thread?.allowance.held ?? 0), skippedSamples: track.skipped
+            heldMilliseconds: milliseconds(track.thread?.budget.held ?? 0), skippedSamples: track.skipped
         )
     }
 

@@ -37,7 +37,7 @@ struct ProfileTrack {
         /// When it was taken, in nanoseconds since the begin of the profile.
         var at: UInt64
         var state: State
-        var stack: Result<CapturedStack, CaptureError>
+        var stack: Result<CapturedStack, CaptureFailure>
     }
 
     let label: String
@@ -48,7 +48,7 @@ struct ProfileTrack {
     var thread: ProfiledThread?
     private(set) var runs: [Run] = []
     private(set) var samples = 0
-    /// The number of samples that were not taken, because the thread had been stopped for its whole allowance.
+    /// The number of samples that were not taken, because the thread had been stopped for its whole budget.
     private(set) var skipped = 0
     /// The number of those since the last sample.
     private var pending = 0
@@ -200,9 +200,9 @@ struct ProfileLimits {
 /// A thread that a profile samples.
 final class ProfiledThread {
     let identity: ThreadIdentity
-    var allowance = StopAllowance()
+    var budget = StopBudget()
     /// The time before which the thread is not stopped, in monotonic nanoseconds: it did not answer the last stop.
-    var stopsFrom: UInt64 = 0
+    var nextStopAllowed: UInt64 = 0
     /// The kernel's times when the profile first saw the thread; `nil` if they are not known.
     private let first: ThreadReading?
     /// The kernel's times at the end of the profile; `nil` if they are not known.

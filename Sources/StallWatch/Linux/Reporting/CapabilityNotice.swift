@@ -10,7 +10,7 @@ final class CapabilityNotice: Sendable {
     private let probe: CapabilityProbe
     private let directory: String?
     private let reporter: Reporter
-    private let file = Mutex<CapabilityFile?>(nil)
+    private let file = Mutex<UnlinkedFile?>(nil)
 
     /// Creates a notice that is not given yet.
     ///
@@ -29,7 +29,8 @@ final class CapabilityNotice: Sendable {
         let capabilities = probe.capabilities(loadsLibrary: false)
         reporter.logDegradation(capabilities)
         guard let directory else { return }
-        file.withLock { $0 = CapabilityFile(capabilities, in: directory) }
+        let bytes = capabilities.jsonData()
+        file.withLock { $0 = UnlinkedFile(bytes, named: Capabilities.fileName, in: directory) }
     }
 
     /// Closes the file, which then is gone.
@@ -76,25 +77,10 @@ struct CapabilityProbe: Sendable {
     }
 }
 
-/// A file that lasts as long as the monitor and has no name: `stallwatch doctor` reads it in /proc/<pid>/fd.
-///
-/// It tells where the reports are, and never outlives the process whose capabilities it states.
-final class CapabilityFile: Sendable {
-    private let file: UnnamedFile
-
-    /// Writes the file into the report directory; `nil` if that fails.
-    init?(_ capabilities: Capabilities, in directory: String) {
-        guard let file = UnnamedFile(capabilities.jsonData(), named: Capabilities.fileName, in: directory) else {
-            return nil
-        }
-        self.file = file
-    }
-}
-
-/// A file without a name in its directory, which lasts as long as this object: other programs read it in /proc/<pid>/fd.
+/// An unlinked file that lives as long as this object; others read it through /proc/<pid>/fd.
 ///
 /// So it is found from outside of the program's container, and never outlives the process.
-final class UnnamedFile: Sendable {
+final class UnlinkedFile: Sendable {
     private let descriptor: Int32
 
     /// Writes the file; `nil` if that fails.

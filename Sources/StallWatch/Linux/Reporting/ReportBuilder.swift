@@ -122,7 +122,7 @@ struct ReportBuilder {
     }
 }
 
-extension Result<CapturedStack, CaptureError> {
+extension Result<CapturedStack, CaptureFailure> {
     /// The reason why the stack is missing or incomplete; `nil` if it is complete.
     fileprivate var reason: String? {
         switch self {

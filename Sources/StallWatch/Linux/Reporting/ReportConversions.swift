@@ -54,7 +54,7 @@ extension StallReport.Lock {
     /// - Returns: The lock.
     static func awaited(in wait: ThreadWait, of record: StallRecord) -> StallReport.Lock? {
         guard let lock = wait.lock else { return nil }
-        var ownership = LockOwnership(site: lock, isDeadlock: wait.isDeadlock)
+        var ownership = LockOwnership(lock: lock, isDeadlock: wait.isDeadlock)
         if case .thread(let id) = lock.ownership { ownership.owners = [owner(id, in: record)] }
         return StallReport.Lock(ownership) { _ in 0 }
     }
@@ -67,7 +67,7 @@ extension StallReport.Lock {
         var isRunning = false
         if case .success(let stack)? = captured?.stack { isRunning = stack.threadState == .running }
         return LockOwnership.Owner(
-            thread: thread, stack: .failure(CaptureError(description: "")), isRunning: isRunning)
+            thread: thread, stack: .failure(.notTried), isRunning: isRunning)
     }
 
     /// Creates a report's lock.
@@ -77,16 +77,16 @@ extension StallReport.Lock {
     ///   - stack: Adds a stack to the report's tables and returns its index.
     init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
         var reason: String?
-        switch wait.site.ownership {
+        switch wait.lock.ownership {
         case .thread: break
         case .none: reason = "this kind has no owner"
         case .unknown(let why): reason = why
         }
         self.init(
-            kind: .init(rawValue: wait.site.kind.rawValue),
-            address: wait.site.address == 0 ? nil : "0x" + hexadecimal(wait.site.address),
-            function: wait.site.function,
-            label: wait.site.label,
+            kind: .init(rawValue: wait.lock.kind.rawValue),
+            address: wait.lock.address == 0 ? nil : "0x" + hexadecimal(wait.lock.address),
+            function: wait.lock.function,
+            label: wait.lock.label,
             isDeadlock: wait.isDeadlock,
             owners: wait.owners.map { owner in
                 StallReport.LockOwner(

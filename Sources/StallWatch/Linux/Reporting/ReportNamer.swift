@@ -2,6 +2,7 @@ internal import CLinux
 import Glibc
 import LinuxSupport
 import StallReports
+import StallSymbols
 
 /// Symbolicates reports, decides which are reported, and delivers them to the sinks.
 ///
@@ -9,17 +10,17 @@ import StallReports
 struct ReportNamer {
     let builder: ReportBuilder
     var policy: RepeatPolicy
-    let finishing: ReportFinishing
+    let outlet: ReportOutlet
     /// The ids of ongoing stalls that the sinks have received.
     private var open: Set<String> = []
     private var escalated: Set<String> = []
     /// One barrier per store, queued with the last finished stall.
     private var storesReached: [SinkWorker.Barrier] = []
 
-    init(builder: ReportBuilder, policy: RepeatPolicy, finishing: ReportFinishing) {
+    init(builder: ReportBuilder, policy: RepeatPolicy, outlet: ReportOutlet) {
         self.builder = builder
         self.policy = policy
-        self.finishing = finishing
+        self.outlet = outlet
     }
 
     /// Releases the memory of all data that can be read again.
@@ -29,19 +30,19 @@ struct ReportNamer {
 
     /// Symbolicates the newest state of a stall and delivers it to the sinks.
     mutating func report(_ record: StallRecord) {
-        let sinks = finishing.sinks
+        let sinks = outlet.sinks
         let isNew = open.insert(record.id).inserted
         var report = builder.report(of: record) { unfinished in
-            if record.state == .ongoing { sinks.submit(.updated(finishing.prepared(unfinished))) }
+            if record.state == .ongoing { sinks.submit(.updated(outlet.prepared(unfinished))) }
         }
         let fingerprint = Fingerprint(report).text
         report.fingerprint = fingerprint
 
         guard record.state != .ongoing else {
-            report = finishing.prepared(report)
-            finishing.settings.noted?(report)
+            report = outlet.prepared(report)
+            outlet.settings.noted?(report)
             sinks.submit(isNew ? .began(report) : .updated(report))
-            if record.isEscalated, escalated.insert(record.id).inserted { finishing.escalate(report) }
+            if record.isEscalated, escalated.insert(record.id).inserted { outlet.escalate(report) }
             return
         }
         open.remove(record.id)
@@ -56,19 +57,19 @@ struct ReportNamer {
         report.repeats = decision.repeats.count
         report.repeated = decision.repeats.durations
         let reason = decision.suppressed
-        if let reason { finishing.counts.add { $0.suppressed[reason] += 1 } }
-        report = finishing.prepared(report)
-        finishing.settings.noted?(report)
-        if isNew { finishing.sinks.submit(.began(report)) }
-        finishing.sinks.submitFinal(.ended(report, reason), reached: &storesReached)
+        if let reason { outlet.counts.add { $0.suppressed[reason] += 1 } }
+        report = outlet.prepared(report)
+        outlet.settings.noted?(report)
+        if isNew { outlet.sinks.submit(.began(report)) }
+        outlet.sinks.submitFinal(.ended(report, reason), reached: &storesReached)
         guard reason == nil else { return }
-        let dropped = finishing.streams.yield(report)
-        if dropped > 0 { finishing.counts.add { $0.reportsDropped += dropped } }
+        let dropped = outlet.streams.yield(report)
+        if dropped > 0 { outlet.counts.add { $0.reportsDropped += dropped } }
     }
 }
 
 /// The last steps before a report leaves the reporter, and its destinations.
-struct ReportFinishing: Sendable {
+struct ReportOutlet: Sendable {
     let settings: Reporter.Settings
     let sinks: SinkSet
     let notices: SinkEventRelay

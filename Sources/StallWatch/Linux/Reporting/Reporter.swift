@@ -123,13 +123,13 @@ final class Reporter: Sendable {
         let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports() }
         namingThread.withLock { $0 = thread }
         let builder = settings.builder()
-        let finishing = finishing
+        let outlet = outlet
         var seen: Set<String> = []
         while let record = arrivals.next() {
             if record.state != .ongoing {
                 seen.remove(record.id)
             } else if seen.insert(record.id).inserted {
-                let report = finishing.prepared(builder.rawReport(of: record))
+                let report = outlet.prepared(builder.rawReport(of: record))
                 settings.noted?(report)
                 sinks.submit(.updated(report))
             }
@@ -151,7 +151,7 @@ final class Reporter: Sendable {
         let policy = RepeatPolicy(
             reportsPerMinute: settings.reportsPerMinute, reportsEveryRepeat: settings.reportsEveryRepeat
         )
-        var namer = ReportNamer(builder: settings.builder(), policy: policy, finishing: finishing)
+        var namer = ReportNamer(builder: settings.builder(), policy: policy, outlet: outlet)
         while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) { namer.report(record) }
     }
 
@@ -169,8 +169,8 @@ final class Reporter: Sendable {
         return true
     }
 
-    private var finishing: ReportFinishing {
-        ReportFinishing(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
+    private var outlet: ReportOutlet {
+        ReportOutlet(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
     }
 
     /// Waits until the sinks have received everything, for a bounded time.

@@ -1,5 +1,6 @@
 import LinuxSupport
 import StallReports
+import StallSymbols
 
 /// Makes the cause of a starvation from what the pool's busy workers were doing.
 ///

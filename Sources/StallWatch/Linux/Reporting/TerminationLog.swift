@@ -46,7 +46,6 @@ enum TerminationLog {
     ///
     /// - Returns: The error; `nil` if the message is written.
     static func writeInTime(_ bytes: [UInt8], to path: String) -> SystemError? {
-        let done = Semaphore()
         let failure = Failure()
         let write = { @Sendable in
             do throws(SystemError) {
@@ -54,17 +53,14 @@ enum TerminationLog {
             } catch {
                 failure.error.withLock { $0 = error }
             }
-            done.post()
         }
         guard let thread = try? WorkerThread(name: "stallwatch-end", body: write) else {
             write()
             return failure.error.withLock { $0 }
         }
-        guard done.wait(until: monotonicNow() &+ timeLimit) else {
-            thread.detach()
+        guard thread.finish(until: monotonicNow() &+ timeLimit) else {
             return SystemError("the termination log \(path) took too long: name a file on another disk")
         }
-        thread.join()
         return failure.error.withLock { $0 }
     }
 

@@ -2,6 +2,7 @@ import Glibc
 import LinuxSupport
 import StallReports
 import Synchronization
+import StallSymbols
 
 /// A directory with one JSON file per stall.
 ///

@@ -40,8 +40,6 @@ final class SinkWorker: Sendable {
     }
     private let box = Mutex(Box())
     private let arrival = Semaphore()
-    private let isDone = Atomic<Bool>(false)
-    private let done = Semaphore()
     private let description: SinkDescription
     private let counts: ReportCounts
     /// Receives a notice when deliveries begin to fail.
@@ -121,10 +119,7 @@ final class SinkWorker: Sendable {
             return (box.thread, box.isAbandoned)
         }
         guard let thread = joining else { return }
-        if !isAbandoned {
-            while !isDone.load(ordering: .acquiring), monotonicNow() < deadline { done.wait(until: deadline) }
-        }
-        if isDone.load(ordering: .acquiring) { thread.join() } else { thread.detach() }
+        if isAbandoned { thread.detach() } else { thread.finish(until: deadline) }
     }
 }
 
@@ -154,8 +149,6 @@ extension SinkWorker {
         }
         if retries.waiting > 0 { counts.add { $0.reportsLost += retries.waiting } }
         sink.finish()
-        isDone.store(true, ordering: .releasing)
-        done.post()
     }
 
     private func give(_ delivery: Delivery, to sink: any Sink, _ retries: inout Retries) {

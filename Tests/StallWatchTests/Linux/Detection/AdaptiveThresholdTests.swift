@@ -154,7 +154,7 @@ import TestSupport
 
     private final class Capturer: StackCapturing {
         let methods = [CapturedStack.Method.read]
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack { .stub([0x1000]) }
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { .stub([0x1000]) }
         func images() -> ImageList { ImageList() }
         func leave(processor: Int32) {}
     }

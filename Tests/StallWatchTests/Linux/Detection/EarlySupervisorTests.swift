@@ -26,12 +26,12 @@ import Testing
         private(set) var reads = 0
         let methods = [CapturedStack.Method.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             if isBlocked {
                 reads += 1
                 return .stub([address, 0x2000], method: .read, state: .blocked)
             }
-            guard mayStop else { throw CaptureError(.notStopped) }
+            guard mayStop else { throw CaptureFailure.notStopped }
             stops += 1
             return .stub([address, 0x2000], method: .ptrace, state: .running)
         }
@@ -180,17 +180,17 @@ import Testing
         private(set) var canceled = 0
         let methods = [CapturedStack.Method.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
-            throw CaptureError(.notStopped)
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+            throw CaptureFailure.notStopped
         }
 
-        func captureOrWait(thread: Int32) throws(CaptureError) -> CapturedStack {
+        func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack {
             guard isInKernel else { return .stub([0x3000, 0x2000], method: .ptrace, state: .running) }
             requests += 1
-            throw CaptureError(.pending)
+            throw CaptureFailure.pending
         }
 
-        func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureError>? {
+        func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? {
             guard !isInKernel else { return nil }
             var stack = CapturedStack.stub([0x1000, 0x2000], method: .ptrace, state: .running)
             stack.capturedAt = EarlySupervisorTests.begin + 200_000_000
@@ -210,10 +210,10 @@ import Testing
         private(set) var attempts = 0
         let methods = [CapturedStack.Method.read, .ptrace, .perf]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
-            guard mayStop else { throw CaptureError(.notStopped) }
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+            guard mayStop else { throw CaptureFailure.notStopped }
             attempts += 1
-            guard attempts > Self.failures else { throw CaptureError(.notSampled) }
+            guard attempts > Self.failures else { throw CaptureFailure.notSampled }
             return .stub([0x1000, 0x2000], method: .ptrace, state: .running)
         }
 
@@ -227,10 +227,10 @@ import Testing
         private(set) var stops = 0
         let methods = [CapturedStack.Method.read, .ptrace]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
-            guard mayStop else { throw CaptureError(.notStopped) }
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+            guard mayStop else { throw CaptureFailure.notStopped }
             stops += 1
-            throw CaptureError(.timedOut)
+            throw CaptureFailure.timedOut
         }
 
         func images() -> ImageList { ImageList() }

@@ -28,10 +28,10 @@ import TestSupport
         var threadHasEnded: (() -> Void)?
         let methods = [CapturedStack.Method.read]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             guard let threadHasEnded else { return .stub([0x1000]) }
             threadHasEnded()
-            throw CaptureError(description: "the thread has ended", isThreadGone: true)
+            throw CaptureFailure.noSuchThread
         }
 
         func images() -> ImageList { ImageList() }
@@ -180,7 +180,7 @@ import TestSupport
 
         init(_ stack: CapturedStack) { self.stack = stack }
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack { stack }
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { stack }
 
         func images() -> ImageList { ImageList() }
 

@@ -83,7 +83,7 @@ import Testing
 
     @Test func aStackIsNotMergedWithAMissingOneBeforeAllOthers() {
         var samples: [StallRecord.Sample] = []
-        samples.append(StallRecord.Sample(age: 5, isValid: true, stack: .failure(CaptureError(.timedOut))))
+        samples.append(StallRecord.Sample(age: 5, isValid: true, stack: .failure(CaptureFailure.timedOut)))
         for age in 1...100 as ClosedRange<UInt64> { samples.add(sample(at: age * 10, [1_000 + age, 4])) }
         #expect(samples.count == StallRecord.maximumSamples)
         #expect((try? samples[0].stack.get()) == nil)

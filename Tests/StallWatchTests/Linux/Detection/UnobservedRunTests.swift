@@ -29,7 +29,7 @@ import Testing
         var meanwhile: () -> Void = {}
         let methods = [CapturedStack.Method.read]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             meanwhile()
             return .stub([0x1000, 0x1000])
         }

@@ -209,8 +209,8 @@ extension Array {
     private final class NoCapturer: StackCapturing {
         let methods: [CapturedStack.Method] = []
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
-            throw CaptureError(description: "not captured")
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
+            throw CaptureFailure.notTried
         }
 
         func images() -> ImageList { ImageList() }

@@ -42,9 +42,9 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
 @Suite struct CauseRulesTests {
     @Test func theLargestPartDecides() {
-        #expect(CauseRules.judge(evidence(cpu: 90, blocked: 10)).kind == .cpu)
-        #expect(CauseRules.judge(evidence(cpu: 10, queue: 90)).kind == .cpuContention)
-        #expect(CauseRules.judge(evidence(cpu: 10, blocked: 90)).kind == .unknown)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 90, blocked: 10)).kind == .cpu)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 10, queue: 90)).kind == .cpuContention)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 10, blocked: 90)).kind == .unknown)
     }
 
     /// A reading before the first sample has no stack, and so no place, and may have the largest weight.
@@ -53,35 +53,35 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var sample = try observe(at: 70, in: "futex")
         sample.place = 1
         sample.waitChannel = "futex_do_wait"
-        #expect(CauseRules.judge(evidence(blocked: 75, [reading, sample])).observation?.place == 1)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 75, [reading, sample])).observation?.place == 1)
         var other = try observe(at: 70, in: "flock")
         other.place = 2
-        let conclusion = CauseRules.judge(evidence(blocked: 75, [reading, other]))
+        let conclusion = CauseRules.conclusion(from: evidence(blocked: 75, [reading, other]))
         #expect(conclusion.observation?.place == nil, "another call says nothing about the reading")
     }
 
     @Test func ifPartsAreEqualTheCPUDecides() {
-        #expect(CauseRules.judge(evidence(cpu: 48, blocked: 52)).kind == .cpu)
-        #expect(CauseRules.judge(evidence(cpu: 47, blocked: 53)).kind == .unknown)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 48, blocked: 52)).kind == .cpu)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 47, blocked: 53)).kind == .unknown)
     }
 
     /// Measured: a cold file of 28,800 pages, touched page by page.
     @Test func waitsAndKernelTimeOfPageFaultsArePaging() {
         let cold = evidence(cpu: 1_570, blocked: 1_650, majorFaults: 28_800, kernelShare: 0.97)
-        #expect(CauseRules.judge(cold).kind == .paging)
-        #expect(CauseRules.judge(cold).confidence == .certain)
+        #expect(CauseRules.conclusion(from: cold).kind == .paging)
+        #expect(CauseRules.conclusion(from: cold).confidence == .certain)
         let copying = evidence(cpu: 1_570, blocked: 50, majorFaults: 100, kernelShare: 0.97)
-        #expect(CauseRules.judge(copying).kind == .cpu)
+        #expect(CauseRules.conclusion(from: copying).kind == .cpu)
     }
 
     @Test func `the call with most of the time in the kernel is named`() throws {
         let mixed = [try running(at: 50, in: "read"), try running(at: 70, in: "write"), try running(at: 90, in: nil)]
-        let conclusion = CauseRules.judge(evidence(cpu: 100, mixed, kernelShare: 0.9))
+        let conclusion = CauseRules.conclusion(from: evidence(cpu: 100, mixed, kernelShare: 0.9))
         #expect(conclusion.kind == .cpu)
         #expect(conclusion.observation?.call?.name == "read")
         #expect(conclusion.observation?.call?.target == "/data/read")
         let rare = [try running(at: 20, in: "read"), try running(at: 60, in: nil)]
-        #expect(CauseRules.judge(evidence(cpu: 100, rare, kernelShare: 0.9)).observation?.call == nil)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 100, rare, kernelShare: 0.9)).observation?.call == nil)
     }
 
     /// Measured: a loop of pwrite(2) and fsync(2), of whose CPU time fsync has most, partly just before and after the call.
@@ -96,9 +96,9 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
             try stopped(at: 80),
         ]
         let flushing = evidence(cpu: 289, queue: 26, blocked: 185, observations, kernelShare: 0.909)
-        #expect(CauseRules.judge(flushing).kind == .io)
+        #expect(CauseRules.conclusion(from: flushing).kind == .io)
         let without = evidence(cpu: 289, queue: 26, blocked: 185, [try stopped(at: 20)], kernelShare: 0.909)
-        #expect(CauseRules.judge(without).kind == .cpu, "no sample met the call itself")
+        #expect(CauseRules.conclusion(from: without).kind == .cpu, "no sample met the call itself")
     }
 
     /// Measured: fsync(2) of a file on a disk in memory waits for half of the time and works in the kernel for the rest.
@@ -107,21 +107,23 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         waiting.call = try running(at: 0, in: "fsync").call
         let observations = [try running(at: 30, in: "fsync"), waiting]
         let flushing = evidence(cpu: 237, queue: 50, blocked: 217, observations, kernelShare: 0.889)
-        #expect(CauseRules.judge(flushing).kind == .io)
-        #expect(CauseRules.judge(flushing).confidence == .certain)
+        #expect(CauseRules.conclusion(from: flushing).kind == .io)
+        #expect(CauseRules.conclusion(from: flushing).confidence == .certain)
         // Beside other programs, and without ticks that show the kernel's share.
         let contended = evidence(cpu: 220, queue: 237, blocked: 48, [try running(at: 30, in: "fsync")])
-        #expect(CauseRules.judge(contended).kind == .io)
-        #expect(CauseRules.judge(contended).confidence == .likely)
-        #expect(CauseRules.judge(evidence(cpu: 100, queue: 237, blocked: 48, observations)).kind == .cpuContention)
+        #expect(CauseRules.conclusion(from: contended).kind == .io)
+        #expect(CauseRules.conclusion(from: contended).confidence == .likely)
+        #expect(
+            CauseRules.conclusion(from: evidence(cpu: 100, queue: 237, blocked: 48, observations)).kind
+                == .cpuContention)
         // Nearly all of it copies from memory.
         var reading = try observe(at: 90, in: "read")
         reading.call = try running(at: 0, in: "read").call
         let copying = evidence(cpu: 237, blocked: 60, [try running(at: 30, in: "read"), reading], kernelShare: 0.9)
-        #expect(CauseRules.judge(copying).kind == .cpu)
+        #expect(CauseRules.conclusion(from: copying).kind == .cpu)
         // The time in the kernel is another call's.
         let other = [try running(at: 30, in: "getrandom"), waiting]
-        #expect(CauseRules.judge(evidence(cpu: 237, blocked: 217, other, kernelShare: 0.889)).kind == .cpu)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 237, blocked: 217, other, kernelShare: 0.889)).kind == .cpu)
     }
 
     @Test func `a returned call's arguments are not followed`() throws {
@@ -136,12 +138,12 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     @Test func pageFaultsDoNotHideAnotherWait() throws {
         let reading = try observe(at: 90, in: "read")
-        #expect(CauseRules.judge(evidence(blocked: 100, [reading], majorFaults: 50)).kind == .io)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [reading], majorFaults: 50)).kind == .io)
     }
 
     @Test func aQuotaExplainsTheRunQueue() {
-        #expect(CauseRules.judge(evidence(cpu: 20, queue: 80, throttled: 40)).kind == .throttled)
-        #expect(CauseRules.judge(evidence(cpu: 20, queue: 80, throttled: 39)).kind == .cpuContention)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 20, queue: 80, throttled: 40)).kind == .throttled)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 20, queue: 80, throttled: 39)).kind == .cpuContention)
     }
 
     @Test(arguments: [
@@ -149,7 +151,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         ("fsync", .io), ("connect", .io), ("ppoll", .io), ("wait4", .syscall), ("rt_sigtimedwait", .syscall),
     ])
     func aCallsPurposeDeterminesTheCause(name: String, kind: Cause.Kind) throws {
-        let conclusion = CauseRules.judge(evidence(blocked: 100, [try observe(at: 50, in: name)]))
+        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [try observe(at: 50, in: name)]))
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence == .certain)
     }
@@ -163,21 +165,21 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     ])
     func `the wait channel determines the cause of a hidden call`(channel: String, kind: Cause.Kind) {
         let observation = Observation(time: 50_000_000, activity: .blocked, waitChannel: channel)
-        let conclusion = CauseRules.judge(evidence(blocked: 100, [observation]))
+        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [observation]))
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence < .certain)
         let nothing = Observation(time: 50_000_000, activity: .blocked)
-        #expect(CauseRules.judge(evidence(blocked: 100, [nothing])).kind == .unknown)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [nothing])).kind == .unknown)
     }
 
     @Test func `without counted run-queue time a wait is not certain`() throws {
         var facts = evidence(blocked: 100, [try observe(at: 50, in: "nanosleep")])
         facts.countsRunQueue = false
-        #expect(CauseRules.judge(facts).kind == .sleep)
-        #expect(CauseRules.judge(facts).confidence == .likely)
+        #expect(CauseRules.conclusion(from: facts).kind == .sleep)
+        #expect(CauseRules.conclusion(from: facts).confidence == .likely)
         var computing = evidence(cpu: 100)
         computing.countsRunQueue = false
-        #expect(CauseRules.judge(computing).confidence == .certain)
+        #expect(CauseRules.conclusion(from: computing).confidence == .certain)
     }
 
     @Test func `a stopped thread shows the call that it was blocked in`() throws {
@@ -196,7 +198,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
 
     @Test func pollingNothingIsSleeping() throws {
         let observation = try observe(at: 50, in: "ppoll", [0, 0, 0, 0, 0, 0])
-        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).kind == .sleep)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).kind == .sleep)
     }
 
     /// The first one stands for 65 of 100 ms.
@@ -204,7 +206,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         let observations = [
             try observe(at: 60, in: "read"), try observe(at: 70, in: "nanosleep"), try observe(at: 80, in: "nanosleep"),
         ]
-        let conclusion = CauseRules.judge(evidence(blocked: 100, observations))
+        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, observations))
         #expect(conclusion.kind == .io)
         #expect(conclusion.confidence == .likely)
     }
@@ -214,7 +216,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         var sleep = try observe(at: 30, in: "nanosleep")
         sleep.until = 80_000_000
         let reading = try observe(at: 90, in: "read")
-        let conclusion = CauseRules.judge(evidence(blocked: 100, [sleep, reading]))
+        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [sleep, reading]))
         #expect(conclusion.kind == .sleep)
         #expect(conclusion.confidence == .certain)
     }
@@ -222,7 +224,7 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     @Test func thePlaceWithTheMostTimeShowsTheCause() throws {
         var (first, second) = (try observe(at: 30, in: "nanosleep"), try observe(at: 90, in: "nanosleep"))
         (first.place, first.until, second.place) = (1, 70_000_000, 2)
-        let conclusion = CauseRules.judge(evidence(blocked: 100, [first, second]))
+        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [first, second]))
         #expect(conclusion.observation?.place == 1)
     }
 
@@ -230,17 +232,17 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
     @Test func anUnknownRestartedCallCountsLeast() throws {
         let restarted = try observe(at: 80, in: "restart_syscall")
         let observations = [try observe(at: 20, in: "nanosleep"), restarted]
-        #expect(CauseRules.judge(evidence(blocked: 100, observations)).kind == .sleep)
-        #expect(CauseRules.judge(evidence(blocked: 100, [restarted])).kind == .syscall)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, observations)).kind == .sleep)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [restarted])).kind == .syscall)
     }
 
     @Test func aWaitOutsideOfCallsIsPaging() {
         let fault = Observation(time: 50_000_000, activity: .faulting)
-        #expect(CauseRules.judge(evidence(blocked: 100, [fault])).kind == .paging)
-        #expect(CauseRules.judge(evidence(blocked: 100, majorFaults: 10)).kind == .paging)
-        #expect(CauseRules.judge(evidence(blocked: 100, majorFaults: 9)).kind == .unknown)
-        #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_500)).kind == .paging)
-        #expect(CauseRules.judge(evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [fault])).kind == .paging)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, majorFaults: 10)).kind == .paging)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, majorFaults: 9)).kind == .unknown)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 100, majorFaults: 2_500)).kind == .paging)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 100, majorFaults: 2_499)).kind == .cpu)
     }
 
     /// Many short waits: no observation shows one, but all show the function around them.
@@ -250,47 +252,49 @@ private func running(at time: UInt64, in name: String?) throws -> Observation {
         ] as [(String?, Cause.Kind)])
     func withoutAnObservedWaitTheLibcFunctionDecides(function: String?, kind: Cause.Kind) {
         let observation = Observation(time: 50_000_000, activity: .running, function: function)
-        let conclusion = CauseRules.judge(evidence(cpu: 30, queue: 20, blocked: 50, [observation]))
+        let conclusion = CauseRules.conclusion(from: evidence(cpu: 30, queue: 20, blocked: 50, [observation]))
         #expect(conclusion.kind == kind)
         #expect(conclusion.confidence == .possible)
-        #expect(CauseRules.judge(evidence(cpu: 60, blocked: 40, [observation])).kind == .cpu)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 60, blocked: 40, [observation])).kind == .cpu)
     }
 
     @Test func aSmallerShareIsLessCertain() throws {
         let observation = try observe(at: 50, in: "read")
-        #expect(CauseRules.judge(evidence(cpu: 25, blocked: 75, [observation])).confidence == .certain)
-        #expect(CauseRules.judge(evidence(cpu: 26, blocked: 74, [observation])).confidence == .likely)
-        #expect(CauseRules.judge(evidence(cpu: 30, queue: 25, blocked: 45, [observation])).confidence == .possible)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 25, blocked: 75, [observation])).confidence == .certain)
+        #expect(CauseRules.conclusion(from: evidence(cpu: 26, blocked: 74, [observation])).confidence == .likely)
+        #expect(
+            CauseRules.conclusion(from: evidence(cpu: 30, queue: 25, blocked: 45, [observation])).confidence
+                == .possible)
     }
 
     @Test func manyWaitsAndOneObservationAreNotCertain() throws {
         let observation = try observe(at: 50, in: "read")
-        #expect(CauseRules.judge(evidence(blocked: 100, [observation], switches: 4)).confidence == .likely)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation], switches: 4)).confidence == .likely)
     }
 
     @Test func aLockWithoutAConfirmedOwnerIsNotCertain() throws {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockOwnership(
-            site: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .unknown("it moved")))
-        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .likely)
+            lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .unknown("it moved")))
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .likely)
     }
 
     /// The last observation may be of a thread that was woken and has not run yet.
     @Test func `a lock that was seen stays known`() throws {
         var observation = try observe(at: 50, in: "futex")
-        observation.lock = LockOwnership(site: AwaitedLock(kind: .dispatchSemaphore, address: 8, ownership: .none))
+        observation.lock = LockOwnership(lock: AwaitedLock(kind: .dispatchSemaphore, address: 8, ownership: .none))
         let woken = try observe(at: 90, in: "futex")
-        let conclusion = CauseRules.judge(evidence(blocked: 100, [observation, woken]))
-        #expect(conclusion.observation?.lock?.site.kind == .dispatchSemaphore)
+        let conclusion = CauseRules.conclusion(from: evidence(blocked: 100, [observation, woken]))
+        #expect(conclusion.observation?.lock?.lock.kind == .dispatchSemaphore)
     }
 
     @Test func aCycleOfOwnersIsADeadlock() throws {
         var observation = try observe(at: 50, in: "futex")
         observation.lock = LockOwnership(
-            site: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
-        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).kind == .deadlock)
-        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .certain)
-        observation.lock?.site.hasTimeout = true
-        #expect(CauseRules.judge(evidence(blocked: 100, [observation])).confidence == .likely)
+            lock: AwaitedLock(kind: .pthreadMutex, address: 8, ownership: .thread(2)), isDeadlock: true)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).kind == .deadlock)
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .certain)
+        observation.lock?.lock.hasTimeout = true
+        #expect(CauseRules.conclusion(from: evidence(blocked: 100, [observation])).confidence == .likely)
     }
 }

@@ -12,7 +12,7 @@ import Testing
 private final class NoStacks: StackCapturing {
     let methods = [CapturedStack.Method.read]
 
-    func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack { throw CaptureError(.moved) }
+    func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { throw CaptureFailure.moved }
 
     func images() -> ImageList { ImageList() }
 

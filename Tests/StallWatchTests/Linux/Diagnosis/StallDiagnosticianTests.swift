@@ -12,7 +12,7 @@ import Testing
     private final class NoStacks: StackCapturing {
         let methods = [CapturedStack.Method.read]
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack { .stub([0x1000]) }
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { .stub([0x1000]) }
 
         func images() -> ImageList { ImageList() }
 
@@ -64,6 +64,6 @@ import Testing
         let cause = try #require(sampled)
         #expect(earlier?.activity.call?.name == "futex")
         #expect(cause.kind == .lock)
-        #expect(cause.observation?.lock?.site.address == UInt64(UInt(bitPattern: waiter.mutex)), "\(cause)")
+        #expect(cause.observation?.lock?.lock.address == UInt64(UInt(bitPattern: waiter.mutex)), "\(cause)")
     }
 }

@@ -125,10 +125,11 @@ import Testing
         #expect(!check.isIdle(thread: nil, lastDelay: 0))
     }
 
-    @Test(arguments: [
-        (0x1f_fe10_0000_0000, 2, true), (0x1f_fc00_0000_0000, 2, false), (0x20_009c_0000_0000, 2, true),
-        (0x1f_fe00_0000_0000, 1, false), (0x20_0000_0000_0000, 0, false), (0, 2, false),
-    ] as [(UInt64, UInt64, Bool)])
+    @Test(
+        arguments: [
+            (0x1f_fe10_0000_0000, 2, true), (0x1f_fc00_0000_0000, 2, false), (0x20_009c_0000_0000, 2, true),
+            (0x1f_fe00_0000_0000, 1, false), (0x20_0000_0000_0000, 0, false), (0, 2, false),
+        ] as [(UInt64, UInt64, Bool)])
     func `a concurrent queue's state counts its items`(state: UInt64, width: UInt64, runs: Bool) {
         #expect(DispatchLayout.runs(state, width: width) == runs)
     }

@@ -20,12 +20,12 @@ import TestSupport
     /// A capturer that answers with the same thread state and cost until the test changes them.
     private final class Capturer: StackCapturing {
         let methods = [CapturedStack.Method.read, .ptrace]
-        var answer: () -> Result<CapturedStack, CaptureError> = { .failure(CaptureError(description: "")) }
+        var answer: () -> Result<CapturedStack, CaptureFailure> = { .failure(.notTried) }
         private(set) var mayStop: [Bool] = []
 
-        func capture(thread: Int32, mayStop: Bool) throws(CaptureError) -> CapturedStack {
+        func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack {
             self.mayStop.append(mayStop)
-            if !mayStop { throw CaptureError(.notStopped) }
+            if !mayStop { throw CaptureFailure.notStopped }
             return try answer().get()
         }
         func images() -> ImageList { ImageList() }
@@ -81,7 +81,7 @@ import TestSupport
     }
 
     /// Two seconds of computing, in which a stop costs 1 ms, and two of waiting, which costs nothing.
-    @Test func `the allowance bounds the stops and keeps the shares`() throws {
+    @Test func `the budget bounds the stops and keeps the shares`() throws {
         loop.recorder.beginTurn(at: 1)
         var isRunning = true
         let capturer = capturer
@@ -100,7 +100,7 @@ import TestSupport
     }
 
     @Test func `a thread that does not answer is not stopped for a while`() throws {
-        capturer.answer = { .failure(CaptureError(.timedOut)) }
+        capturer.answer = { .failure(CaptureFailure.timedOut) }
         let profiler = try run(ProfilePlan(seconds: 2, hertz: 100))
         let stops = capturer.mayStop.filter { $0 }.count
         #expect((7...8).contains(stops), "\(stops)")

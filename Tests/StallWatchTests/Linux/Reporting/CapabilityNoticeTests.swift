@@ -7,7 +7,7 @@ import TestSupport
 @testable import StallReports
 @testable import StallWatch
 
-@Suite struct CapabilityFileTests {
+@Suite struct UnlinkedFileTests {
     private let capabilities = Capabilities(.init(pid: 4700), [.read: .works()])
 
     /// The descriptors of this process that are open for a file in `directory`.
@@ -19,7 +19,8 @@ import TestSupport
 
     @Test func `the file has no name and lasts as long as its owner`() throws {
         let directory = try TemporaryDirectory()
-        var file = CapabilityFile(capabilities, in: directory.path)
+        var file = UnlinkedFile(
+            capabilities.jsonData(), named: Capabilities.fileName, in: directory.path)
         #expect(file != nil)
         #expect(directory.names.isEmpty)
         let paths = try open(in: directory)
@@ -31,7 +32,7 @@ import TestSupport
     }
 
     @Test func `an unwritable directory gets no file`() {
-        #expect(CapabilityFile(capabilities, in: "/nowhere") == nil)
+        #expect(UnlinkedFile(capabilities.jsonData(), named: Capabilities.fileName, in: "/nowhere") == nil)
     }
 }
 

@@ -29,9 +29,9 @@ import TestSupport
         )
     }
 
-    private func failure(_ reason: String) -> StallRecord.Sample {
+    private func failure(_ reason: CaptureFailure) -> StallRecord.Sample {
         StallRecord.Sample(
-            age: 0, isValid: true, stack: .failure(CaptureError(description: reason)), images: images
+            age: 0, isValid: true, stack: .failure(reason), images: images
         )
     }
 
@@ -77,7 +77,7 @@ import TestSupport
     }
 
     @Test func aSampleWithoutAStackHasAReason() throws {
-        let report = builder.report(of: .stub(samples: [failure("the thread has ended")]))
+        let report = builder.report(of: .stub(samples: [failure(.noSuchThread)]))
         let sample = try #require(report.samples.first)
         #expect(sample.stack == nil)
         #expect(sample.reason == "the thread has ended")
@@ -199,13 +199,13 @@ import TestSupport
 
     @Test func invalidSamplesBlameNoFunction() {
         let invalid = sample([0x10200], isValid: false)
-        let both = builder.report(of: .stub(samples: [invalid, invalid, sample(locked), failure("refused")]))
+        let both = builder.report(of: .stub(samples: [invalid, invalid, sample(locked), failure(.refused(errno: 1))]))
         #expect(both.culprit?.function == "NoteStore.save(_:)")
-        let only = builder.report(of: .stub(samples: [invalid, failure("refused")]))
+        let only = builder.report(of: .stub(samples: [invalid, failure(.refused(errno: 1))]))
         #expect(only.culprit == nil)
         #expect(only.missingCulpritReason == "the turn had ended before a stack was captured")
         #expect(only.callout == nil)
-        let none = builder.report(of: .stub(samples: [failure("refused")]))
+        let none = builder.report(of: .stub(samples: [failure(.refused(errno: 1))]))
         #expect(Fingerprint(only) == Fingerprint(none))
         #expect(Fingerprint(only) != Fingerprint(both))
     }

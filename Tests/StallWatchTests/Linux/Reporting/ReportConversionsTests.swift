@@ -30,7 +30,7 @@ import Testing
         }
         wait.isDeadlock = isDeadlock
         return StallRecord.OtherThread(
-            thread: ThreadIdentity(id: id, name: "worker-\(id)"), stack: .failure(CaptureError(description: "gone")),
+            thread: ThreadIdentity(id: id, name: "worker-\(id)"), stack: .failure(.noSuchThread),
             wait: wait)
     }
 

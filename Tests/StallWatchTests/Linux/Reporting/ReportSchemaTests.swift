@@ -19,7 +19,7 @@ import TestSupport
             reporter in
             for function in 0..<4 { reporter.submit(.fixture(function: function)) }
             var failed = StallRecord.fixture(function: 5, state: .abandoned)
-            failed.samples[0].stack = .failure(CaptureError(description: "the thread has ended"))
+            failed.samples[0].stack = .failure(CaptureFailure.noSuchThread)
             reporter.submit(failed)
         }
         let builder = settings.builder()

@@ -143,7 +143,7 @@ import TestSupport
     /// Returns the groups of threads with these stacks: the stack and the number of threads of each.
     private func groups(_ stacks: [[UInt64]]) throws -> [[Int]] {
         var sample = StallRecord.Sample(
-            age: 0, isValid: true, stack: .failure(CaptureError(description: "a pool")),
+            age: 0, isValid: true, stack: .failure(.pool),
             images: ImageList([app, dispatch])
         )
         sample.workers = stacks.enumerated().map { index, addresses in

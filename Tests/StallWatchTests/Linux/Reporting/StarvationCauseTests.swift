@@ -18,7 +18,7 @@ import Testing
     /// Returns the named report of a starvation of a pool with these workers.
     private func report(_ workers: [(address: UInt64, activity: Cause.Kind?)]) -> StallReport {
         var sample = StallRecord.Sample(
-            age: 250_000_000, isValid: true, stack: .failure(CaptureError(description: "a pool")),
+            age: 250_000_000, isValid: true, stack: .failure(.pool),
             images: ImageList([app, dispatch])
         )
         sample.workers = workers.enumerated().map { index, worker in
