@@ -73,7 +73,7 @@ enum RestCost {
     /// The time in which the event loops' waits are learned, and idle workers of libdispatch end.
     private static let settling = 10.0
     /// The threads that StallWatch causes to wake up, if any: its own, and those of the event loops.
-    private static let names = ["stallwatch-dog", "stallwatch-evt", "NIO-ELT"]
+    private static let names = ["stallwatch-dog", "NIO-ELT"]
 
     static func table() throws -> Table {
         let process = Process()
@@ -89,17 +89,18 @@ enum RestCost {
         let before = uses(of: id)
         Thread.sleep(forTimeInterval: seconds)
         let after = uses(of: id)
-        guard before.count == 6, Set(before.keys) == Set(after.keys) else {
+        guard before.count == 5, Set(before.keys) == Set(after.keys) else {
             throw CannotMeasure("the threads changed: \(before.keys.sorted()) and \(after.keys.sorted())")
         }
         return Table(
             title: "Four event loops and ten queues without work, \(Int(seconds)) s",
-            columns: ["thread", "wake-ups", "CPU, us"],
+            columns: ["thread", "wake-ups", "CPU, us", "% of a CPU"],
             rows: after.sorted { $0.key < $1.key }.map { name, use in
                 let earlier = before[name] ?? use
+                let nanoseconds = use.nanosecondsOnCPU - earlier.nanosecondsOnCPU
                 return [
-                    name, (use.wakeUps - earlier.wakeUps).digits(0),
-                    ((use.nanosecondsOnCPU - earlier.nanosecondsOnCPU) / 1_000).digits(0),
+                    name, (use.wakeUps - earlier.wakeUps).digits(0), (nanoseconds / 1_000).digits(0),
+                    (nanoseconds / seconds / 1e7).digits(3),
                 ]
             }
         )
