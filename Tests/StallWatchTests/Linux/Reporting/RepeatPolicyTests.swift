@@ -17,7 +17,7 @@ import Testing
         let reported = decisions.enumerated().filter { $1.suppressed == nil }.map { [$0 + 1, $1.repeats.count] }
         #expect(reported == [[1, 0], [2, 0], [4, 1], [8, 3], [16, 7]])
         #expect(decisions[16].suppressed == .repeated)
-        #expect(decisions[15].repeats.durations?.totalMilliseconds == 100 * (9...15).reduce(0, +))
+        #expect(decisions[15].repeats.durations?.totalMilliseconds == Double(100 * (9...15).reduce(0, +)))
         #expect(decisions[15].repeats.durations?.leastMilliseconds == 900)
         #expect(decisions[15].repeats.durations?.greatestMilliseconds == 1_500)
         #expect(repeats(&policy, "b", at: 0) == 0, "another fingerprint")
