@@ -3,8 +3,8 @@
 
     scripts/check-layers.py [--root DIRECTORY]
 
-1. Modules. A file imports only the modules of Sources/ that MODULES allows for its own. At most one file imports a
-   module of IMPORTED_ONCE. Modules without a folder in Sources/ (the system's, other packages') are ignored.
+1. Modules. A file imports only the modules of Sources/ that MODULES allows for its own. Modules without a folder in
+   Sources/ (the system's, other packages') are ignored.
 2. Folders. A file in a folder of Sources/StallWatch/Linux uses no name that a folder outside of FOLDERS[its own] declares
    at the top level of a file. The compiler checks the folder API: it compiles without Linux where the library is inert.
 3. Sizes. A Swift file of Sources/ has at most MOST_LINES lines, and at most SMALL_SHARE of them have fewer than SMALL_LINES.
@@ -34,8 +34,6 @@ MODULES = {
     "StallWatchCLI": {"CCurl", "LinuxSupport", "StackCapture", "StallReports", "StallSymbols", "TextOutput"},
     "stallwatch-demo": {"CDemo", "CStallWatch", "LinuxSupport", "StallReports", "StallWatch", "TextOutput"},
 }
-# Modules that at most one file imports.
-IMPORTED_ONCE = {"CUnwind"}
 
 # Which folders of Sources/StallWatch/Linux each folder may refer to, beside API.
 LOWER = {"Sinks", "Detection", "Diagnosis", "Loops"}
@@ -103,15 +101,11 @@ def read(root):
 
 def import_faults(root, files):
     modules = {path.name for path in (root / "Sources").iterdir() if path.is_dir()}
-    importers = {name: [path for path, file in files.items() if name in file.imports] for name in IMPORTED_ONCE}
     for path, file in files.items():
         module = path.parts[0]
         for name in file.imports:
             if name in modules - MODULES[module] - {module}:
                 yield f"Sources/{path}: error: {module} may not import {name}"
-    for name, paths in importers.items():
-        for path in paths[1:]:
-            yield f"Sources/{path}: error: {name} is imported by Sources/{paths[0]} already"
 
 
 def folder_faults(files):

@@ -48,7 +48,8 @@ import Testing
         let lines = host.finish()
         #expect(host.process.terminationStatus == 0, "\(lines)")
         let counts = lines.last?.split(separator: " ").compactMap { Int($0) } ?? []
-        #expect(counts.count == 2 && counts[1] <= 26 - 26 / 5, "\(lines)")
+        // Before the stall the program and the monitor have all but one or two of them.
+        #expect(counts.count == 2 && counts[1] <= counts[0], "\(lines)")
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root"))

@@ -119,12 +119,6 @@ class LayerTests(unittest.TestCase):
         for line in [*plain, "#if X\n  import StallWatch\n#endif", "import struct StallWatch.Monitor"]:
             self.refuses(f"{line}\nstruct Probe {{}}", "LinuxSupport may not import StallWatch", path)
 
-    def test_a_second_import_of_the_engine_is_refused(self):
-        self.refuses(
-            "import CUnwind\nstruct Engine2 {}", "CUnwind is imported by Sources/StackCapture/Engine.swift already",
-            "StackCapture/Engine2.swift",
-        )
-
     # Sizes.
 
     def test_a_long_file_is_refused(self):
