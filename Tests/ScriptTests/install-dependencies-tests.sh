@@ -66,7 +66,7 @@ calls() {
 }
 
 machine everything-there
-echo libdw-dev >"$state/installed"
+printf '%s\n' libdw-dev libunwind-dev >"$state/installed"
 run build
 exits_with 0
 says_nothing
@@ -76,18 +76,20 @@ machine missing
 run build
 exits_with 0
 calls install
-grep -qx libdw-dev "$state/installed" || fail 'did not install'
+for package in libdw-dev libunwind-dev; do
+    grep -qx "$package" "$state/installed" || fail "did not install $package"
+done
 grep -q -- '--no-remove' "$state/calls" || fail 'may remove packages'
 
 machine lint
-echo libdw-dev >"$state/installed"
+printf '%s\n' libdw-dev libunwind-dev >"$state/installed"
 run lint
 exits_with 0
 calls install
 grep -qx clang-format "$state/installed" || fail 'did not install'
 
 machine tests
-echo libdw-dev >"$state/installed"
+printf '%s\n' libdw-dev libunwind-dev >"$state/installed"
 run test
 exits_with 0
 calls install
@@ -96,7 +98,7 @@ for package in debuginfod gdb libglib2.0-dev; do
 done
 
 machine another-architecture
-echo libdw-dev >"$state/installed"
+printf '%s\n' libdw-dev libunwind-dev >"$state/installed"
 run aarch64
 exits_with 0
 calls install
@@ -120,20 +122,20 @@ machine offline
 touch "$state/offline"
 run build
 exits_with 69
-says 'apt-get install libdw-dev'
+says 'apt-get install libdw-dev libunwind-dev'
 
 machine not-what-it-says
 touch "$state/liar"
 run build
 exits_with 69
-says 'still missing: libdw-dev'
+says 'still missing: libdw-dev libunwind-dev'
 
 machine user-without-sudo
 echo 1000 >"$state/uid"
 run build
 exits_with 69
 calls
-says 'needs root or sudo: libdw-dev'
+says 'needs root or sudo: libdw-dev libunwind-dev'
 
 machine user-with-sudo
 echo 1000 >"$state/uid"
@@ -149,7 +151,7 @@ stub sudo 'echo "sudo: a password is required"; exit 1'
 run build
 exits_with 69
 calls
-says 'apt-get install libdw-dev'
+says 'apt-get install libdw-dev libunwind-dev'
 
 machine without-swift
 rm "$state/bin/swift"
