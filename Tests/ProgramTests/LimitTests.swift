@@ -43,13 +43,13 @@ import Testing
         #expect(stacks >= 60, "\(stacks) of \(report.otherThreads?.count ?? 0) threads have a stack")
     }
 
-    @Test func `near the limit of descriptors none is taken`() throws {
+    @Test func `near the limit of descriptors none is kept`() throws {
         let host = try TestHost(["many-threads", reports], wrapper: ["prlimit", "--nofile=26"])
         let lines = host.finish()
         #expect(host.process.terminationStatus == 0, "\(lines)")
         let counts = lines.last?.split(separator: " ").compactMap { Int($0) } ?? []
-        // Before the stall the program and the monitor have all but one or two of them.
-        #expect(counts.count == 2 && counts[1] <= counts[0], "\(lines)")
+        // A loop with a stall keeps the cgroup's two files of statistics open.
+        #expect(counts.count == 2 && counts[1] <= counts[0] + 2, "\(lines)")
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root"))
