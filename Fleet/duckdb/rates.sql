@@ -14,7 +14,7 @@ SELECT
     count(*) AS processes,
     sum(count) AS count,
     sum(epoch_us(ended) - epoch_us(began)) / 3.6e9 AS hours,
-    sum(all_ms) AS total_ms,
-    sum(all_ms) / 1000 / greatest(sum(epoch_us(ended) - epoch_us(began)) / 3.6e9, 1.0 / 3600) AS stalled_seconds_per_hour
+    sum(total_ms) AS total_ms,
+    sum(total_ms) / 1000 / greatest(sum(epoch_us(ended) - epoch_us(began)) / 3.6e9, 1.0 / 3600) AS stalled_seconds_per_hour
 FROM processes GROUP BY host, version
 ORDER BY stalled_seconds_per_hour DESC, host, version;
