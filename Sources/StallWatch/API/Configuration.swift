@@ -1,5 +1,5 @@
 public import Logging
-import StallReports
+public import StallReports
 
 extension StallMonitor {
     /// The settings of a monitor.
@@ -307,4 +307,11 @@ public struct HealthOutput: Sendable, Equatable {
             )
         }
     }
+}
+
+extension StallMonitor {
+    /// The settings for looking up function names and source lines.
+    public typealias Symbolication = SymbolicationSettings
+    /// The rules that decide which code belongs to the app.
+    public typealias InApp = InAppSettings
 }

@@ -158,7 +158,6 @@ final class MonitorPhase: @unchecked Sendable {
 }
 
 #if ServiceLifecycle
-    import StallReports
     public import ServiceLifecycle
 
     extension StallMonitor: Service {

@@ -81,13 +81,6 @@ extension StallMonitor {
     public var capabilities: Capabilities { capabilityProbe.capabilities(loadsLibrary: true) }
 }
 
-extension StallMonitor {
-    /// The settings for looking up function names and source lines.
-    public typealias Symbolication = SymbolicationSettings
-    /// The rules that decide which code belongs to the app.
-    public typealias InApp = InAppSettings
-}
-
 extension StallMonitor.Configuration {
     /// Converts a threshold's bounds to nanoseconds, or throws if they are out of range.
     static func bounds(_ threshold: StallThreshold) throws(StallWatchError) -> ClosedRange<UInt64> {
