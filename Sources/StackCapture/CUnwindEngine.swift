@@ -36,18 +36,24 @@ package final class CUnwindEngine: CaptureEngine {
     /// The readings of a clock, a millisecond apart, after which a thread counts as blocked: a busy one may be without a CPU.
     private static let maximumClockReadings = 5
 
-    /// The signal for captures where ptrace is refused.
+    /// The signal for captures where ptrace is refused, of threads that block ``harmlessSignal``.
     ///
     /// Dispatch's worker threads block all signals but ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE. All of those but
     /// PROF report errors.
     static let defaultSignal = SIGPROF
+    /// The signal for all other threads.
+    ///
+    /// By default it is ignored, where a pending SIGPROF ends the program that execve(2) starts.
+    private static let harmlessSignal = SIGURG
 
     /// Creates an engine.
     ///
-    /// - Parameter signal: The signal for captures where ptrace is refused, 1 to 64.
     /// - Throws: `SystemError` if the system refuses a resource.
-    package init(signal: Int32 = CUnwindEngine.defaultSignal) throws(SystemError) {
-        guard let engine = cunwind_engine_create(signal) else {
+    package init() throws(SystemError) {
+        var options = cunwind_options()
+        options.signal_number = Self.defaultSignal
+        options.harmless_signal_number = Self.harmlessSignal
+        guard let engine = cunwind_engine_create_with(&options) else {
             throw SystemError("the capture engine cannot be created", errno: errno)
         }
         self.engine = engine

@@ -92,7 +92,8 @@ static void check_blocked_signal(void) {
     capture_status = capture(&subject, cunwind_capture_signal);
   }
   bool runs_on = stop(&subject);
-  check(status.signal_is_blocked && capture_status == CUNWIND_SIGNAL_BLOCKED && stack.frame_count == 0 && runs_on,
+  check(status.blocked_signals >> (SIGPROF - 1) & 1 && capture_status == CUNWIND_SIGNAL_BLOCKED &&
+            stack.frame_count == 0 && runs_on,
         "a thread that blocks the signal is sent none", "status %d", capture_status);
 }
 

@@ -68,7 +68,8 @@ cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *engine) {
 }
 
 cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
-  if (options->signal_number < 1 || options->signal_number > 64) {
+  if (options->signal_number < 1 || options->signal_number > 64 || options->harmless_signal_number < 0 ||
+      options->harmless_signal_number > 64) {
     errno = EINVAL;
     return NULL;
   }
@@ -78,6 +79,7 @@ cunwind_engine *cunwind_engine_create_with(const cunwind_options *options) {
   engine->unwinder.modules = &engine->modules;
   engine->unwinder.pages = &engine->pages;
   engine->signal_number = options->signal_number;
+  engine->harmless_signal_number = options->harmless_signal_number;
   snprintf(engine->proc_directory, sizeof engine->proc_directory, "%s",
            options->proc_directory ? options->proc_directory : "/proc/self");
   choose_unwinder(engine);

@@ -27,6 +27,7 @@ struct cunwind_engine {
   char proc_directory[CUNWIND_PROC_PATH_BYTES];  ///< The directory with the threads' files.
   pid_t process;  ///< The process that created the engine. A child of fork(2) must not use its copy.
   int signal_number;
+  int harmless_signal_number;  ///< For threads that do not block it; 0: none.
   cunwind_modules modules;
   cunwind_page_cache pages;
   cunwind_stack_copy *copy;  ///< Never NULL after creation.

@@ -71,7 +71,6 @@ cunwind_thread *cunwind_thread_open(cunwind_engine *engine, pid_t tid) {
   cunwind_thread *thread = calloc(1, sizeof *thread);
   if (!thread) return NULL;
   thread->tid = tid;
-  thread->signal_number = engine->signal_number;
   int *const files[] = {&thread->status_file, &thread->system_call_file, &thread->slices_file, &thread->wait_file};
   static const char *const names[] = {"status", "syscall", "schedstat", "wchan"};
   int error = tid > 0 && cunwind_thread_exists(tid) ? 0 : ESRCH;
@@ -156,13 +155,12 @@ static const char *after(const char *text, const char *label) {
 }
 
 // proc_pid_status(5). The name comes first, with its line breaks escaped, so it cannot look like another field.
-static void parse_status(const char *text, int signal_number, cunwind_thread_status *thread_status) {
+static void parse_status(const char *text, cunwind_thread_status *thread_status) {
   const char *state = after(text, "\nState:\t"), *blocked = after(text, "\nSigBlk:");
   const char *voluntary = after(text, "\nvoluntary_ctxt_switches:");
   const char *involuntary = after(text, "\nnonvoluntary_ctxt_switches:");
-  uint64_t mask = 0;
   if (state) thread_status->state = *state;
-  if (blocked && take_number(&blocked, 16, &mask)) thread_status->signal_is_blocked = (mask >> (signal_number - 1)) & 1;
+  if (!blocked || !take_number(&blocked, 16, &thread_status->blocked_signals)) thread_status->blocked_signals = 0;
   thread_status->counts_switches = voluntary && involuntary &&
                                    take_number(&voluntary, 10, &thread_status->voluntary_switches) &&
                                    take_number(&involuntary, 10, &thread_status->involuntary_switches);
@@ -181,7 +179,7 @@ bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *t
   long got = thread->status_file < 0 ? 0 : read_all(thread->status_file, thread->text, sizeof thread->text);
   if (got == -ESRCH) return false;
   if (got <= 0) return cunwind_thread_exists(thread->tid);
-  parse_status(thread->text, thread->signal_number, thread_status);
+  parse_status(thread->text, thread_status);
   return thread_status->state != 'Z' && thread_status->state != 'X';
 }
 

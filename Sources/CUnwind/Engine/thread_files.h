@@ -15,7 +15,6 @@
 
 struct cunwind_thread {
   pid_t tid;
-  int signal_number;  ///< The engine's.
   // -1: the file does not exist, or the process may not open it.
   int system_call_file;
   int status_file;
@@ -40,7 +39,7 @@ bool cunwind_thread_exists(pid_t tid);
 /// Returns whether the opened thread still exists; another thread with its id does not count. Async-signal-safe: yes.
 bool cunwind_thread_is_there(const cunwind_thread *thread);
 
-/// The first half of cunwind_thread_inspect(): state, blocked signal, and switch counts. False: the thread has ended.
+/// The first half of cunwind_thread_inspect(): state, blocked signals, and switch counts. False: the thread has ended.
 /// Async-signal-safe: yes.
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status);
 /// The second half: whether it is blocked, the system call, SP and PC. False: the thread has ended. Async-signal-safe:

@@ -23,7 +23,7 @@ static cunwind_signal_slot slots[CUNWIND_MAX_SIGNAL_SLOTS];
 static struct sigaction previous_actions[65];
 static uint32_t was_installed[65];
 
-cunwind_signal_slot *cunwind_signal_slot_take(int signal_number) {
+cunwind_signal_slot *cunwind_signal_slot_take(void) {
   for (int index = 0; index < CUNWIND_MAX_SIGNAL_SLOTS; index++) {
     cunwind_signal_slot *slot = &slots[index];
     // A slot is not free while a late handler is still copying into it.
@@ -34,7 +34,7 @@ cunwind_signal_slot *cunwind_signal_slot_take(int signal_number) {
       continue;
     if (slot->copy.bytes || cunwind_stack_copy_init(&slot->copy)) {
       cunwind_stack_copy_touch(&slot->copy);
-      slot->signal_number = signal_number;
+      slot->signals = 0;
       return slot;
     }
     int error = errno;
@@ -137,7 +137,7 @@ void cunwind_signal_handler_remove(int signal_number) {
   struct sigaction current;
   for (int index = 0; index < CUNWIND_MAX_SIGNAL_SLOTS; index++) {
     const cunwind_signal_slot *slot = &slots[index];
-    if (slot->signal_number != signal_number) continue;
+    if (!(slot->signals >> (signal_number - 1) & 1)) continue;
     if (__atomic_load_n(&slot->is_taken, __ATOMIC_ACQUIRE)) return;
     // A signal that has not arrived yet would trigger the old action, which for SIGPROF ends the process.
     if (__atomic_load_n(&slot->sent, __ATOMIC_ACQUIRE) != __atomic_load_n(&slot->arrived, __ATOMIC_ACQUIRE)) return;
@@ -185,50 +185,51 @@ static bool wait_until_done(cunwind_signal_slot *slot, uint32_t armed) {
   }
 }
 
-static long send_to(const cunwind_engine *engine, pid_t tid, uint32_t armed) {
+static long send_to(const cunwind_engine *engine, pid_t tid, int signal_number, uint32_t armed) {
   siginfo_t info;
   memset(&info, 0, sizeof info);
-  info.si_signo = engine->signal_number;
+  info.si_signo = signal_number;
   info.si_code = SI_QUEUE;
   info.si_pid = engine->process;
   info.si_uid = getuid();
   info.si_value.sival_ptr = (void *)(uintptr_t)cunwind_signal_cookie(engine->signal_slot, armed);
-  return cunwind_raw(SYS_rt_tgsigqueueinfo, engine->process, tid, engine->signal_number, (long)&info, 0, 0);
+  return cunwind_raw(SYS_rt_tgsigqueueinfo, engine->process, tid, signal_number, (long)&info, 0, 0);
 }
 
-// Our own handler blocks the signal until it has returned, a moment after it reports that it is done.
-static cunwind_status wait_for_own_handler(const cunwind_engine *engine, cunwind_thread *thread,
-                                           cunwind_thread_status *thread_status) {
+static bool blocks(const cunwind_thread_status *thread_status, int signal_number) {
+  return thread_status->blocked_signals >> (signal_number - 1) & 1;
+}
+
+// Chooses the signal: the harmless one, unless the thread blocks it, as the workers of libdispatch do. Our own handler
+// blocks the last one until it has returned, a moment after it reports that it is done.
+static cunwind_status choose_signal(const cunwind_engine *engine, cunwind_thread *thread,
+                                    cunwind_thread_status *thread_status, int *chosen) {
   const cunwind_signal_slot *slot = engine->signal_slot;
   for (;;) {
     if (!cunwind_thread_read_status(thread, thread_status)) return CUNWIND_NO_SUCH_THREAD;
-    if (!thread_status->signal_is_blocked) return CUNWIND_OK;
-    bool may_be_ours =
+    bool may_be_in_ours =
         slot && slot->last_tid == thread->tid && cunwind_now() - slot->last_nanoseconds < HANDLER_RETURN_NANOSECONDS;
-    if (!may_be_ours) return CUNWIND_SIGNAL_BLOCKED;
+    if (!may_be_in_ours || !blocks(thread_status, slot->last_signal)) break;
     cunwind_pause(20000);
   }
-}
-
-// A signal that is pending when execve(2) succeeds meets the default action, which for SIGPROF ends the new program. The
-// call is shown only while it waits, for its file's blocks for instance.
-static bool replaces_program(cunwind_thread *thread, cunwind_thread_status *thread_status) {
-  return cunwind_thread_read_system_call(thread, thread_status) && thread_status->is_blocked &&
-         (thread_status->system_call == SYS_execve || thread_status->system_call == SYS_execveat);
+  int harmless = engine->harmless_signal_number;
+  *chosen = harmless && !blocks(thread_status, harmless) ? harmless : engine->signal_number;
+  return blocks(thread_status, *chosen) ? CUNWIND_SIGNAL_BLOCKED : CUNWIND_OK;
 }
 
 static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                       cunwind_registers *registers, cunwind_capture_info *info) {
   cunwind_thread_status thread_status;
-  cunwind_status can_arrive = wait_for_own_handler(engine, thread, &thread_status);
+  int signal_number;
+  cunwind_status can_arrive = choose_signal(engine, thread, &thread_status, &signal_number);
   if (can_arrive != CUNWIND_OK) return can_arrive;
-  if (replaces_program(thread, &thread_status)) return CUNWIND_MOVED;
-  if (!engine->signal_slot) engine->signal_slot = cunwind_signal_slot_take(engine->signal_number);
-  if (!engine->signal_slot || !cunwind_signal_handler_install(engine->signal_number)) {
+  if (!engine->signal_slot) engine->signal_slot = cunwind_signal_slot_take();
+  if (!engine->signal_slot || !cunwind_signal_handler_install(signal_number)) {
     info->error = errno;
     return CUNWIND_FAILED;
   }
   cunwind_signal_slot *slot = engine->signal_slot;
+  slot->signals |= 1ull << (signal_number - 1);
   uint32_t armed;
   if (!arm(slot, &armed)) {
     info->error = EBUSY;
@@ -238,7 +239,7 @@ static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *th
   slot->context_layout = cunwind_context_layout_now();
   cunwind_context_clear(&slot->context, CUNWIND_CONTEXT_NOT_READ);
   __atomic_fetch_add(&slot->sent, 1, __ATOMIC_RELEASE);
-  long failed = send_to(engine, thread->tid, armed);
+  long failed = send_to(engine, thread->tid, signal_number, armed);
   if (failed < 0) {
     __atomic_fetch_sub(&slot->sent, 1, __ATOMIC_RELEASE);
     info->error = failed == -ESRCH ? 0 : (int)-failed;
@@ -246,6 +247,7 @@ static cunwind_status copy_in_handler(cunwind_engine *engine, cunwind_thread *th
   }
   if (!wait_until_done(slot, armed)) return CUNWIND_TIMED_OUT;
   slot->last_tid = thread->tid;
+  slot->last_signal = signal_number;
   slot->last_nanoseconds = cunwind_now();
   info->held_nanoseconds += slot->handler_nanoseconds;
   *registers = slot->registers;
@@ -265,4 +267,5 @@ void cunwind_signal_slot_destroy(cunwind_engine *engine) {
   engine->signal_slot = NULL;
   // Also in a child of fork(2): it has inherited the actions, but captures nothing.
   cunwind_signal_handler_remove(engine->signal_number);
+  if (engine->harmless_signal_number) cunwind_signal_handler_remove(engine->harmless_signal_number);
 }

@@ -25,21 +25,22 @@ typedef struct cunwind_signal_slot {
   uint32_t state;     ///< Futex.
   uint32_t sent;      ///< Signals sent, and below, handlers begun. If they differ, a signal may be pending.
   uint32_t arrived;
-  int signal_number;
+  uint64_t signals;  ///< Those that the slot's engine has sent: bit n - 1 is signal n.
   cunwind_stack_bounds bounds;
   const cunwind_context_layout *context_layout;  ///< NULL: the handler reads no context.
   cunwind_context context;
   cunwind_stack_copy copy;
   cunwind_registers registers;
   uint64_t handler_nanoseconds;
-  pid_t last_tid;  ///< The last captured thread, and below, the time: its handler may not have returned yet.
+  pid_t last_tid;  ///< The last captured thread, and below, signal and time: its handler may not have returned yet.
+  int last_signal;
   uint64_t last_nanoseconds;
 } cunwind_signal_slot;
 
 #pragma GCC visibility push(hidden)
 
 /// Takes a free slot with a buffer; NULL with errno on failure.
-cunwind_signal_slot *cunwind_signal_slot_take(int signal_number);
+cunwind_signal_slot *cunwind_signal_slot_take(void);
 
 /// Returns the slot. It keeps its buffer, so that a late handler never uses freed memory.
 void cunwind_signal_slot_give_back(cunwind_signal_slot *slot);

@@ -114,12 +114,12 @@ typedef struct cunwind_stack {
 
 /// The status of a thread, as the kernel shows it.
 typedef struct cunwind_thread_status {
-  char state;              ///< The letter of proc(5): R, S, D, T, t, Z, X, I; 0 if /proc does not show it.
-  bool shows_system_call;  ///< /proc shows the system call. If not, `is_blocked` is false and has no meaning.
-  bool is_blocked;         ///< In a system call or a fault, and off CPU: `stack_pointer` and `pc` are valid.
-  bool signal_is_blocked;  ///< The engine's signal is in the thread's SigBlk; false if /proc does not show it.
-  bool counts_switches;    ///< The two counts of switches are valid.
-  int64_t system_call;     ///< The number; -1 if blocked outside a call (page fault), running, or not shown.
+  char state;                ///< The letter of proc(5): R, S, D, T, t, Z, X, I; 0 if /proc does not show it.
+  bool shows_system_call;    ///< /proc shows the system call. If not, `is_blocked` is false and has no meaning.
+  bool is_blocked;           ///< In a system call or a fault, and off CPU: `stack_pointer` and `pc` are valid.
+  bool counts_switches;      ///< The two counts of switches are valid.
+  uint64_t blocked_signals;  ///< SigBlk: bit n - 1 is signal n; 0 if /proc does not show it.
+  int64_t system_call;       ///< The number; -1 if blocked outside a call (page fault), running, or not shown.
   uint64_t arguments[6];
   uint64_t stack_pointer;
   uint64_t pc;
@@ -184,6 +184,9 @@ typedef struct cunwind_image {
 typedef struct cunwind_options {
   /// The signal for `cunwind_capture_signal`, 1...64. The first such capture installs the handler.
   int signal_number;
+  /// A signal that is sent instead to threads that do not block it, 1...64; 0: none. One that is ignored by default, such
+  /// as SIGURG, does no harm where it is still pending when execve(2) removes the handler.
+  int harmless_signal_number;
   /// CUNWIND_MEMORY_ANY, or the only access to try. It applies to all engines of the process.
   cunwind_memory_access memory_access;
   /// The directory with the files of this process, at most 255 bytes. NULL: /proc/self. Tests use their own.

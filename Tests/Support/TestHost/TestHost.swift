@@ -17,6 +17,7 @@ import StallWatch
 ///     stallwatch-test-host health DIRECTORY none|lock|spin|sleep|recover|debug [abort|call]
 ///     stallwatch-test-host control DIRECTORY deadlock|pool|spin|wait|mix|busy|count|large
 ///     stallwatch-test-host contexts DIRECTORY pool|span [LIBRARY]
+///     stallwatch-test-host replace-in-stall DIRECTORY MICROSECONDS
 ///     stallwatch-test-host many-threads DIRECTORY
 ///     stallwatch-test-host drop-user DIRECTORY
 ///     stallwatch-test-host main-stalls DIRECTORY THRESHOLD-MS DURATION-MS FILE
@@ -31,6 +32,7 @@ import StallWatch
         case "small-files": try FullDisk(directory: arguments[2]).runWithSmallFiles()
         case "escalate": try escalate(directory: arguments[2])
         case "replace": try replace(arguments)
+        case "replace-in-stall": try replaceInStall(arguments)
         case "crash": try Crash.run(arguments[2])
         case "turns": try CountedTurns(arguments.dropFirst(2)).run()
         case "deadlock": try Deadlock.run(directory: arguments[2], threshold: .milliseconds(Int(arguments[3]) ?? 50))
@@ -93,6 +95,27 @@ extension TestHost {
         stallOnce(milliseconds: 150)
         var words: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(arguments[3]), nil]
         execv("/bin/sh", &words)
+        withExtendedLifetime(monitor) {}
+        exit(127)
+    }
+
+    /// Computes for `MICROSECONDS` over the threshold, and replaces the process with true(1) in the same turn.
+    private static func replaceInStall(_ arguments: [String]) throws {
+        guard arguments.count == 4, let microseconds = UInt64(arguments[3]) else { exit(64) }
+        let threshold: UInt64 = 10
+        // A program that a worker of libdispatch starts inherits the signals that the worker blocks.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        pthread_sigmask(SIG_SETMASK, &signals, nil)
+        let monitor = try StallMonitor(.init(threshold: .milliseconds(Int(threshold)), reports: .none))
+        try monitor.watch(.mainRunLoop)
+        try monitor.start()
+        stallOnce {
+            let end = now() + threshold * 1_000_000 + microseconds * 1_000
+            while now() < end {}
+            var words: [UnsafeMutablePointer<CChar>?] = [strdup("true"), nil]
+            execv("/bin/true", &words)
+        }
         withExtendedLifetime(monitor) {}
         exit(127)
     }
