@@ -67,7 +67,7 @@ let package = Package(
         // The measurements that need idle time or other processes.
         .executableTarget(
             name: "stallwatch-bench",
-            dependencies: ["Measuring", .product(name: "StallWatch", package: "StallWatch")],
+            dependencies: ["CCaptureCost", "Measuring", .product(name: "StallWatch", package: "StallWatch")],
             swiftSettings: settings
         ),
     ]

@@ -100,8 +100,14 @@ package struct CaptureProbe: Sendable, Equatable {
             }
         }
         outcomes["libunwind"] =
-            unwinder.map { $0.reason.map(missing) ?? works($0.name) } ?? missing("no capture engine")
+            unwinder.map { $0.reason.map(missing) ?? works(Self.detail(of: $0.name, CUnwindEngine.disagreements)) }
+            ?? missing("no capture engine")
         return outcomes
+    }
+
+    /// Says which library unwinds stacks, and how often the built-in unwinder had another result.
+    static func detail(of library: String, _ disagreements: UInt64) -> String {
+        disagreements == 0 ? library : "\(library), which differs from the built-in unwinder at \(disagreements) steps"
     }
 
     private static func attemptSignal(of thread: Int32, with engine: CUnwindEngine) -> Attempt {

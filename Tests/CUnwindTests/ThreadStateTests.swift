@@ -76,6 +76,29 @@ import Testing
         #expect(cunwind_test_thread_stop(thread_state) > 0)
     }
 
+    /// The kernel gives the lowest free number, so one at four fifths of the limit means that as many are in use.
+    @Test func `near the limit of descriptors a thread is opened without taking any`() throws {
+        let engine = try #require(cunwind_engine_create(SIGPROF))
+        defer { cunwind_engine_destroy(engine) }
+        let free = try lowestFreeDescriptor()
+        var before = rlimit()
+        try #require(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before) == 0)
+        var near = rlimit(rlim_cur: UInt(free) * 5 / 4, rlim_max: before.rlim_max)
+        try #require(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &near) == 0)
+        defer { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before) }
+        errno = 0
+        #expect(cunwind_thread_open(engine, getpid()) == nil)
+        #expect(errno == EMFILE)
+        #expect(try lowestFreeDescriptor() == free)
+    }
+
+    private func lowestFreeDescriptor() throws -> Int32 {
+        let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        close(descriptor)
+        return descriptor
+    }
+
     /// The parent of a vfork(2) waits in state D until its child, which sleeps for 400 ms, is done.
     @Test func aThreadInUninterruptibleSleepIsReadAndCannotBeStopped() throws {
         let thread_state = try #require(cunwind_test_thread_start(CUNWIND_TEST_IN_VFORK, 3))

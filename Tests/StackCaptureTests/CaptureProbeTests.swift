@@ -25,4 +25,10 @@ import Testing
         #expect(features["read"] == "works")
         if probe.ptrace == .works { #expect(features["signal"] == "not tried: not used where ptrace works") }
     }
+
+    @Test func `the number of disagreements follows the library's name`() {
+        #expect(CaptureProbe.detail(of: "libunwind 1.6.2", 0) == "libunwind 1.6.2")
+        let text = CaptureProbe.detail(of: "libunwind 1.6.2", 3)
+        #expect(text == "libunwind 1.6.2, which differs from the built-in unwinder at 3 steps")
+    }
 }

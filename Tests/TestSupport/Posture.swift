@@ -27,8 +27,18 @@ package struct Posture: Sendable {
         case foreignProc
     }
 
+    /// What the program does to itself once its monitor has started.
+    package enum AfterStart: String, Sendable {
+        /// It gives up root's rights, as a server does that has opened its port.
+        case dropUser
+        /// It closes the listening socket of the monitor's control thread.
+        case closeListener
+    }
+
     /// The name in the matrix.
     package var name: String
+    /// `nil`: nothing.
+    package var afterStart: AfterStart?
     /// System calls that fail, with the error number.
     package var refusedCalls: [String: Int32] = [:]
     /// Files of a thread under /proc that are missing.
@@ -135,6 +145,23 @@ extension Posture {
         return posture
     }
 
+    /// The user that a server becomes after its start.
+    ///
+    /// A running thread can no longer be stopped by ptrace. The files of the loop's thread are open, those that would show a
+    /// lock's owner are root's.
+    package static let dropped: Posture = {
+        var posture = Posture("privileges dropped")
+        posture.afterStart = .dropUser
+        for stall in ["lock", "semaphore"] { posture.mayLack[stall] = [.lock] }
+        return posture
+    }()
+
+    package static let withoutListener: Posture = {
+        var posture = Posture("control listener closed")
+        posture.afterStart = .closeListener
+        return posture
+    }()
+
     package static let readOnly: Posture = {
         var posture = Posture("read-only root")
         posture.machine = .readOnly
@@ -198,6 +225,7 @@ extension Posture {
         if !missingFiles.isEmpty { words.append("MISSING_FILES=\(missingFiles.joined(separator: ","))") }
         if !emptyFiles.isEmpty { words.append("EMPTY_FILES=\(emptyFiles.joined(separator: ","))") }
         if !isDumpable { words.append("NOT_DUMPABLE=1") }
+        if let afterStart { words.append("AFTER_START=\(afterStart.rawValue)") }
         return words
     }
 
@@ -211,7 +239,8 @@ extension Posture {
         if let yamaScope { return YamaScope.canBecome(yamaScope) && Self.unprivileged.isAvailable }
         guard let scratch = try? TemporaryDirectory() else { return false }
         // With namespaces of another user one is root inside, and nothing is hidden from root.
-        if [.hiddenProcesses, .foreignProc].contains(machine), geteuid() != 0 { return false }
+        let needsRoot = [.hiddenProcesses, .foreignProc].contains(machine) || afterStart == .dropUser
+        if needsRoot, geteuid() != 0 { return false }
         let output = try? Command(
             program: "/usr/bin/env", arguments: command(in: scratch.path, preloading: []) + ["true"], timeout: 20
         ).run()

@@ -136,6 +136,8 @@ package enum Preload: String {
     case loopback
     /// See Tests/Support/Preload/span.c.
     case span
+    /// See Tests/Support/Preload/foreign_unwinder.c.
+    case foreignUnwinder = "foreign_unwinder"
 
     /// Compiles the library into `directory` and returns its path.
     package func make(in directory: TemporaryDirectory) throws -> String {

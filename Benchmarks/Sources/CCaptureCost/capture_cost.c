@@ -176,3 +176,12 @@ double capture_cost(capture_way way, size_t stack_bytes, size_t count, uint64_t 
   free(stack);
   return frames < 0 ? -1 : frames / (double)count;
 }
+
+uint64_t engine_creation_cost(void) {
+  uint64_t begin = now();
+  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
+  uint64_t took = now() - begin;
+  if (!engine) return 0;
+  cunwind_engine_destroy(engine);
+  return took;
+}

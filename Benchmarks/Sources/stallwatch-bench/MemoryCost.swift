@@ -29,9 +29,9 @@ enum MemoryCost {
         )
     }
 
-    /// Returns the medians of the last lines of several starts.
-    private static func median(of program: String, _ arguments: [String]) throws -> [Double] {
-        let runs = try (0..<starts).map { _ in try resident(program, arguments)["after 0"] ?? [] }
+    /// Returns the medians of the last lines of several starts, with more variables in the environment.
+    static func median(of program: String, _ arguments: [String], environment: [String] = []) throws -> [Double] {
+        let runs = try (0..<starts).map { _ in try resident(program, arguments, environment)["after 0"] ?? [] }
         guard runs.allSatisfy({ $0.count == Resident.allCases.count }) else {
             throw CannotMeasure("\(program) told nothing")
         }
@@ -39,9 +39,12 @@ enum MemoryCost {
     }
 
     /// Returns the program's output: lines with a name and three numbers of megabytes.
-    private static func resident(_ program: String, _ arguments: [String]) throws -> [String: [Double]] {
+    private static func resident(
+        _ program: String, _ arguments: [String], _ environment: [String] = []
+    ) throws -> [String: [Double]] {
         var values: [String: [Double]] = [:]
-        for line in try output(of: sibling(program), arguments).split(separator: "\n") {
+        let text = try output(of: "/usr/bin/env", environment + [sibling(program)] + arguments)
+        for line in text.split(separator: "\n") {
             let parts = line.split(separator: ":")
             let numbers = parts.dropFirst().compactMap { Double($0) }
             guard numbers.count == Resident.allCases.count else { throw CannotMeasure("\(program) printed '\(line)'") }

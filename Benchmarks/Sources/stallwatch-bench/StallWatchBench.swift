@@ -16,12 +16,14 @@ struct StallWatchBench {
         ("rest", RestCost.table),
         ("heartbeat", HeartbeatCost.table),
         ("resident", MemoryCost.table),
+        ("unwinders", UnwinderCost.table),
         ("symbolication", SymbolicationCost.table),
         ("memory", SymbolicationCost.memoryTable),
     ]
 
     static func main() {
         let names = CommandLine.arguments.dropFirst()
+        if names.first == UnwinderCost.childArgument { return UnwinderCost.measureInThisProcess() }
         for (name, measure) in measurements where names.isEmpty || names.contains(name) {
             do {
                 print(try measure().text)

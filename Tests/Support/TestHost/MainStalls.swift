@@ -15,6 +15,9 @@ struct MainStalls {
     private let duration: Int
     /// A large file that no other program uses.
     private let file: String
+    private let directory: String
+    /// What the process does to itself after the start, by name (`Posture.AfterStart`).
+    private let afterStart = ProcessInfo.processInfo.environment["AFTER_START"]
 
     /// - Parameter arguments: The directory of the reports, the threshold and the duration in milliseconds, and the file.
     /// - Throws: `StallWatchError` if the monitor cannot be made.
@@ -22,9 +25,10 @@ struct MainStalls {
         let words = Array(arguments)
         guard words.count == 4, let threshold = Int(words[1]), let duration = Int(words[2]) else { exit(64) }
         self.duration = duration
-        file = words[3]
+        (directory, file) = (words[0], words[3])
         var configuration = StallMonitor.Configuration(
-            threshold: .milliseconds(threshold), reports: .directory(words[0]))
+            threshold: .milliseconds(threshold), reports: .directory(directory))
+        if afterStart == "closeListener" { configuration.control = .socket(directory: directory) }
         // Stalls without a stack are alike.
         configuration.reportsEveryRepeat = true
         // For strace(1), which traces like a debugger.
@@ -41,6 +45,11 @@ struct MainStalls {
         try monitor.start()
         let capabilities = String(decoding: monitor.capabilities.jsonData(), as: UTF8.self)
         tell("C \(capabilities.split(separator: "\n").joined())")
+        switch afterStart {
+        case "dropUser": Limits.becomeOtherUser(owning: directory)
+        case "closeListener": Limits.closeListeners()
+        default: break
+        }
         stall("cpu") { compute(for: duration) }
         stall("sleep") { sleepInNanosleep(for: duration) }
         let lock = HeldMutex(for: duration)

@@ -24,4 +24,7 @@ typedef enum capture_way {
 double capture_cost(capture_way way, size_t stack_bytes, size_t count, uint64_t *_Nonnull held,
                     uint64_t *_Nonnull whole);
 
+/// Returns how long the creation of an engine takes, which loads libunwind, in nanoseconds; 0 if it fails.
+uint64_t engine_creation_cost(void);
+
 #endif  // CCAPTURECOST_H

@@ -267,8 +267,10 @@ public final class StallMonitor: Sendable {
         let unwinder = capturer.unwinder
         try healthReporter?.start(reporter) { [watchdog] in watchdog.readProgress(until: $0) }
         try reporter.startSinks()
+        let notice = CapabilityNotice(
+            capabilityProbe(mayUsePtrace: mayUsePtrace), directory: configuration.reports.path, reporter: reporter)
         let reporterThread = try throwing(.systemFailure) { () throws(SystemError) in
-            try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run() }
+            try WorkerThread(name: "stallwatch-rep") { [reporter] in reporter.run(afterEach: notice.renew) }
         }
         let watchdogThread: WorkerThread
         do throws(SystemError) {
@@ -286,8 +288,6 @@ public final class StallMonitor: Sendable {
                 "threshold": "\(configuration.threshold)", "captureMethods": methods,
                 "unwinder": unwinder.name + (unwinder.reason.map { " (\($0))" } ?? ""),
             ])
-        let probe = capabilityProbe(mayUsePtrace: mayUsePtrace)
-        let notice = CapabilityNotice(probe, directory: configuration.reports.path, reporter: reporter)
         let noticeThread = try? WorkerThread(name: "stallwatch-cap") {
             // Here, and not on the caller: it takes the dynamic linker's lock.
             _ = StallContext.calibration

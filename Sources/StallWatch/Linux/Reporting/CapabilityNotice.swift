@@ -11,6 +11,8 @@ final class CapabilityNotice: Sendable {
     private let directory: String?
     private let reporter: Reporter
     private let file = Mutex<UnlinkedFile?>(nil)
+    /// The unwinders' disagreements that the file has.
+    private let disagreements = Atomic<UInt64>(0)
 
     /// Creates a notice that is not given yet.
     ///
@@ -28,6 +30,17 @@ final class CapabilityNotice: Sendable {
     func give() {
         let capabilities = probe.capabilities(loadsLibrary: false)
         reporter.logDegradation(capabilities)
+        write(capabilities)
+    }
+
+    /// Writes the file again if the unwinders have disagreed since.
+    @Sendable func renew() {
+        let now = CUnwindEngine.disagreements
+        guard disagreements.exchange(now, ordering: .relaxed) != now, file.withLock({ $0 != nil }) else { return }
+        write(probe.capabilities(loadsLibrary: false))
+    }
+
+    private func write(_ capabilities: Capabilities) {
         guard let directory else { return }
         let bytes = capabilities.jsonData()
         file.withLock { $0 = UnlinkedFile(bytes, named: Capabilities.fileName, in: directory) }

@@ -119,8 +119,10 @@ final class Reporter: Sendable {
     /// Runs the first stage until ``close()``, then waits for the sinks, for a bounded time.
     ///
     /// Starts the second stage's thread.
-    func run() {
-        let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports() }
+    ///
+    /// - Parameter afterEach: Called after each report with names, on the thread that made it.
+    func run(afterEach: @escaping @Sendable () -> Void = {}) {
+        let thread = try? WorkerThread(name: "stallwatch-sym") { [self] in nameReports(afterEach) }
         namingThread.withLock { $0 = thread }
         let builder = settings.builder()
         let outlet = outlet
@@ -140,19 +142,22 @@ final class Reporter: Sendable {
             if mustNotJoinNaming.load(ordering: .acquiring) { thread.detach() } else { thread.join() }
         } else {
             // The second stage's thread could not be started: symbolicate here, after the last stall.
-            nameReports()
+            nameReports(afterEach)
         }
         finishSinks()
         finished.store(true, ordering: .releasing)
     }
 
     /// Runs the second stage until the first closes its mailbox.
-    private func nameReports() {
+    private func nameReports(_ afterEach: () -> Void) {
         let policy = RepeatPolicy(
             reportsPerMinute: settings.reportsPerMinute, reportsEveryRepeat: settings.reportsEveryRepeat
         )
         var namer = ReportNamer(builder: settings.builder(), policy: policy, outlet: outlet)
-        while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) { namer.report(record) }
+        while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) {
+            namer.report(record)
+            afterEach()
+        }
     }
 
     /// Waits until the sinks have handled every record submitted so far.
