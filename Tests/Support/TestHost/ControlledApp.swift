@@ -37,7 +37,7 @@ enum ControlledApp {
             tell("F \(LargeMemory.minorFaults)")
         }
         let monitor = try StallMonitor(configuration)
-        try monitor.watch(.mainRunLoop)
+        try monitor.watch(.main)
         try monitor.watch(.cooperativePool())
         try monitor.start()
         switch kind {

@@ -129,10 +129,13 @@ struct LoopSupervisor {
     }
 
     /// Stops following the loop, and reports a stall or saturation that still lasts as abandoned.
-    mutating func leave(at time: UInt64) {
+    ///
+    /// The turn in which `stopper`, a thread, stops the monitor is over there.
+    mutating func leave(at time: UInt64, stoppedBy stopper: Int32? = nil) {
+        let isStoppedInTurn = stopper.map { loop.target == .thread($0) } ?? false
         loop.source.remove()
         if let stall = detector.stall {
-            if let ended = loop.recorder.stalledTurnEnd(stall.turnBegan) {
+            if let ended = loop.recorder.stalledTurnEnd(stall.turnBegan) ?? (isStoppedInTurn ? time : nil) {
                 end(stall, at: ended)
             } else if turn.record != nil {
                 resolvePending()

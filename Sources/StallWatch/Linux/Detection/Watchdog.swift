@@ -13,6 +13,8 @@ final class Watchdog: Sendable {
         /// Increases when a loop is added or removed.
         var version = 0
         var isStopping = false
+        /// The thread that stops the watchdog.
+        var stopper: Int32?
         /// The requests that the next pass answers.
         var requests: [ProgressRequest] = []
     }
@@ -60,8 +62,10 @@ final class Watchdog: Sendable {
     }
 
     /// Makes ``run(capturing:)`` return.
-    func stop() {
-        shared.withLock { $0.isStopping = true }
+    ///
+    /// - Parameter thread: The calling thread: if it runs a loop, its turn is over.
+    func stop(by thread: Int32? = nil) {
+        shared.withLock { ($0.isStopping, $0.stopper) = (true, thread) }
         alarm.ring()
     }
 
@@ -130,7 +134,8 @@ final class Watchdog: Sendable {
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
-        for index in supervisors.indices { supervisors[index].leave(at: now()) }
+        let stopper = shared.withLock { $0.stopper }
+        for index in supervisors.indices { supervisors[index].leave(at: now(), stoppedBy: stopper) }
     }
 
     /// Begins to supervise new loops, leaves those that were removed, and takes the requests.

@@ -14,7 +14,7 @@ final class HeartbeatSource: LoopSource {
     let kind: LoopKind
     private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let owner: @Sendable () -> QueueOwner.Answer
-    private let isUnneeded: @Sendable () -> Bool
+    private let findsUnneeded: @Sendable () -> Bool
     private let whenRemoved: @Sendable () -> Void
     /// Finds out that the loop waits for work; `nil` if that cannot be known.
     private let idle: (any IdleCheck)?
@@ -52,7 +52,7 @@ final class HeartbeatSource: LoopSource {
         self.send = send
         self.owner = owner
         self.idle = idle
-        self.isUnneeded = isUnneeded
+        self.findsUnneeded = isUnneeded
         self.whenRemoved = whenRemoved
     }
 
@@ -65,7 +65,7 @@ final class HeartbeatSource: LoopSource {
         let interval = max(threshold / 2, 1)
         // The looks at all loops with this threshold are due at the same time, so that the watchdog wakes up once.
         let next = (now / interval + 1) &* interval
-        if isUnneeded() { return nil }
+        if isUnneeded { return nil }
         // While an item is pending, the age of its turn decides when to poll again; its end then wakes the watchdog.
         // Before the first item has run there is no turn, so poll again.
         if isPending.load(ordering: .acquiring) {
@@ -109,6 +109,8 @@ final class HeartbeatSource: LoopSource {
             }
         }
     }
+
+    var isUnneeded: Bool { findsUnneeded() }
 
     var isKnownToRun: Bool { lastRan.load(ordering: .relaxed) != 0 }
 

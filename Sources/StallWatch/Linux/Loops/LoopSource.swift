@@ -30,6 +30,9 @@ protocol LoopSource: AnyObject, Sendable {
     /// The result is `nil` for a loop that reports its own turns.
     func startUncertainty(of began: UInt64) -> UInt64?
 
+    /// Whether the loop has ended, or is observed in another way.
+    var isUnneeded: Bool { get }
+
     /// Returns whether the loop waits although no observer has seen the wait begin.
     func isWaitingUnobserved() -> Bool
 
@@ -69,6 +72,8 @@ extension LoopSource {
     }
 
     func startUncertainty(of began: UInt64) -> UInt64? { nil }
+
+    var isUnneeded: Bool { false }
 
     func isWaitingUnobserved() -> Bool { false }
 

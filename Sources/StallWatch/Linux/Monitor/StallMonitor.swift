@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import StackCapture
 import StallReports
@@ -330,7 +331,7 @@ public final class StallMonitor: Sendable {
     ///
     /// The call returns when this is done. It waits up to 5 seconds for file sinks and 1 second for others. On one of
     /// the monitor's own threads, as in a sink, it does not wait for that thread. A stall that still lasts is reported
-    /// as `abandoned`. Further calls do nothing.
+    /// as `abandoned`, but the turn in which the loop itself makes the call ends there. Further calls do nothing.
     public func stop() {
         control.withLock { service in
             defer { service = nil }
@@ -352,7 +353,7 @@ public final class StallMonitor: Sendable {
             threads.noticeThread?.join()
             // A sink may call stop(): neither thread may wait for that sink, or both would wait forever.
             reporter.willStopOnCurrentThread()
-            watchdog.stop()
+            watchdog.stop(by: clinux_gettid())
             for thread in [threads.watchdog, threads.reporter] {
                 thread.finish(until: .max)
             }

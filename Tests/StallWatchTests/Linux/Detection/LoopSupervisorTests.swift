@@ -79,6 +79,14 @@ import TestSupport
         #expect(world.states == [.ongoing, .ended], "the end is reported once")
     }
 
+    @Test(arguments: [(0, StallRecord.State.ended), (1, .abandoned)])
+    mutating func `the turn that stops the monitor is over`(difference: Int32, state: StallRecord.State) throws {
+        let next = poll(at: Self.begin + Self.threshold)
+        watch.leave(at: next, stoppedBy: Self.thread - difference)
+        #expect(world.states == [.ongoing, state])
+        #expect(world.records.withLock { $0.last?.duration } == next - Self.begin)
+    }
+
     /// The watchdog may wait for a sample while the loop ends its turn and the thread ends.
     @Test mutating func aTurnKeepsItsEndWhenItsThreadEndsAfterIt() throws {
         let next = poll(at: Self.begin + Self.threshold)
