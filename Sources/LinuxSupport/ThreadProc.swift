@@ -132,8 +132,6 @@ package struct ProcStat: Equatable {
     package var threads: Int
     /// The start time in clock ticks since the boot (field 22).
     package var startTicks: UInt64
-    /// The processor of the last time slice (field 39); `nil` if the kernel does not show it.
-    package var processor: Int32?
 
     /// The state as a text of one letter.
     package var letter: String { String(UnicodeScalar(state)) }
@@ -162,8 +160,6 @@ package struct ProcStat: Equatable {
         (minorFaults, majorFaults, userTicks, systemTicks) = (minor, major, user, system)
         self.threads = Int(clamping: threads)
         self.startTicks = startTicks
-        fields.skipWords(16)
-        processor = fields.number().flatMap(Int32.init(exactly:))
     }
 }
 

@@ -223,10 +223,6 @@ package final class CUnwindEngine: CaptureEngine {
         imageList = ImageList((0..<count).compactMap(image))
         return imageList
     }
-
-    package func leave(processor: Int32) {
-        _ = cunwind_engine_leave_processor(engine, processor)
-    }
 }
 
 /// Reads memory of this process through the kernel, for which an unmapped address is an error, not a signal.

@@ -34,9 +34,6 @@ package protocol CaptureEngine: AnyObject {
 
     /// Returns the images that are currently mapped.
     func images() -> ImageList
-
-    /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
-    func leave(processor: Int32)
 }
 
 /// Who steps from a frame to its caller, by the functions' call frame information.
@@ -108,9 +105,6 @@ package protocol StackCapturing: AnyObject {
 
     /// Returns the images that are currently mapped.
     func images() -> ImageList
-
-    /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
-    func leave(processor: Int32)
 }
 
 extension StackCapturing {

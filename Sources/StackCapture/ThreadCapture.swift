@@ -229,8 +229,6 @@ package final class ThreadCapture: StackCapturing {
     package var unwinder: Unwinder { engine.unwinder }
 
     package func images() -> ImageList { engine.images() }
-
-    package func leave(processor: Int32) { engine.leave(processor: processor) }
 }
 
 /// The choice of capture methods, a pure function of a thread's status and the system's permissions.

@@ -56,8 +56,6 @@ private final class ScriptedEngine: CaptureEngine {
     func cpuTime(of thread: Int32) -> TickedCPUTime? { time }
 
     func images() -> ImageList { ImageList() }
-
-    func leave(processor: Int32) {}
 }
 
 private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool = true) -> CapturedStack {

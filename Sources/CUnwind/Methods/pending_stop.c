@@ -56,8 +56,6 @@ void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted) {
   pending->copy = engine->copy;
   engine->helper = engine->spare;
   engine->helper.name_as_tracer = pending->helper.name_as_tracer;
-  engine->helper.is_checked = pending->helper.is_checked;
-  engine->helper.may_be_placed = pending->helper.may_be_placed;
   engine->copy = engine->spare_copy;
   memset(&engine->spare, 0, sizeof engine->spare);
   engine->spare_copy = NULL;

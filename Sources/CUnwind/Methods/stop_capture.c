@@ -156,11 +156,6 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
     helper->request->held_nanoseconds = 0;
     return pending;
   }
-  if (!helper->is_checked) {
-    helper->is_checked = true;
-    helper->may_be_placed =
-        !cunwind_call_is_deadly(CUNWIND_CALL_READ_AFFINITY) && !cunwind_call_is_deadly(CUNWIND_CALL_SET_AFFINITY);
-  }
   // Each time, because the app may have added a filter.
   if (cunwind_call_is_deadly(CUNWIND_CALL_PTRACE)) {
     helper->request->error = EPERM;

@@ -69,8 +69,6 @@ typedef struct cunwind_helper_memory {
   pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
   bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
-  bool is_checked;      ///< The next field is valid.
-  bool may_be_placed;   ///< No seccomp filter kills a thread that chooses its processor.
 } cunwind_helper_memory;
 
 #pragma GCC visibility push(hidden)
@@ -94,8 +92,8 @@ void cunwind_helper_destroy(cunwind_helper_memory *helper);
 /// helper is left, so that its memory can be reused. Async-signal-safe: yes.
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
 
-/// Creates a helper process that runs `function` with the request, first on the caller's processor. Returns its id, or
-/// a negative errno. Async-signal-safe: yes.
+/// Creates a helper process that runs `function` with the request. Returns its id, or a negative errno.
+/// Async-signal-safe: yes.
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *));
 
 /// Waits until `alive` is 0, at most `bound` nanoseconds. True: the helper no longer runs our code. Async-signal-safe:

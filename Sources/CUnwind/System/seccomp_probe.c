@@ -44,8 +44,7 @@ static const struct {
 } rare_calls[CUNWIND_RARE_CALLS] = {
     [CUNWIND_CALL_READ_MEMORY] = {SYS_process_vm_readv, 0},   [CUNWIND_CALL_PTRACE] = {SYS_ptrace, PTRACE_SEIZE},
     [CUNWIND_CALL_NAME_TRACER] = {SYS_prctl, PR_SET_PTRACER}, [CUNWIND_CALL_PERF_EVENT] = {SYS_perf_event_open, 0},
-    [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0}, [CUNWIND_CALL_READ_AFFINITY] = {SYS_sched_getaffinity, 0},
-    [CUNWIND_CALL_SET_AFFINITY] = {SYS_sched_setaffinity, 0}, [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},
+    [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0}, [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},
     [CUNWIND_CALL_ROBUST_LIST] = {SYS_get_robust_list, 0},
 };
 
@@ -162,5 +161,3 @@ bool cunwind_call_is_deadly(cunwind_rare_call call) {
 }
 
 bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(CUNWIND_CALL_QUEUE_SIGNAL); }
-
-bool cunwind_may_poll_events(void) { return cunwind_seccomp_filters() == 0; }

@@ -303,11 +303,6 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// the thread runs like any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
 bool cunwind_request_short_slice(void);
 
-/// Moves the calling thread off `processor`, if it is on it and may run on another one. Its affinity stays the same.
-/// Returns false if it was not moved, also if a seccomp filter would kill it for the call, or stops have not been
-/// probed (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
-bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int processor);
-
 /// Who makes the steps by call frame information.
 typedef struct cunwind_unwinder_status {
   const char *_Nonnull name;     ///< "libunwind 1.6.2", or "built-in".

@@ -40,9 +40,6 @@ struct LoopSupervisor {
     /// Whether the loop waits, and may wake the watchdog with its next turn.
     var mayWake: Bool { isQuiet && turnBegan == nil }
 
-    /// Whether the last poll found the loop in a stall.
-    var isInStall: Bool { detector.stall != nil }
-
     /// Whether the loop wakes the watchdog before anything can happen.
     ///
     /// That is so if the loop waits, if its stall has used up its samples and will ring at its end, or if its thread
@@ -104,12 +101,8 @@ struct LoopSupervisor {
     /// Prepares for the case that the current turn becomes a stall.
     private mutating func prepare(_ target: CaptureTarget, at time: UInt64) {
         guard case .thread(let thread) = target else { return }
-        let reading = diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
+        diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
         context.capturer.note(thread: thread, turn: turn.began)
-        // The watchdog must not compete with the stalled thread for a CPU when it takes the first sample.
-        if context.mayShareProcessor, let processor = reading?.processor {
-            context.capturer.leave(processor: processor)
-        }
     }
 
     /// Notes whether the loop makes progress, and since when.

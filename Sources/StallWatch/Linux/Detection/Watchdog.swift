@@ -126,7 +126,6 @@ final class Watchdog: Sendable {
             answer(&requests, supervisors)
             sleep(supervisors, version, until: deadline)
             timekeeper.sleep(until: deadline)
-            context.mayShareProcessor = deadline == .max || supervisors.contains(where: \.isInStall)
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }

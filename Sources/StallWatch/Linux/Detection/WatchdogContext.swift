@@ -33,10 +33,6 @@ final class WatchdogContext {
     var version = 0
     /// All watched loops.
     var loops: [LoopMonitor] = []
-    /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
-    ///
-    /// Only then does it move to another CPU: a move costs a context switch, as much as a wake-up.
-    var mayShareProcessor = true
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,

@@ -53,16 +53,14 @@ struct StallDiagnostician {
     ///   - turn: The turn's start in monotonic nanoseconds, which identifies it.
     ///   - threshold: The loop's threshold, in nanoseconds.
     ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The reading; `nil` if none was due or the thread cannot be read.
-    mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) -> ThreadReading? {
+    mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
         if turn == lastTurn, let last = readings.last, last.thread.time >= turn, now &- last.thread.time < threshold {
-            return nil
+            return
         }
         let limit = turn == lastTurn ? Self.maximumReadings : Self.readingsKept
         lastTurn = turn
-        let reading = read(thread)
+        read(thread)
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
-        return reading
     }
 
     /// Reads the thread of a turn that is checked.

@@ -39,8 +39,6 @@ struct ThreadReading: Equatable, Sendable {
     /// The kernel function that the thread waits in; `nil` if the thread does not wait or the kernel does not report
     /// it.
     var waitChannel: String?
-    /// The processor that the thread last ran on; `nil` if the kernel does not report it.
-    var processor: Int32?
     /// The total time that the thread's loop has waited for events, in nanoseconds; 0 if the loop does not report
     /// waits.
     var loopWaited: UInt64 = 0
@@ -89,7 +87,7 @@ extension ThreadProc {
             majorFaults: stat?.majorFaults ?? 0, userTicks: stat?.userTicks ?? 0, systemTicks: stat?.systemTicks ?? 0,
             voluntarySwitches: switches?.voluntary, involuntarySwitches: switches?.involuntary,
             activity: ThreadActivity(shown: shown, state: state, waitChannel: channel), showsSystemCall: shown != nil,
-            waitChannel: channel.function, processor: stat?.processor
+            waitChannel: channel.function
         )
     }
 }
