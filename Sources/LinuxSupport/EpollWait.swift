@@ -1,6 +1,4 @@
-/// The place where a thread waits for events without an end, in epoll_wait(2).
-///
-/// Only an event of the epoll set ends such a wait; SwiftNIO's loops wait for their timers and tasks in this way, too.
+/// The place where a thread waits in epoll_wait(2) without a timeout, as SwiftNIO's loops do for all of their work.
 package struct EpollWait: Sendable, Equatable {
     /// The epoll set's descriptor.
     package var descriptor: Int32

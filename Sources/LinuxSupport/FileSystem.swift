@@ -5,12 +5,9 @@ internal import CLinux
 internal import CoreFoundation
 import Glibc
 
-/// Returns the absolute form of a path, without following links.
+/// Returns the absolute form of a path, without following links; `nil` with errno if the current directory is unknown.
 ///
 /// A program may change its directory later, and another process has its own.
-///
-/// - Parameter path: The path; a relative one is one of the current directory.
-/// - Returns: The absolute path; `nil` if the path is relative and the current directory is unknown, with the reason in errno.
 package func absolutePath(_ path: String) -> String? {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return nil }
@@ -36,10 +33,8 @@ package struct DirectoryEntry {
     }
 }
 
-/// Returns the entries of the directory at `path`, in no order, with "." and "..".
-///
-/// - Parameter path: The directory's path.
-/// - Returns: The entries; `nil` if the directory cannot be opened, with the reason in `errno`.
+/// Returns the entries of a directory, in no order, with "." and ".."; `nil` with the reason in `errno` if it cannot be
+/// opened.
 package func directoryEntries(_ path: String) -> [DirectoryEntry]? {
     guard let directory = opendir(path) else { return nil }
     defer { closedir(directory) }
@@ -67,18 +62,14 @@ package struct FileStatus {
     /// The device and inode numbers, which identify the file whatever its name.
     package let identity: [UInt64]
 
-    /// Reads the status of the file at `path`, following symbolic links.
-    ///
-    /// `nil` if that fails, with the reason in `errno`.
+    /// Reads the status of the file at `path`, following symbolic links; `nil` with the reason in `errno`.
     package init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// Reads the status of an open file.
-    ///
-    /// `nil` if that fails, with the reason in `errno`.
+    /// Reads the status of an open file; `nil` with the reason in `errno`.
     package init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
@@ -115,10 +106,7 @@ package final class OpenFile {
         close(descriptor)
     }
 
-    /// Reads the file's first bytes with one system call.
-    ///
-    /// - Parameter buffer: The buffer, whose count is the most that is read.
-    /// - Returns: The number of bytes read; 0 if the file cannot be read.
+    /// Reads as many of the file's first bytes as `buffer` has, with one system call; returns 0 if it cannot be read.
     package func read(into buffer: inout [UInt8]) -> Int {
         // Never fails with EINTR: a read of /proc waits for nothing that a signal ends.
         max(pread(descriptor, &buffer, buffer.count, 0), 0)

@@ -1,13 +1,9 @@
 internal import CLinux
 import Glibc
 
-/// Returns the contents of a small file, such as one in /proc.
+/// Returns the contents of a small file, such as one in /proc; `nil` if it cannot be opened or read.
 ///
-/// - Parameters:
-///   - path: The file's path.
-///   - limit: The number of bytes after which reading stops. The result can exceed it by less than 4096 bytes.
-/// - Returns: The contents; `nil` if the file cannot be opened or read. Some files of /proc can be opened by everyone, and
-///   refuse the read.
+/// Reading stops after `limit` bytes, or less than 4096 more.
 package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -43,12 +39,8 @@ package func fileName(_ path: String) -> String { path.split(separator: "/").las
 /// The number of bytes read of /proc/self/maps: some 10,000 mappings.
 package let maximumMaps = 1 << 20
 
-/// Returns the file mapped at an address; `nil` if the address is in no file mapping.
-///
-/// - Parameters:
-///   - address: The address.
-///   - maps: The text of /proc/<pid>/maps (proc(5)).
-/// - Returns: The file's path.
+/// Returns the file mapped at an address, from the text of /proc/<pid>/maps (proc(5)); `nil` if it is in no file
+/// mapping.
 package func mappedFile(at address: UInt64, in maps: String) -> String? {
     for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
         // "begin-end perms offset device inode path"; the path may contain spaces.
@@ -102,9 +94,8 @@ package struct ProcessStatus: Equatable, Sendable {
     /// Whether the process has CAP_SYS_PTRACE; `nil` if unknown.
     package var maySysPtrace: Bool? { capabilities.map { $0 >> 19 & 1 == 1 } }
 
-    /// Returns whether a text of the file shows a seccomp mode other than 0, or nothing at all.
-    ///
-    /// A kernel without seccomp shows the other fields only.
+    /// Returns whether the text shows a seccomp mode other than 0, or nothing; a kernel without seccomp shows other
+    /// fields.
     package static func mayHaveFilter(_ text: String) -> Bool {
         var fields = ByteCursor(text)
         return fields.skip(pastLinePrefix: "Seccomp:") ? fields.number() != 0 : text.isEmpty

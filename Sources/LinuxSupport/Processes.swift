@@ -3,9 +3,7 @@ import Glibc
 /// The permanent identity of a process: its pid, start time and boot, because the kernel reuses pids.
 package struct ProcessIdentity: Sendable, Hashable {
     package var pid: Int32
-    /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat).
-    ///
-    /// Does not change when the wall clock is set.
+    /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat), whatever the wall clock.
     package var startTicks: UInt64
     /// The kernel's id of the boot: hexadecimal digits and dashes.
     package var bootID: String

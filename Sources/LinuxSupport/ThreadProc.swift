@@ -23,12 +23,8 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         case missing(errno: Int32)
     }
 
-    /// Reads the file of a thread.
-    ///
-    /// The thread must be waiting: `wchan` and `stack` are empty for a running thread.
-    ///
-    /// - Parameter directory: The thread's directory.
-    /// - Returns: Whether the file shows its value.
+    /// Reads the file in a thread's directory; the thread must wait, because `wchan` and `stack` are empty for a
+    /// running one.
     package func read(in directory: String) -> Answer {
         guard let text = readSmallFile("\(directory)/\(rawValue)") else { return .missing(errno: errno) }
         return isShown(text) ? .shown : .hidden
@@ -62,14 +58,7 @@ package final class ThreadProc {
     /// Longer than all of these files but `status` of a process in many groups, which come before the counts.
     private var buffer = [UInt8](repeating: 0, count: 4096)
 
-    /// Opens files of a thread of this process.
-    ///
-    /// Fails if the thread does not exist, or the process is out of descriptors.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - files: The files; all but `stack` unless given.
-    ///   - process: The process's directory under /proc.
+    /// Opens files of a thread; fails if the thread does not exist, or the process is out of descriptors.
     package convenience init?(
         thread: Int32, files: Set<ThreadFile> = [.syscall, .wchan, .schedstat, .stat, .status],
         process: String = "/proc/self"
@@ -77,9 +66,7 @@ package final class ThreadProc {
         self.init(thread, files, "\(process)/task/\(thread)")
     }
 
-    /// Opens files of the calling thread.
-    ///
-    /// Other threads may read them, too.
+    /// Opens files of the calling thread, which other threads may read, too.
     package static func ofThisThread(_ files: Set<ThreadFile>) -> ThreadProc? {
         ThreadProc(clinux_gettid(), files, "/proc/thread-self")
     }
@@ -105,9 +92,7 @@ package final class ThreadProc {
     package var times: SchedulingTimes? { text(.schedstat).flatMap(SchedulingTimes.init) }
     package var waitChannel: WaitChannel { WaitChannel(text(.wchan)) }
 
-    /// Reads the thread's kernel functions, innermost first.
-    ///
-    /// Returns `nil` without CAP_SYS_ADMIN, and for a running thread.
+    /// Reads the kernel functions, innermost first; `nil` without CAP_SYS_ADMIN, and for a running thread.
     package func kernelStack() -> [String]? {
         guard let text = readSmallFile("\(directory)/stack") else { return nil }
         // Each line is "[<0>] function+0x1b/0x30".

@@ -38,9 +38,7 @@ extension CUnwindEngine {
         return captured.isEmpty ? nil : captured
     }
 
-    /// Lets all engines of the process read contexts from now on.
-    ///
-    /// The layout is kept forever: a capture may use it at any time.
+    /// Lets all engines of the process read contexts; the layout is kept forever, for captures at any time.
     package static func publish(_ layout: ContextLayout) {
         let kept = UnsafeMutablePointer<cunwind_context_layout>.allocate(capacity: 1)
         kept.initialize(to: cunwind_context_layout(layout))

@@ -26,9 +26,7 @@ package final class CUnwindEngine: CaptureEngine {
     package static var disagreements: UInt64 { allDisagreements.load(ordering: .relaxed) }
     private static let allDisagreements = Atomic<UInt64>(0)
 
-    /// The limit on threads with open /proc files.
-    ///
-    /// At the limit the engine closes all of them, and reopens each when needed.
+    /// The limit on threads with open /proc files; at it the engine closes all of them, and reopens each when needed.
     static let maximumOpenThreads = 64
     /// The least number of open threads worth a search for ended ones; each has three descriptors.
     static let leastThreadsToTidy = 8
@@ -42,10 +40,7 @@ package final class CUnwindEngine: CaptureEngine {
     /// PROF report errors.
     static let defaultSignal = SIGPROF
 
-    /// Creates an engine.
-    ///
-    /// - Parameter signal: The signal for captures where ptrace is refused, 1 to 64.
-    /// - Throws: `SystemError` if the system refuses a resource.
+    /// Creates an engine with the signal for captures where ptrace is refused, 1 to 64.
     package init(signal: Int32 = CUnwindEngine.defaultSignal) throws(SystemError) {
         guard let engine = cunwind_engine_create(signal) else {
             throw SystemError("the capture engine cannot be created", errno: errno)
@@ -67,10 +62,7 @@ package final class CUnwindEngine: CaptureEngine {
         asyncCallers.deallocate()
     }
 
-    /// Asks the kernel to run the calling thread soon after it wakes.
-    ///
-    /// For the capturing thread, which would otherwise run milliseconds late on a busy CPU. Has no effect where the
-    /// kernel does not support it.
+    /// Asks the kernel, if it can, to run the capturing thread soon after it wakes, also on a busy CPU.
     package static func requestShortSlice() {
         _ = cunwind_request_short_slice()
     }
@@ -322,8 +314,6 @@ extension CUnwindEngine {
     }
 
     /// Returns whether the number is a descriptor of an open socket in this process.
-    ///
-    /// Does not affect the socket.
     private static func isSocket(_ argument: UInt64) -> Bool {
         guard let descriptor = Int32(exactly: argument) else { return false }
         var status = stat()

@@ -15,9 +15,7 @@ package protocol CaptureEngine: AnyObject {
     /// Captures a thread's stack with one method.
     func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack
 
-    /// Captures a running thread's stack with ptrace; throws `.pending` if the thread stays in the kernel.
-    ///
-    /// Then the stack is captured when its system call returns.
+    /// Captures a running thread's stack with ptrace; throws `.pending` if that waits for its system call to return.
     func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the stack of a pending stop, once; throws `.pending` until there is one, and `.notPending` if none is due.
@@ -51,25 +49,17 @@ extension CaptureEngine {
     package var unwinder: Unwinder { .builtIn }
 }
 
-/// Captures the stacks of threads of this process.
-///
-/// Only one thread, the watchdog, uses it.
+/// Captures the stacks of threads of this process, for one thread: the watchdog.
 package protocol StackCapturing: AnyObject {
-    /// Captures a thread's stack in bounded time.
+    /// Captures a thread's stack, complete or not, in bounded time; throws if there is none.
     ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - mayStop: Whether the capture may keep the thread from running. If not, only a blocked thread has a stack.
-    /// - Returns: The stack, complete or not.
-    /// - Throws: ``CaptureFailure`` if there is no stack.
+    /// If `mayStop` is false, the capture keeps no thread from running, and only a blocked thread has a stack.
     func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
     ///
-    /// - Parameter thread: The thread's kernel id.
-    /// - Returns: The stack, complete or not.
-    /// - Throws: ``CaptureFailure`` if there is no stack. If its ``CaptureFailure/isPending`` is set, the thread's stack is
-    ///   captured when its system call returns: see ``pendingCapture(of:)``.
+    /// Then it throws an error whose ``CaptureFailure/isPending`` is set, and the stack is captured when the thread's
+    /// system call returns: see ``pendingCapture(of:)``.
     func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
@@ -78,23 +68,15 @@ package protocol StackCapturing: AnyObject {
     /// Drops a pending capture, if there is one.
     func cancelPendingCapture(of thread: Int32)
 
-    /// Opens the files of a loop's thread, and keeps them open.
-    ///
-    /// After a change of the process's user they could not be opened.
+    /// Opens a loop's thread's files and keeps them: after a change of the process's user they could not be opened.
     func keepFiles(of thread: Int32)
 
-    /// Notes a thread's CPU time so far, before a capture may be needed.
+    /// Notes a thread's CPU time in the turn that began at `turn`, before a capture may be needed.
     ///
     /// A capture of a thread that may be in a system call tries not to disturb the call.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - turn: The beginning of its turn, in monotonic nanoseconds.
     func note(thread: Int32, turn: UInt64)
 
-    /// The time of all captures so far, in nanoseconds.
-    ///
-    /// It tells the time that the watchdog spends on captures from a time in which the process was stopped.
+    /// The time of all captures so far, in nanoseconds, in which the process was not stopped.
     var timeTaken: UInt64 { get }
 
     /// The capture methods that the system permits.

@@ -20,9 +20,7 @@ package struct CapturedStack: Sendable, Equatable {
         package var arguments: [UInt64]
         /// The file behind the first argument, read when the call had just returned; `nil` if there is none.
         package var target: String?
-        /// Whether the call had returned before the stack was captured.
-        ///
-        /// Then its arguments may lead to something else by now.
+        /// Whether the call had returned before the capture: its arguments may lead to something else by now.
         package var hasReturned: Bool
 
         package init(number: Int?, arguments: [UInt64], target: String? = nil, hasReturned: Bool) {
@@ -57,9 +55,7 @@ package struct CapturedStack: Sendable, Equatable {
     package struct Frame: Sendable, Equatable {
         /// The frame's program counter.
         package var address: UInt64
-        /// Whether `address` is the frame's current instruction.
-        ///
-        /// If not, it is a return address: the one after the call.
+        /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
         var isExact: Bool
         /// The kind of frame.
         package var kind = Kind.code

@@ -34,8 +34,6 @@ package struct ContextCalibration: Sendable, Equatable {
     /// Calibrates, on two short-lived threads, in less than a millisecond (measured).
     ///
     /// The tasks run on these threads too, so that a pool that is stuck does not matter.
-    ///
-    /// - Parameter publisher: Publishes a known context.
     package init(_ publisher: ContextPublisher) {
         let record = CUnwindEngine.threadContextRecord()
         guard let first = Self.onThread({ Self.find(publisher) }), let second = Self.onThread({ Self.find(publisher) })
@@ -176,23 +174,16 @@ enum KnownTask {
         }
     }
 
-    /// Runs `body` in a new task, on the calling thread.
+    /// Runs `body` in a new task, on the calling thread; returns the task's id, `nil` if the runtime does not tell it.
     ///
-    /// - Parameters:
-    ///   - name: The task's name.
-    ///   - body: Gets the address of the task, 0 if it is not known.
-    /// - Returns: The task's id; `nil` if the runtime does not tell it.
+    /// `body` gets the address of the task, 0 if it is not known.
     static func run(name: String?, _ body: @escaping @Sendable (_ task: UInt64) -> Void) -> UInt64? {
         let executor = Executor()
         Task(name: name, executorPreference: executor) { body(address()) }
         return executor.run()
     }
 
-    /// Runs `body` in a child of a new task, on the calling thread.
-    ///
-    /// - Parameters:
-    ///   - bind: Calls an async function, in the parent.
-    ///   - body: The code of the child.
+    /// Runs `body` in a child of a new task, within `bind` in the parent, on the calling thread.
     static func runWithChild(
         in bind: @escaping @Sendable (@Sendable () async -> Void) async -> Void, _ body: @escaping @Sendable () -> Void
     ) {

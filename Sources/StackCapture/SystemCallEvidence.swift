@@ -14,11 +14,7 @@ struct SystemCallEvidence: Equatable {
     private var turn: UInt64?
     private var place = Place.unknown
 
-    /// Creates the evidence from the first reading of a thread.
-    ///
-    /// - Parameters:
-    ///   - time: The thread's CPU time.
-    ///   - turn: The turn in which it was read; `nil` if it was read for a capture.
+    /// Creates the evidence from the first reading of a thread; `turn` is `nil` if it was read for a capture.
     init(_ time: TickedCPUTime, turn: UInt64?) {
         self.time = time
         self.turn = turn
@@ -63,11 +59,7 @@ package struct TickedCPUTime: Equatable, Sendable {
         self.system = system
     }
 
-    /// Reads the CPU time of a thread of this process: three system calls, about a microsecond each.
-    ///
-    /// It is `nil` if the thread has ended or the system does not have these clocks.
-    ///
-    /// - Parameter thread: The thread's kernel id.
+    /// Reads a thread's CPU time by three system calls; `nil` if it has ended or the system lacks these clocks.
     package init?(thread: Int32) {
         // A tick between two readings would count for the wrong one; there is none between the next two.
         for _ in 0..<2 {

@@ -32,14 +32,9 @@ struct EarlySampling {
         return ages
     }
 
-    /// Returns the shortest of the ages that is unusual for a loop; `nil` if none is.
+    /// Returns the shortest of the ages that is unusual for a loop with these turns, in nanoseconds; `nil` if none is.
     ///
     /// With fewer than ``turnsPerStop`` turns nothing can be said, and the result is the shortest.
-    ///
-    /// - Parameters:
-    ///   - turns: The loop's turns that are over.
-    ///   - threshold: The loop's threshold, in nanoseconds.
-    /// - Returns: The age in nanoseconds.
     static func unusualAge(of turns: TurnHistogram.Snapshot, threshold: UInt64) -> UInt64? {
         let ages = ages(threshold: threshold)
         let total = turns.counts.reduce(0, &+)
@@ -53,13 +48,8 @@ struct EarlySampling {
 
     /// Returns the age from which the loop's turns are sampled, in nanoseconds; `nil` if early samples are not taken.
     ///
-    /// Adds the credits for the turns since the last call.
-    ///
-    /// - Parameters:
-    ///   - turn: The number of turns so far.
-    ///   - threshold: The loop's threshold, in nanoseconds.
-    ///   - histogram: Reads the loop's turns. Called once per ``turnsPerStop`` turns, or if the threshold has changed.
-    /// - Returns: The age.
+    /// Adds the credits for the turns since the last call. Reads the histogram once per ``turnsPerStop`` turns, or if
+    /// the threshold has changed.
     mutating func age(atTurn turn: UInt64, threshold: UInt64, _ histogram: () -> TurnHistogram.Snapshot) -> UInt64? {
         let isDue = turn >= nextReview
         if isDue {
@@ -83,12 +73,9 @@ struct EarlySampling {
         credits -= 1
     }
 
-    /// Notes the result of a turn that is over or has reached its threshold.
+    /// Notes that a turn is over or has become a stall, which gives its credit back.
     ///
-    /// - Parameters:
-    ///   - turnBegan: The turn.
-    ///   - isStall: Whether the turn became a stall. If it was stopped, its credit comes back.
-    /// - Returns: Whether the turn was stopped and did not become a stall.
+    /// Returns whether the turn was stopped and did not become a stall.
     mutating func finish(_ turnBegan: UInt64, isStall: Bool) -> Bool {
         guard stoppedTurn == turnBegan else { return false }
         stoppedTurn = nil

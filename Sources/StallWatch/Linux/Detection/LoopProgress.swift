@@ -62,9 +62,7 @@ final class ProgressRequest: Sendable {
     private let reading = Mutex<ProgressReading?>(nil)
     private let answered = Semaphore()
 
-    /// Answers the request.
-    ///
-    /// - Parameter reading: The answer; `nil` if the watchdog ends.
+    /// Answers the request, with `nil` if the watchdog ends.
     func answer(_ reading: ProgressReading?) {
         self.reading.withLock { $0 = reading }
         answered.post()

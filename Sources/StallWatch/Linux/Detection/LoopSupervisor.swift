@@ -49,14 +49,10 @@ struct LoopSupervisor {
         return began == nil || began == detector.stall?.turnBegan || began == detector.abandoned
     }
 
-    /// Polls the loop and carries out the decisions of the detectors.
+    /// Polls the loop, carries out the decisions of the detectors, and returns when to poll again.
     ///
-    /// - Parameters:
-    ///   - time: The time, in monotonic nanoseconds.
-    ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
-    ///   - reason: Why earlier time does not count.
-    /// - Returns: When to poll again, in monotonic nanoseconds; `.max` if the loop wakes the watchdog before anything
-    ///   can happen.
+    /// That is `.max` if the loop wakes the watchdog before anything can happen. The age of a turn counts from
+    /// `countingFrom`, because of `reason`. Times are in monotonic nanoseconds.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
         let poll = loop.poll(at: time)
         // The threshold of a stall stays as it was at its beginning.
@@ -260,8 +256,6 @@ extension LoopSupervisor {
     }
 
     /// Returns whether the sample was taken before the turn ended.
-    ///
-    /// A thread that stopped when its long system call returned may end the turn before the watchdog runs again.
     private func isWithinTurn(_ sample: StallRecord.Sample) -> Bool {
         guard let end = loop.recorder.stalledTurnEnd(turn.began) else { return true }
         guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
@@ -288,12 +282,7 @@ extension LoopSupervisor {
         context.submit(record)
     }
 
-    /// Escalates the stall when it is due, with a sample of that moment.
-    ///
-    /// - Parameters:
-    ///   - target: The threads to sample.
-    ///   - time: The time, in monotonic nanoseconds.
-    /// - Returns: When the escalation is due, in monotonic nanoseconds; `nil` if none is.
+    /// Escalates the stall when it is due, with a sample of that moment; returns when it is due, `nil` if it is not.
     private mutating func escalate(_ target: CaptureTarget, at time: UInt64) -> UInt64? {
         guard let stall = detector.stall, turn.record != nil, let due = turn.escalation else { return nil }
         guard time >= due else { return due }
@@ -375,9 +364,7 @@ extension LoopSupervisor {
         if early.finish(turn.began, isStall: false) { loop.noteEarlyStop() }
     }
 
-    /// Completes the samples that waited for the thread to leave the kernel, if it has left.
-    ///
-    /// - Returns: Whether none is left. Until then, their stack will stand for every moment.
+    /// Completes the samples that waited for the thread to leave the kernel; returns `false` if it has not left yet.
     @discardableResult
     private mutating func resolvePending() -> Bool {
         guard let thread = turn.pendingThread else { return true }

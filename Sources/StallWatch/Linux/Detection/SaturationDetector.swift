@@ -32,12 +32,7 @@ struct SaturationDetector {
         self.threshold = threshold
     }
 
-    /// Decides on the loop's state at `now`.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop's state.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The beginning or the end of a saturation, or `nil`.
+    /// Returns the beginning or the end of a saturation, if the loop's state at `now` is one.
     mutating func decide(_ loop: TurnSnapshot, at now: UInt64) -> Action? {
         // Between two turns of a busy loop no turn is in progress, but the number of turns has grown.
         let isFed = loop.leftWait != 0 && !loop.isGap && (loop.began != nil || loop.number > lastNumber)
@@ -72,18 +67,11 @@ struct SaturationSupervisor {
     private var detector: SaturationDetector
     private var record: StallRecord?
 
-    /// - Parameter threshold: The time that the loop may go without waiting, in nanoseconds.
     init(threshold: UInt64) {
         detector = SaturationDetector(threshold: threshold)
     }
 
-    /// Reports a saturation that begins or ends.
-    ///
-    /// - Parameters:
-    ///   - poll: The loop's state.
-    ///   - loop: The loop.
-    ///   - context: Takes a sample and receives the record.
-    ///   - time: The time, in monotonic nanoseconds.
+    /// Reports a saturation that begins or ends, with a sample and a record of `context`.
     mutating func poll(_ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, at time: UInt64) {
         switch detector.decide(poll.turn, at: time) {
         case .begin(let saturation):

@@ -36,9 +36,7 @@ struct StallDetector {
 
     /// A turn over the threshold.
     struct Stall: Equatable {
-        /// When the turn began, in monotonic nanoseconds.
-        ///
-        /// It also identifies the turn.
+        /// When the turn began, in monotonic nanoseconds, which identifies it.
         var turnBegan: UInt64
         /// When the turn's age begins to count: at its beginning, unless it was measured anew.
         var start: UInt64
@@ -91,14 +89,10 @@ struct StallDetector {
 
     /// The result of a poll.
     struct Decision: Equatable {
-        /// The actions, in the order to carry them out.
-        ///
-        /// There are two if one stalled turn ends and the next one is already over the threshold.
+        /// The actions, in order: two if one stalled turn ends and the next one is already over the threshold.
         var actions: [Action] = []
-        /// When to poll again, in monotonic nanoseconds.
-        ///
-        /// It is `nil` if nothing can happen before the loop begins a turn or ends the stalled one. Both wake the
-        /// watchdog.
+        /// When to poll again, in monotonic nanoseconds; `nil` if the loop wakes the watchdog before anything can
+        /// happen.
         var nextPoll: UInt64?
     }
 
@@ -115,14 +109,10 @@ struct StallDetector {
         stall = nil
     }
 
-    /// Decides on the loop's state at `now`.
+    /// Decides on the loop's state at `now`, and when to poll again.
     ///
-    /// - Parameters:
-    ///   - loop: The loop's state.
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
-    ///   - checkAge: The age from which turns are checked, in nanoseconds; `nil` for never.
-    /// - Returns: The actions to carry out, and when to poll again.
+    /// The age of a turn counts from `countingFrom`, in monotonic nanoseconds. Turns are checked from the age
+    /// `checkAge` on, in nanoseconds; `nil` for never.
     mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0, checkAge: UInt64? = nil)
         -> Decision
     {
@@ -193,10 +183,7 @@ struct StallDetector {
         decision.nextPoll = min(turn.nextCheck, start &+ threshold)
     }
 
-    /// Counts a sample and schedules the next one.
-    ///
-    /// The schedule continues from this sample's time. If a poll comes late because the process was stopped, no burst
-    /// of overdue samples follows.
+    /// Counts a sample, and schedules the next one from its time: no burst of overdue samples follows a late poll.
     private mutating func take(sampleOf stall: inout Stall, at now: UInt64, isChecked: Bool) {
         stall.samples += 1
         stall.nextCheck = isChecked ? stall.start &+ schedule.nextCheck(age: now &- stall.start) : nil
@@ -215,9 +202,7 @@ struct StallDetector {
 struct SampleSchedule: Equatable {
     /// The largest number of samples of one stall.
     var budget: Int
-    /// The ratio of a sample's age to the age of the sample before it.
-    ///
-    /// It is over 1.
+    /// The ratio of a sample's age to the age of the sample before it, over 1.
     var growth: Double
 
     /// The ratio of a check's age to the age of the check before it.
@@ -231,12 +216,9 @@ struct SampleSchedule: Equatable {
     /// The largest age at which a sample is due, in nanoseconds: 146 years.
     static let maximumAge: UInt64 = 1 << 62
 
-    /// Returns the age of the turn at which the next sample is due.
+    /// Returns the age of the turn at which the next sample is due, in nanoseconds; `nil` if the budget is used up.
     ///
-    /// - Parameters:
-    ///   - taken: The number of samples so far.
-    ///   - age: The age of the turn at the last sample, in nanoseconds. The sample may have been late.
-    /// - Returns: The age in nanoseconds, or `nil` if the budget is used up.
+    /// `age` is that of the last of `taken` samples, which may have been late.
     func next(after taken: Int, age: UInt64) -> UInt64? {
         guard taken < budget else { return nil }
         return Self.grown(age, by: growth)

@@ -50,16 +50,12 @@ struct StallRecord: Sendable {
         var activity: Cause.Kind?
     }
 
-    /// The kind of a stall.
-    ///
-    /// The raw values are the words of `kind` in reports.
+    /// The kind of a stall, by the words of `kind` in reports.
     enum Kind: String, Sendable {
         case stall, saturation, starvation
     }
 
-    /// The state of a stall.
-    ///
-    /// The raw values are the words of `state` in reports.
+    /// The state of a stall, by the words of `state` in reports.
     enum State: String, Sendable {
         case ongoing, ended, abandoned
     }

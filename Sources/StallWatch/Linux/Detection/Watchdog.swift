@@ -65,10 +65,7 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Waits until the watchdog has polled all loops at least once from now on.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: Whether it has.
+    /// Waits until the watchdog has polled all loops at least once from now on; returns `false` at the deadline.
     func waitForPass(until deadline: UInt64) -> Bool {
         let before = passes.load(ordering: .acquiring)
         // The next pass to end may have begun before this call; the one after it has not.
@@ -82,10 +79,8 @@ final class Watchdog: Sendable {
 
     /// Returns whether the loops make progress, as a pass that begins after this call finds it.
     ///
-    /// Wakes the watchdog. Never call it on the watchdog's own thread.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: The answer; `nil` if the watchdog does not answer in time, or does not run any more.
+    /// Wakes the watchdog. Never call it on the watchdog's own thread. The result is `nil` if the watchdog does not
+    /// answer before the deadline, or does not run any more.
     func readProgress(until deadline: UInt64) -> ProgressReading? {
         let request = ProgressRequest()
         let isRunning = shared.withLock { shared in
@@ -132,9 +127,7 @@ final class Watchdog: Sendable {
         for index in supervisors.indices { supervisors[index].leave(at: now()) }
     }
 
-    /// Begins to supervise new loops, leaves those that were removed, and takes the requests.
-    ///
-    /// - Returns: The version of the list of loops; `nil` if the watchdog is to end.
+    /// Follows the list of loops, takes the requests, and returns the list's version; `nil` if the watchdog is to end.
     private func takeChanges(
         _ supervisors: inout [LoopSupervisor], _ requests: inout [ProgressRequest], _ context: WatchdogContext
     ) -> Int? {
@@ -210,14 +203,10 @@ struct Timekeeper {
     /// Why earlier time does not count.
     private(set) var reason = SuppressionReason.processStopped
 
-    /// Notes that the watchdog has woken up.
+    /// Notes that the watchdog has woken up, and counts a time in which no thread ran.
     ///
-    /// - Parameters:
-    ///   - capturing: The total time of captures and checks so far, in nanoseconds.
-    ///   - supervisors: The supervisors of all loops.
-    ///   - suppressed: Counts the time in which no thread ran.
-    ///   - now: Returns the time, in monotonic nanoseconds.
-    /// - Returns: The end of a grace period, in monotonic nanoseconds, if the turns may have been delayed by the host.
+    /// Returns the end of a grace period if the host may have delayed the turns. `capturing` is the total time of
+    /// captures and checks so far, in nanoseconds.
     mutating func wake(
         capturing: UInt64, _ supervisors: [LoopSupervisor], _ suppressed: SuppressionCounter, _ now: () -> UInt64
     ) -> UInt64? {
@@ -256,13 +245,10 @@ struct Timekeeper {
 final class WatchdogClocks {
     private let files = ThreadProc.ofThisThread([.schedstat])
 
-    /// Reads the clocks.
+    /// Reads the clocks; `capturing` is the total time of captures and checks so far, in nanoseconds.
     ///
-    /// If the kernel does not record these times (CONFIG_SCHED_INFO), the process's CPU time takes their place.
-    ///
-    /// - Parameter capturing: The total time of captures so far, in nanoseconds. Their CPU time counts twice, which
-    ///   hardly matters: a long capture spends its time waiting.
-    /// - Returns: The clocks now.
+    /// If the kernel does not record the others (CONFIG_SCHED_INFO), the process's CPU time takes their place. The CPU
+    /// time of captures counts twice, which hardly matters: a long capture spends its time waiting.
     func read(capturing: UInt64) -> GapDetector.Reading {
         let times = files?.times.flatMap { $0.slices > 0 ? $0 : nil }
         return GapDetector.Reading(
@@ -286,9 +272,7 @@ final class PauseState: Sendable {
     private let depth = Atomic<Int>(0)
     private let resumed = Atomic<UInt64>(0)
 
-    /// Begins a pause, which lasts until the matching ``end(at:)``.
-    ///
-    /// Pauses nest.
+    /// Begins a pause, which lasts until the matching ``end(at:)``; pauses nest.
     func begin() {
         depth.wrappingAdd(1, ordering: .sequentiallyConsistent)
     }

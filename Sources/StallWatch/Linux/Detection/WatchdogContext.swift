@@ -3,9 +3,7 @@ import StallReports
 import LinuxSupport
 internal import CLinux
 
-/// The state that the supervisors of all loops share.
-///
-/// Only the watchdog's thread uses it, except for the counts.
+/// The state that the supervisors of all loops share, for the watchdog's thread only.
 final class WatchdogContext {
     let capturer: any StackCapturing
     let now: @Sendable () -> UInt64
@@ -23,9 +21,7 @@ final class WatchdogContext {
     ///
     /// A check may wait for a disk: it reads the names of functions. The watchdog is late then, but was not stopped.
     private(set) var timeOfChecks: UInt64 = 0
-    /// The longest time that counts for one check, in nanoseconds.
-    ///
-    /// If a check takes longer, the process was stopped meanwhile.
+    /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
     /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
@@ -59,16 +55,9 @@ final class WatchdogContext {
         timeOfChecks += min(now() &- begun, Self.longestCheck)
     }
 
-    /// Takes the stack or stacks that explain the current turn.
+    /// Takes the stack or stacks that explain a turn of this age; the sample is not valid until the caller says so.
     ///
-    /// The sample is not valid until the caller says so.
-    ///
-    /// - Parameters:
-    ///   - target: The threads to sample.
-    ///   - age: The age of the turn, in nanoseconds.
-    ///   - mayStop: Whether a thread may be stopped for its stack.
-    ///   - mayWait: Whether the stop of a thread in the kernel may stay pending; the caller then collects it.
-    /// - Returns: The sample.
+    /// `mayWait`: the stop of a thread in the kernel may stay pending; the caller then collects it.
     func sample(
         _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {

@@ -24,13 +24,9 @@ enum CauseRules {
     static let tieMargin = 0.05
     /// The share from which a cause is certain.
     static let nearlyAll = 0.75
-    /// The least CPU time of a major page fault, in nanoseconds.
-    ///
-    /// The block layer, the file system and the copy of up to 16 surrounding pages take 20 to 100 us.
+    /// The least CPU time of a major page fault: the block layer and the copy of up to 16 pages take 20 to 100 us.
     static let cpuPerMajorFault: UInt64 = 20_000
-    /// The largest CPU time of a major page fault, in nanoseconds, with the copy of up to 16 pages around it.
-    ///
-    /// Measured: 28,800 faults took 1,523 ms in the kernel, 53 us each.
+    /// The largest CPU time of a major page fault (measured: 28,800 faults took 1,523 ms in the kernel, 53 us each).
     static let maximumCPUPerMajorFault: UInt64 = 100_000
     /// The longest wait of a major page fault, in nanoseconds: a spinning disk seeks in 10 ms.
     static let waitPerMajorFault: UInt64 = 10_000_000
@@ -154,12 +150,7 @@ enum CauseRules {
     }
 
     /// Returns the kind with the largest weight and the best observation of the place that has the largest part of it,
-    /// with the kind's share of the weight of all kinds.
-    ///
-    /// - Parameters:
-    ///   - evidence: The evidence with the observations.
-    ///   - kind: Returns the kind that an observation shows; `nil` if it shows none.
-    /// - Returns: The winner, `nil` if no observation shows a kind, and its part of the weight, 0 to 1.
+    /// with the kind's share of the weight of all kinds, 0 to 1.
     private static func mostSeen(in evidence: Evidence, _ kind: (Observation) -> Cause.Kind?)
         -> (winner: (kind: Cause.Kind, observation: Observation)?, part: Double)
     {

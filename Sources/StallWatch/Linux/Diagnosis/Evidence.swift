@@ -83,12 +83,7 @@ enum SampleWeights {
         }
     }
 
-    /// Divides a turn's duration among sightings.
-    ///
-    /// - Parameters:
-    ///   - sightings: The sightings, ascending by time.
-    ///   - duration: The turn's duration, in nanoseconds.
-    /// - Returns: The time that each sighting stands for, in nanoseconds. The times add up to the duration.
+    /// Divides a turn's duration among sightings, ascending by time: the results, in nanoseconds, add up to it.
     static func weights(_ sightings: [Sighting], duration: UInt64) -> [UInt64] {
         guard !sightings.isEmpty else { return [] }
         var weights: [UInt64] = []

@@ -84,9 +84,7 @@ struct PthreadReadWriteLock {
         (readers, writer, flags) = (UInt32(bitPattern: fields[0]), fields[6], UInt32(bitPattern: fields[12]))
     }
 
-    /// The writer that has the lock.
-    ///
-    /// A writer has the lock if PTHREAD_RWLOCK_WRPHASE (1) and PTHREAD_RWLOCK_WRLOCKED (2) are both set (pthread_rwlock_common.c).
+    /// The writer that has the lock: PTHREAD_RWLOCK_WRPHASE (1) and _WRLOCKED (2) are set (pthread_rwlock_common.c).
     var writerWhileHeld: Int32? {
         readers & 3 == 3 && writer > 0 && flags <= 2 ? writer : nil
     }

@@ -3,9 +3,7 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// Follows a thread's wait for a lock to the lock's owner, to the lock that the owner waits for, and so on.
-///
-/// The watchdog uses it. Owners are captured in the same way as the stalled thread.
+/// Follows a thread's wait for a lock to its owner, to the lock that the owner waits for, and so on.
 struct LockOwnerResolver {
     /// The threads of a process; a protocol, so that tests need no threads.
     protocol Threads {
@@ -21,9 +19,7 @@ struct LockOwnerResolver {
         func images() -> ImageList
     }
 
-    /// The state of a thread at one moment.
-    ///
-    /// Two equal states mean that it has not run in between.
+    /// The state of a thread at one moment; two equal states mean that it has not run in between.
     struct ThreadState: Equatable {
         var activity: ThreadActivity
         /// A number that grows whenever the thread runs.
@@ -87,9 +83,7 @@ struct LockOwnerResolver {
         return ThreadWait(call: DescribedCall(call, memory: memory), lock: lock, runs: state.runs)
     }
 
-    /// Marks the waits of threads that can never go on.
-    ///
-    /// A thread that has run since its wait was found is in no deadlock.
+    /// Marks the waits of threads that can never go on; a thread that has run meanwhile is in no deadlock.
     func markDeadlocks(_ waits: inout [Int32: ThreadWait]) {
         var owners = waits.compactMapValues { $0.lock?.owner }
         for thread in DeadlockSearch.deadlocked(owners)
@@ -147,10 +141,7 @@ struct LockOwnerResolver {
 
 /// The threads that can never go on: a pure decision.
 enum DeadlockSearch {
-    /// Returns the threads that wait for each other in a cycle, and those that wait for one of these.
-    ///
-    /// - Parameter owners: For each thread that waits for a lock, the thread that owns it.
-    /// - Returns: The threads.
+    /// Returns the threads that wait for each other in a cycle, or for one of these, from each one's awaited owner.
     static func deadlocked(_ owners: [Int32: Int32]) -> Set<Int32> {
         var found: Set<Int32> = []
         for start in owners.keys {

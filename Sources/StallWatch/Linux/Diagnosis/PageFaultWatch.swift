@@ -27,9 +27,7 @@ final class PageFaultWatch {
 
     deinit { clinux_unwatch_faults(&watch) }
 
-    /// Reads the last fault since the previous call and updates ``file``.
-    ///
-    /// Call it soon after the fault, while the file is still mapped.
+    /// Reads the last fault since the previous call, while its file is still mapped, and updates ``file``.
     func read() {
         var address: UInt64 = 0
         guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: maximumMaps),

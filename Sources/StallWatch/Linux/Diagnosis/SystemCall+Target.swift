@@ -7,9 +7,6 @@ extension SystemCall {
     /// Describes the target of the call: a file's path, a socket's peer, the length of a sleep, an awaited process.
     ///
     /// Only reads names and changes no descriptor. Takes about 10 us of the caller's time.
-    ///
-    /// - Parameter memory: Reads the memory that the call's arguments point to.
-    /// - Returns: The description; `nil` if the call has no named target.
     func target(memory: any MemoryReading) -> String? {
         let name = name
         switch name {
@@ -108,9 +105,7 @@ enum SocketName {
         return decode(Array(bytes.prefix(Int(length))))
     }
 
-    /// Formats a struct sockaddr: `127.0.0.1:80`, `[::1]:80`, a path.
-    ///
-    /// Returns `nil` for other families and for unnamed sockets.
+    /// Formats a struct sockaddr: `127.0.0.1:80`, `[::1]:80`, a path; `nil` for others and for unnamed sockets.
     static func decode(_ bytes: [UInt8]) -> String? {
         guard bytes.count > 2 else { return nil }
         // The family is in host order, little-endian on both architectures; the port is in network order.
@@ -146,10 +141,7 @@ struct DescribedCall: Equatable, Sendable {
 
     /// Describes the call of a waiting thread.
     ///
-    /// - Parameters:
-    ///   - call: The call.
-    ///   - memory: Reads the memory that the call's arguments point to; `nil` if the thread has left the call, because
-    ///     the memory and the descriptor may have changed since.
+    /// `memory` is `nil` if the thread has left the call, because its memory and descriptor may have changed since.
     init(_ call: SystemCall, memory: (any MemoryReading)?) {
         number = call.number
         name = call.name
@@ -157,12 +149,8 @@ struct DescribedCall: Equatable, Sendable {
         purpose = call.purpose
     }
 
-    /// Describes the call that a running thread was captured in; `nil` if the call is not known.
-    ///
-    /// - Parameters:
-    ///   - captured: The call as the capture shows it.
-    ///   - function: The libc function on top of the stack, which names the call if the code does not show its number.
-    ///   - memory: Reads the memory that the call's arguments point to.
+    /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
+    /// known.
     init?(_ captured: CapturedStack.Call, function: String?, memory: any MemoryReading) {
         guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number) else { return nil }
         let call = SystemCall(number: number, arguments: captured.arguments, stackPointer: 0, programCounter: 0)

@@ -1,22 +1,16 @@
 import LinuxSupport
 
-/// The kernel's values for one thread at one moment.
-///
-/// Times and counts are totals since the thread's start.
+/// The kernel's values for one thread at one moment; times and counts are totals since the thread's start.
 struct ThreadReading: Equatable, Sendable {
     /// The time of the reading, in monotonic nanoseconds.
     var time: UInt64
     /// The time on a CPU in nanoseconds, from the thread's CPU clock; exact even while the thread runs.
     var onCPU: UInt64
-    /// The time runnable without a CPU, in nanoseconds (the second field of schedstat).
-    ///
-    /// It grows when a wait for a CPU ends, not during the wait.
+    /// The time runnable without a CPU, in nanoseconds (schedstat), which grows when a wait for a CPU ends.
     var runQueue: UInt64
     /// Whether the kernel shows ``runQueue``; if not, it is 0.
     var showsRunQueue = true
-    /// The number of times that the thread has got a CPU (the third field of schedstat); 0 if the kernel does not count.
-    ///
-    /// It is counted before the thread runs.
+    /// How often the thread has got a CPU (schedstat), counted before it runs; 0 if the kernel does not count.
     var slices: UInt64 = 0
     /// The state letter of proc(5): R, S, D, T, t, Z, X, I; 0 if the system does not show it.
     var state: UInt8
@@ -59,9 +53,7 @@ struct ThreadReading: Equatable, Sendable {
 }
 
 extension ThreadReading {
-    /// Whether the thread is neither dead nor a zombie.
-    ///
-    /// A main thread stays as a zombie after pthread_exit(3).
+    /// Whether the thread is neither dead nor a zombie, as a main thread after pthread_exit(3).
     var isAlive: Bool { state != UInt8(ascii: "Z") && state != UInt8(ascii: "X") }
 }
 

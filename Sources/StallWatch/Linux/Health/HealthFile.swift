@@ -16,13 +16,9 @@ final class HealthFile: HealthChannel {
     /// Leads `stallwatch health` from the process to the file.
     private var pointer: UnlinkedFile?
 
-    /// Creates the channel, and checks that the file can be written.
+    /// Creates a channel with a time between two records in nanoseconds, and checks that the file can be written.
     ///
-    /// - Parameters:
-    ///   - path: The file's path.
-    ///   - interval: The time between two records, in nanoseconds.
-    ///   - failed: Receives the error of an attempt that failed, and whether it is the first one in a row.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
+    /// `failed` receives the error of an attempt that failed, and whether it is the first one in a row.
     init(
         path: String, interval: UInt64, failed: @escaping @Sendable (StallWatchError, Bool) -> Void
     ) throws(StallWatchError) {

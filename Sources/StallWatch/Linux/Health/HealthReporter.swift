@@ -15,9 +15,7 @@ final class HealthReporter: Sendable {
         var notifiesServiceManager: Bool
     }
 
-    /// Whether a monitor of this process tells supervisors.
-    ///
-    /// Two monitors would contradict each other, and one could hide a stall of the other.
+    /// Whether a monitor of this process tells supervisors: two could contradict each other.
     private static let isInUse = Atomic<Bool>(false)
 
     private let settings: Settings
@@ -27,23 +25,13 @@ final class HealthReporter: Sendable {
     private let isStarted = Atomic<Bool>(false)
 
     /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
-    ///
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
     init(_ settings: Settings, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source
         if let path = settings.path { _ = try HealthFile(path: path, interval: settings.interval) { _, _ in } }
     }
 
-    /// Starts a thread for each channel.
-    ///
-    /// - Parameters:
-    ///   - reporter: Counts and logs failures.
-    ///   - environment: Returns a variable of the environment.
-    ///   - reading: Returns the watchdog's answer.
-    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if another monitor of this process tells supervisors,
-    ///   ``StallWatchError/Code/unwritableReports``, and ``StallWatchError/Code/systemFailure`` if the system refuses a
-    ///   thread.
+    /// Starts a thread for each channel; throws if another monitor of this process tells supervisors, too.
     func start(
         _ reporter: Reporter,
         environment: (String) -> String? = { getenv($0).map { String(cString: $0) } },
@@ -82,8 +70,6 @@ final class HealthReporter: Sendable {
     }
 
     /// Reports the monitor as stopped and ends the threads, within ``HealthWorker/stopLimit``.
-    ///
-    /// A second call does nothing.
     func stop() {
         let ending = workers.withLock { workers in
             defer { workers = [] }
@@ -143,10 +129,7 @@ final class HealthWorker: Sendable {
         self.reading = reading
     }
 
-    /// Starts the thread.
-    ///
-    /// - Parameter name: The thread's name, at most 15 bytes.
-    /// - Throws: ``SystemError`` if the system refuses the thread.
+    /// Starts the thread, whose name has at most 15 bytes.
     func start(name: String) throws(SystemError) {
         let started = try WorkerThread(name: name) { [self] in run() }
         thread.withLock { $0 = started }
@@ -155,9 +138,7 @@ final class HealthWorker: Sendable {
     /// Publishes a record soon; never waits.
     func wake() { arrival.post() }
 
-    /// Publishes the last record and ends the thread, for a bounded time.
-    ///
-    /// A thread that takes longer is detached, and ends when its channel returns.
+    /// Publishes the last record and ends the thread; one that takes too long is detached, and ends on its own.
     func stop() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         isStopping.store(true, ordering: .releasing)
@@ -180,19 +161,14 @@ final class HealthWorker: Sendable {
     }
 }
 
-/// A way to tell a supervisor whether the loops make progress.
-///
-/// Created on any thread, and used only on the thread of its ``HealthWorker``.
+/// A way to tell a supervisor whether the loops make progress, used only on the thread of its ``HealthWorker``.
 protocol HealthChannel: AnyObject {
     /// The longest time to wait for the watchdog's answer, in nanoseconds.
     var answerLimit: UInt64 { get }
 
-    /// Tells the supervisor; may block.
+    /// Tells the supervisor, may block, and returns when to call again at the latest, in monotonic nanoseconds.
     ///
-    /// - Parameters:
-    ///   - record: The record; `nil` if the watchdog has not answered in time.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: When to call again at the latest, in monotonic nanoseconds.
+    /// The record is `nil` if the watchdog has not answered in time.
     func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64
 
     /// Tells the supervisor that the monitor stops; may block.

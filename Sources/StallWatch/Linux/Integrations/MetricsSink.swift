@@ -155,9 +155,7 @@ import StallReports
             threshold = gauge("threshold")
         }
 
-        /// Records an interval.
-        ///
-        /// An interval without turns leaves the delays as they are.
+        /// Records an interval; one without turns leaves the delays as they are.
         func record(_ interval: LoopInterval) {
             turns.increment(by: Int64(clamping: interval.turns))
             threshold.record(interval.threshold)

@@ -3,9 +3,7 @@ import LinuxSupport
 import StackCapture
 import Synchronization
 
-/// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), validated by their contents before use.
-///
-/// Measured with the Swift 6.3 toolchain's library.
+/// Private layouts of libdispatch (queue_internal.h, lock.h; Swift 6.3), validated by their contents before use.
 enum DispatchLayout {
     /// `dq_state`, whose low 30 bits are the thread that drains the queue.
     static let stateOffset: UInt64 = 56
@@ -42,9 +40,7 @@ enum DispatchLayout {
     /// Returns whether a serial queue with this state has no item and runs none.
     static func isIdle(_ state: UInt64) -> Bool { state & ~idleIgnoredMask == idleState }
     static let labelOffset: UInt64 = 72
-    /// The only property of a `DispatchQueue`, a Swift object: the address of the C object.
-    ///
-    /// It follows the type and the reference count.
+    /// The only property of a `DispatchQueue`, after type and reference count: the address of the C object.
     static let wrappedOffset: UInt64 = 16
     /// The most queues that are followed from target to target.
     static let maximumTargets = 8
@@ -62,9 +58,8 @@ enum DispatchLayout {
         return queue
     }
 
-    /// The thread that runs the queue, or the queue that it targets.
-    ///
-    /// A waiter may already run its own queue and wait for the target, so the thread `besides` does not count.
+    /// The thread that runs the queue or its target, other than `besides`, which may run its own queue and wait for the
+    /// target.
     static func owner(of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading) -> Int32? {
         var queue = queue
         for _ in 0..<maximumTargets {

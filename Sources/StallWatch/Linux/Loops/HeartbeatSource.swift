@@ -29,16 +29,11 @@ final class HeartbeatSource: LoopSource {
     /// The last time before the last item at which the loop is known to have been healthy.
     private let healthyBefore = Atomic<UInt64>(0)
 
-    /// Creates a source.
+    /// Creates a source, whose first item counts if the loop is known to run items (`isServed`).
     ///
-    /// - Parameters:
-    ///   - kind: The kind of loop.
-    ///   - isServed: Whether the loop is known to run items, so that the first item counts.
-    ///   - owner: Returns the thread that runs the loop now, if it can be known.
-    ///   - idle: Finds out that the loop waits for work; `nil` if that cannot be known.
-    ///   - isUnneeded: Returns whether the loop has ended, or is observed in a better way.
-    ///   - whenRemoved: Runs when the source stops following the loop.
-    ///   - send: Submits an item to the loop. It runs on the watchdog and must not wait.
+    /// `send` submits an item to the loop; it runs on the watchdog and must not wait. `owner` returns the thread that
+    /// runs the loop now, if it can be known. `isUnneeded` returns whether the loop has ended, or is observed in a
+    /// better way.
     init(
         kind: LoopKind, isServed: Bool = false,
         owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
@@ -159,8 +154,7 @@ extension LoopSource where Self == HeartbeatSource {
 
     /// Whether the caller is a task on the thread that runs the main actor now.
     ///
-    /// The main thread runs an async `main` until its first suspension. From then on, the thread that drains the main
-    /// queue runs the main actor.
+    /// The main thread runs it until an async `main` suspends, then the thread that drains the main queue.
     private static func isOnMainActor(_ main: QueueOwner) -> Bool {
         // Also without a task: a block on the main queue confirms the layout.
         main.check()

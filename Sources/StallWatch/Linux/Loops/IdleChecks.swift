@@ -4,16 +4,11 @@ import LinuxSupport
 import StackCapture
 import Synchronization
 
-/// Finds out that a loop without observers waits for work, so that it needs no heartbeat.
-///
-/// Only the watchdog calls it. It reads, and wakes no thread.
+/// Finds out that a loop without observers waits, and needs no heartbeat; only reads, on the watchdog.
 protocol IdleCheck: AnyObject, Sendable {
-    /// Returns whether the loop has no work now; `false` if that is not certain.
+    /// Returns whether the loop certainly has no work now.
     ///
-    /// - Parameters:
-    ///   - thread: The thread that ran the loop's last item; `nil` if that is unknown.
-    ///   - lastDelay: How long that item took to run, in nanoseconds.
-    /// - Returns: Whether it has no work.
+    /// `thread` ran the loop's last item, if that is known, which took `lastDelay` nanoseconds to run.
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
     /// Notes that an item is about to be sent to the loop.
@@ -45,9 +40,7 @@ final class GlobalQueueIdleCheck: IdleCheck {
         items = address &+ DispatchLayout.itemsOffset
     }
 
-    /// Confirms the layout, right after an item has been sent.
-    ///
-    /// If a thread has taken the item already, a later item will confirm it.
+    /// Confirms the layout right after an item has been sent, unless a thread has taken it already.
     func confirm() {
         guard !isConfirmed.load(ordering: .relaxed), let items, let first = memory.word(at: items), first != 0 else {
             return
@@ -69,9 +62,7 @@ final class TaskPoolIdleCheck: IdleCheck {
     /// The label of the queue.
     static let label = "Swift global concurrent queue"
 
-    /// The address of the queue's state; 0 until it is confirmed.
-    ///
-    /// The runtime never frees the queue.
+    /// The address of the queue's state, which the runtime never frees; 0 until it is confirmed.
     private let state = Atomic<UInt>(0)
     /// The state of the queue without items.
     private let idleState = Atomic<UInt64>(0)
@@ -121,9 +112,6 @@ final class EventLoopIdleCheck: IdleCheck {
     private let state = Mutex(State())
     private let read: @Sendable (EpollWaitReader) -> EpollWait?
 
-    /// Creates a check.
-    ///
-    /// - Parameter read: Reads where a thread waits.
     init(read: @escaping @Sendable (EpollWaitReader) -> EpollWait? = { $0.read() }) {
         self.read = read
     }
@@ -210,9 +198,7 @@ final class QueueOwner: IdleCheck {
         return DispatchLayout.isIdle(clinux_load_word(word))
     }
 
-    /// Returns the thread that runs the queue now.
-    ///
-    /// Once the layout is confirmed, this is one load.
+    /// Returns the thread that runs the queue now: one load, once the layout is confirmed.
     func answer() -> Answer {
         // `self` retains the queue, and the queue its state, so a confirmed address stays mapped.
         guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)),

@@ -42,14 +42,7 @@ final class TurnHistory: @unchecked Sendable {
         words.deallocate()
     }
 
-    /// Keeps a turn that is over, unless it was short.
-    ///
-    /// Only the loop's thread calls this.
-    ///
-    /// - Parameters:
-    ///   - began: When the turn began, in monotonic nanoseconds.
-    ///   - ended: When it ended.
-    ///   - previousEnd: When the turn before it ended; 0 if there was none.
+    /// Keeps a turn that is over, unless it was short; only the loop's thread calls this.
     func record(began: UInt64, ended: UInt64, previousEnd: UInt64) {
         guard ended &- began >= Self.shortest else { return }
         let number = kept.load(ordering: .relaxed)
@@ -61,10 +54,7 @@ final class TurnHistory: @unchecked Sendable {
         kept.store(number &+ 1, ordering: .releasing)
     }
 
-    /// Returns the turns that ended at or after `time`, oldest first.
-    ///
-    /// - Parameter time: The time, in monotonic nanoseconds.
-    /// - Returns: The turns, 256 at most.
+    /// Returns the turns that ended at or after `time`, oldest first: 256 at most.
     func turns(endedSince time: UInt64) -> [Turn] {
         let before = kept.load(ordering: .acquiring)
         let first = before - min(before, UInt64(Self.capacity))

@@ -13,9 +13,7 @@ final class WatchdogAlarm: Sendable {
     /// Orders a loop's stores before its later loads, and the watchdog's likewise.
     let fence = AsymmetricFence()
 
-    /// Wakes the watchdog if it is parked.
-    ///
-    /// Otherwise it costs one atomic load and no system call.
+    /// Wakes the watchdog if it is parked; otherwise it costs one atomic load and no system call.
     func wakeIfParked() {
         fence.light()
         guard parked.load(ordering: .relaxed),
@@ -29,10 +27,7 @@ final class WatchdogAlarm: Sendable {
         semaphore.post()
     }
 
-    /// Sleeps until a deadline or until the alarm rings.
-    ///
-    /// - Parameter deadline: The deadline, in monotonic nanoseconds.
-    /// - Returns: Whether the alarm rang.
+    /// Sleeps until a deadline in monotonic nanoseconds, or until the alarm rings; returns whether it did.
     @discardableResult
     func sleep(until deadline: UInt64) -> Bool {
         semaphore.wait(until: deadline)
@@ -42,10 +37,6 @@ final class WatchdogAlarm: Sendable {
     ///
     /// `mayPark` inspects every loop again. It sees every turn that begins before this inspection. A turn that begins
     /// later sees the flag. The fences exclude a third case.
-    ///
-    /// - Parameters:
-    ///   - deadline: The deadline, in monotonic nanoseconds; `.max` for none.
-    ///   - mayPark: Returns whether no loop is in a turn.
     func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()
@@ -63,9 +54,7 @@ final class WatchdogAlarm: Sendable {
 /// 16 ns of 28). Instead the watchdog makes the kernel execute the fence in every thread, once per stall and once per
 /// park. If the kernel cannot do that, loops execute their own fence.
 struct AsymmetricFence: ~Copyable {
-    /// Whether the watchdog's fence is enough for both sides.
-    ///
-    /// Never changes back to false.
+    /// Whether the watchdog's fence is enough for both sides, once and for all.
     private let isPrepared = Atomic<Bool>(false)
 
     package init() {}

@@ -107,9 +107,7 @@ extension StallContext {
 }
 
 extension StallContext {
-    /// The calibration of this process, carried out when it is first asked for.
-    ///
-    /// Takes about a millisecond, on short-lived threads. From then on captures have contexts.
+    /// The calibration of this process, in about a millisecond when it is first asked for; captures then have contexts.
     static let calibration: ContextCalibration = {
         let calibration = ContextCalibration(publisher)
         CUnwindEngine.publish(calibration.layout)

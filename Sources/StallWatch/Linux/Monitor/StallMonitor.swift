@@ -134,12 +134,7 @@ public final class StallMonitor: Sendable {
         try watch(loop, isServed: false)
     }
 
-    /// Adds a loop to watch.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop to watch.
-    ///   - isServed: Whether the loop is known to run items, so that its first heartbeat counts.
-    /// - Throws: As ``watch(_:)``.
+    /// Adds a loop to watch, whose first heartbeat counts if the loop is known to run items (`isServed`).
     package func watch(_ loop: WatchedLoop, isServed: Bool) throws(StallWatchError) {
         let threshold = try Configuration.bounds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
@@ -297,9 +292,7 @@ public final class StallMonitor: Sendable {
             watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread)
     }
 
-    /// Starts the watchdog's thread, which keeps this monitor until it is stopped.
-    ///
-    /// A monitor that nothing else keeps must not end without a word.
+    /// Starts the watchdog's thread, which keeps this monitor until it is stopped, although nothing else may keep it.
     private func startWatchdog(_ capturer: sending ThreadCapture) throws(SystemError) -> WorkerThread {
         let capturer = OneShotTransfer(capturer)
         return try WorkerThread(name: Capabilities.watchdogThread) { [self] in

@@ -53,9 +53,7 @@ public struct WatchedLoop: Sendable {
         self.make = make
     }
 
-    /// Starts following the loop.
-    ///
-    /// Most loops have one monitor. ``main`` has two: one for the main run loop and one for the main queue.
+    /// Starts following the loop; ``main`` has two monitors, for the main run loop and the main queue, and others one.
     func makeMonitors(
         threshold: UInt64, floor: UInt64? = nil, alarm: WatchdogAlarm, isServed: Bool = false
     ) throws(StallWatchError) -> [LoopMonitor] {

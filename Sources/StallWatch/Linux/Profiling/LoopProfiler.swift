@@ -41,14 +41,7 @@ struct LoopProfiler {
     /// The duration of the sampling, in nanoseconds.
     private(set) var duration: UInt64 = 0
 
-    /// Creates a profiler, which begins at once.
-    ///
-    /// - Parameters:
-    ///   - loops: The monitors of each loop.
-    ///   - capturer: Captures the threads; used by this profiler only.
-    ///   - plan: The duration and the rate.
-    ///   - inApp: The rules for the app's own code.
-    ///   - now: Returns the time, in monotonic nanoseconds.
+    /// Creates a profiler, which begins at once and alone uses `capturer`; `loops` has the monitors of each loop.
     init(
         loops: [[LoopMonitor]], capturer: any StackCapturing, plan: ProfilePlan, inApp: InAppSettings,
         now: @escaping @Sendable () -> UInt64 = monotonicNow
@@ -78,10 +71,9 @@ struct LoopProfiler {
     /// Who unwinds the stacks.
     var unwinder: Unwinder { capturer.unwinder }
 
-    /// Takes the samples.
+    /// Takes the samples; returns whether the profile is whole.
     ///
-    /// - Parameter isOver: Waits until a time in monotonic nanoseconds, and returns whether the profile is to end.
-    /// - Returns: Whether the profile is whole.
+    /// `isOver` waits until a time in monotonic nanoseconds, and returns whether the profile is to end.
     mutating func run(until isOver: (UInt64) -> Bool) -> Bool {
         var generator = SystemRandomNumberGenerator()
         while let time = clock.nextSample(at: now(), &generator) {
@@ -117,9 +109,7 @@ struct LoopProfiler {
         }
     }
 
-    /// Returns the monitor of a loop that follows it now, its threads, and whether the loop is in a turn.
-    ///
-    /// The main loop has two monitors, of which one knows the thread.
+    /// Returns the monitor that follows a loop now (the main loop has two), its threads, and whether it is in a turn.
     private static func current(
         of monitors: [LoopMonitor], at now: UInt64
     ) -> (loop: LoopMonitor, target: CaptureTarget, isInTurn: Bool)? {
@@ -211,14 +201,9 @@ struct ProfileClock {
     /// When the profile ends, in monotonic nanoseconds.
     var end: UInt64 { begin &+ intervals &* interval }
 
-    /// Returns when the next sample is due, in monotonic nanoseconds.
+    /// Returns when the next sample is due, in monotonic nanoseconds; `nil` after the last interval.
     ///
     /// Intervals that are over are left out: to make up for them would show one moment many times.
-    ///
-    /// - Parameters:
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - generator: The source of the random moments.
-    /// - Returns: The time; `nil` after the last interval.
     mutating func nextSample(at now: UInt64, _ generator: inout some RandomNumberGenerator) -> UInt64? {
         let current = min((now &- min(begin, now)) / interval, intervals)
         if current > next {
@@ -231,9 +216,7 @@ struct ProfileClock {
     }
 }
 
-/// The time for which a profile may keep a thread from running.
-///
-/// At most ``start`` and one part in ``share`` of the time so far, and the length of one stop.
+/// The time for which a profile may keep a thread from running: ``start``, one in ``share`` of the time, and one stop.
 struct StopBudget {
     /// The part of the time: 0.5 %, that is 100 us for each of 50 samples a second.
     ///
@@ -248,9 +231,6 @@ struct StopBudget {
     /// Counts a stop.
     mutating func add(_ nanoseconds: UInt64) { held &+= nanoseconds }
 
-    /// Returns whether the thread may be stopped again.
-    ///
-    /// - Parameter elapsed: The time since the profile began, in nanoseconds.
-    /// - Returns: Whether it may.
+    /// Returns whether the thread may be stopped again, that many nanoseconds after the profile began.
     func mayStop(after elapsed: UInt64) -> Bool { held < Self.start + elapsed / Self.share }
 }

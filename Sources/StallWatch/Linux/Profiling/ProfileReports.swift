@@ -29,9 +29,7 @@ struct ProfileReports {
         )
     }
 
-    /// Leaves out the threads that were sampled for a pool and are none of its workers.
-    ///
-    /// If no thread is known to be a worker, as in a stripped executable, all stay.
+    /// Leaves out the threads that were sampled for a pool and are none of its workers, if any is known to be one.
     private static func withoutOthers(
         _ threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)]
     ) -> [ProfileAnswer.Thread] {

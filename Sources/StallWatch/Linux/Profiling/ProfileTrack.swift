@@ -5,9 +5,7 @@ import StallSymbols
 
 /// The samples of one thread of a loop.
 struct ProfileTrack {
-    /// What a thread was doing.
-    ///
-    /// The raw values are the words of `threadState` in the answer.
+    /// What a thread was doing, by the words of `threadState` in the answer.
     enum State: String, Hashable {
         case running, blocked, idle
     }
@@ -75,12 +73,7 @@ struct ProfileTrack {
         tables = ReportTables(inApp: inApp)
     }
 
-    /// Adds a sample.
-    ///
-    /// - Parameters:
-    ///   - sample: The sample.
-    ///   - list: The images that were mapped when its stack was captured.
-    ///   - limits: What the profile may still keep.
+    /// Adds a sample, with the images that were mapped when its stack was captured, within the limits.
     mutating func add(_ sample: Sample, in list: ImageList, _ limits: inout ProfileLimits) {
         samples += 1
         let halves = 2 + pending
@@ -255,11 +248,7 @@ final class ProfiledThread {
         return last.stack
     }
 
-    /// Remembers a stack.
-    ///
-    /// - Parameters:
-    ///   - stack: The stack; `nil` if there is none.
-    ///   - activity: The thread's state before the capture.
+    /// Remembers a stack, if there is one, with the thread's state before the capture.
     func remember(_ stack: CapturedStack?, _ activity: Activity?) {
         last = nil
         guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches

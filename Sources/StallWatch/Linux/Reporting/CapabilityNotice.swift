@@ -12,12 +12,7 @@ final class CapabilityNotice: Sendable {
     private let reporter: Reporter
     private let file = Mutex<UnlinkedFile?>(nil)
 
-    /// Creates a notice that is not given yet.
-    ///
-    /// - Parameters:
-    ///   - probe: Tries the capabilities.
-    ///   - directory: The report directory, which receives the file; `nil` for no file.
-    ///   - reporter: Forwards the notice to the log.
+    /// Creates a notice that is not given yet; without a report directory it writes no file.
     init(_ probe: CapabilityProbe, directory: String?, reporter: Reporter) {
         self.probe = probe
         self.directory = directory
@@ -46,17 +41,10 @@ struct CapabilityProbe: Sendable {
     var unflushed: [String]?
     /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
     var mayUsePtrace: Bool?
-    /// Returns why contexts cannot be read; `nil` if they can.
-    ///
-    /// May take a millisecond.
+    /// Returns why contexts cannot be read, in up to a millisecond; `nil` if they can.
     var contextProblem: @Sendable () -> String? = { nil }
 
-    /// Tries everything.
-    ///
-    /// Takes some milliseconds, on the calling thread and on short-lived threads; never stops a thread of the app.
-    ///
-    /// - Parameter loadsLibrary: Whether libdw is loaded to see if it works.
-    /// - Returns: The capabilities.
+    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
     func capabilities(loadsLibrary: Bool) -> Capabilities {
         let environment = HostProbe.environment()
         var outcomes = HostProbe.sources()
@@ -85,10 +73,7 @@ final class UnlinkedFile: Sendable {
 
     /// Writes the file; `nil` if that fails.
     ///
-    /// - Parameters:
-    ///   - bytes: The file's contents.
-    ///   - name: The word by which a reader finds the file: its link ends with `/.<name>.<identity>.tmp (deleted)`.
-    ///   - directory: The directory.
+    /// A reader finds it by its name: the link ends with `/.<name>.<identity>.tmp (deleted)`.
     init?(_ bytes: [UInt8], named name: String, in directory: String) {
         let owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         let path = ReportDirectory.temporaryPath(for: name, in: directory, of: owner)

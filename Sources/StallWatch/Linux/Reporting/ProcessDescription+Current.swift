@@ -24,15 +24,10 @@ extension StallReport.ProcessDescription {
         )
     }
 
-    /// Returns the start time of a process; `nil` if a file is missing or invalid.
+    /// Returns the start time from the texts of /proc/self/stat and /proc/stat; `nil` if one is missing or damaged.
     ///
     /// The sum of `btime` (boot time in seconds since 1970) and field 22 of the process's stat file (clock ticks since
     /// boot): proc(5).
-    ///
-    /// - Parameters:
-    ///   - stat: The text of /proc/self/stat.
-    ///   - systemStat: The text of /proc/stat.
-    /// - Returns: The start time; `nil` if one of the texts is missing or damaged.
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
         guard let ticks = stat.flatMap(ProcStat.init)?.startTicks, let systemStat else { return nil }
         var fields = ByteCursor(systemStat)

@@ -59,12 +59,6 @@ struct RepeatPolicy {
     }
 
     /// Counts a finished stall and decides whether it is reported.
-    ///
-    /// - Parameters:
-    ///   - fingerprint: The stall's fingerprint.
-    ///   - milliseconds: The stall's duration.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The decision.
     mutating func decide(
         _ fingerprint: String, lasting milliseconds: Double, at now: UInt64
     ) -> ReportingDecision {

@@ -4,9 +4,7 @@ import LinuxSupport
 import StallReports
 import StallSymbols
 
-/// Symbolicates reports, decides which are reported, and delivers them to the sinks.
-///
-/// Used by one thread, the second stage of the ``Reporter``.
+/// Symbolicates reports, decides which are reported, and delivers them to the sinks, on the second stage's thread.
 struct ReportNamer {
     let builder: ReportBuilder
     var policy: RepeatPolicy

@@ -16,20 +16,14 @@ final class TurnIntervals: Sendable {
     // A mutex for the compiler: only the watchdog uses it.
     private let state = Mutex(State())
 
-    /// - Parameter length: The least length of an interval, in nanoseconds.
+    /// Makes intervals of at least that length, in nanoseconds.
     init(every length: UInt64) {
         self.length = length
     }
 
-    /// Ends the interval if it has its length.
+    /// Ends the interval if it has its length or is the last one; otherwise it costs one comparison.
     ///
-    /// Otherwise it costs one comparison.
-    ///
-    /// - Parameters:
-    ///   - loops: All watched loops.
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - isLast: Whether the interval ends in any case.
-    /// - Returns: The loops of the interval, sorted by label; empty if it goes on.
+    /// Returns the loops of the interval, sorted by label; none if it goes on.
     func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopInterval] {
         state.withLock { state in
             if let began = state.began, !isLast, now &- began < length { return [] }
@@ -52,12 +46,7 @@ final class TurnIntervals: Sendable {
 }
 
 extension LoopInterval {
-    /// Adds up the loops with one label.
-    ///
-    /// - Parameters:
-    ///   - label: The label.
-    ///   - nanoseconds: The length of the interval.
-    ///   - loops: The loops, and their turns in the interval.
+    /// Adds up the loops with one label, and their turns in an interval of that length.
     init(label: String, nanoseconds: UInt64, _ loops: [(loop: LoopMonitor, turns: TurnHistogram.Snapshot)]) {
         let all = TurnHistogram.Snapshot(sumOf: loops.map(\.turns))
         let count = all.turns

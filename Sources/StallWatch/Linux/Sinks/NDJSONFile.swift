@@ -22,9 +22,6 @@ final class NDJSONFile: Sink {
     }
 
     /// Creates the file and its directories if they are missing, and checks that the file can be written.
-    ///
-    /// - Returns: Whether the file can be flushed to the disk.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
     @discardableResult
     func check() throws(StallWatchError) -> FileFlush {
         if let status = FileStatus(path: path), !status.isRegular { throw notAFile }
@@ -92,8 +89,7 @@ final class NDJSONFile: Sink {
 
     /// Opens the file that has the name now, and locks it against other processes until it is closed.
     ///
-    /// Makes up to 100 attempts, 10 ms apart while another process holds the lock. A file system without locks is no
-    /// error.
+    /// Makes up to 100 attempts, 10 ms apart. A file system without locks is no error.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
             let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -153,9 +149,7 @@ final class NDJSONFile: Sink {
 
 /// The newest suppressed stall of each fingerprint since its last report.
 struct NewestSuppressed {
-    /// The most fingerprints.
-    ///
-    /// The stalls of others are counted in the next report only.
+    /// The most fingerprints; the next report counts the stalls of others.
     private static let maximum = 32
 
     private var reports: [String: StallReport] = [:]
@@ -199,9 +193,7 @@ final class NDJSONStream: Sink {
         }
     }
 
-    /// Duplicates the descriptor and returns the sink that writes to it.
-    ///
-    /// - Throws: ``StallWatchError/Code/unwritableReports`` if it is not open for writing.
+    /// Duplicates the descriptor and returns the sink that writes to it; throws if it is not open for writing.
     static func description(of descriptor: Int32) throws(StallWatchError) -> SinkDescription {
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, flags & O_ACCMODE != O_RDONLY else {

@@ -19,8 +19,6 @@ struct ReportDirectory: Sendable {
     let flush: FileFlush
 
     /// Creates the directory and its missing parents, and checks that files can be created in it.
-    ///
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
     init(path: String) throws(StallWatchError) {
         guard !path.isEmpty else {
             throw StallWatchError(.unwritableReports, "the report directory's path is empty: name a directory")
@@ -35,15 +33,7 @@ struct ReportDirectory: Sendable {
         unlink(probe)
     }
 
-    /// Writes or replaces a report's file.
-    ///
-    /// Creates the directory again if it is missing.
-    ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - file: The name of its file; `nil` for ``StallReport/fileName``.
-    /// - Returns: The file's path.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``; an existing file is then unchanged.
+    /// Writes or replaces a report's file, also in a directory that is missing, and returns its path.
     @discardableResult
     func write(_ report: StallReport, to file: String? = nil) throws(StallWatchError) -> String {
         let name = file ?? report.fileName
@@ -56,21 +46,14 @@ struct ReportDirectory: Sendable {
         }
     }
 
-    /// Gives the newest suppressed stall of a fingerprint its final name: no later report counts it.
-    ///
-    /// - Parameter name: A name with ``StallReport/newestSuffix``.
+    /// Gives the newest suppressed stall of a fingerprint, whose file has ``StallReport/newestSuffix``, its final name.
     func settle(_ name: String) {
         let file = path + "/" + name
         // A file that cannot be renamed is settled at the next start.
         rename(file, file.dropLast(StallReport.newestSuffix.utf8.count) + ".json")
     }
 
-    /// Removes a report's file.
-    ///
-    /// A missing file is not an error.
-    ///
-    /// - Parameter name: The file's name.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
+    /// Removes a report's file; a missing one is not an error.
     func remove(_ name: String) throws(StallWatchError) {
         guard unlink(path + "/" + name) != 0, errno != ENOENT, errno != ENOTDIR else { return }
         throw StallWatchError(
@@ -98,9 +81,7 @@ struct ReportDirectory: Sendable {
         return file
     }
 
-    /// Returns the path of a temporary file, which a later monitor removes if its owner has ended.
-    ///
-    /// No other program can foresee the name.
+    /// Returns an unforeseeable path for a temporary file, which a later monitor removes if its owner has ended.
     static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
         return "\(path)/.\(name).\(random)\(ownerMark)\(owner)\(temporarySuffix)"
@@ -109,9 +90,7 @@ struct ReportDirectory: Sendable {
     static let ownerMark = "."
     static let temporarySuffix = ".tmp"
 
-    /// Flushes the directory itself, so that the new name is on disk, too.
-    ///
-    /// Ignores errors: if the file system cannot flush a directory, the report still survives the process.
+    /// Flushes the directory itself, so that the new name is on disk, too, if the file system can do that.
     private func flushNames() {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -120,12 +99,7 @@ struct ReportDirectory: Sendable {
     }
 }
 
-/// Creates a directory and its missing parents.
-///
-/// Only their owner has access, because reports contain paths and function names.
-///
-/// - Parameter path: The directory's path; an existing directory is not an error.
-/// - Throws: ``StallWatchError/Code/unwritableReports``.
+/// Creates a directory and its missing parents, which only their owner may access, unless it exists.
 func makeDirectories(_ path: String) throws(StallWatchError) {
     if let status = FileStatus(path: path) {
         guard status.isDirectory else {
@@ -151,9 +125,7 @@ extension ReportDirectory {
     /// Cleans up after ended processes: removes their temporary files and marks their ongoing reports as abandoned.
     ///
     /// A process on another host or in another pid namespace seems to have ended. If it still runs, its next write
-    /// restores the report's state.
-    ///
-    /// - Returns: The reports that are now abandoned, ordered by file name.
+    /// restores the report's state. Returns the reports that are now abandoned, ordered by file name.
     func recover() -> [StallReport] {
         withLock {
             for name in names() where isLeftover(name) || isEmptyReport(name) {
@@ -175,11 +147,8 @@ extension ReportDirectory {
         }
     }
 
-    /// Removes the oldest reports until the directory is within its quota.
-    ///
-    /// Reports of ongoing stalls stay.
-    ///
-    /// - Returns: The number of removed reports.
+    /// Removes the oldest reports, except of ongoing stalls, until the directory is within its quota; returns their
+    /// number.
     func enforce(_ quota: ReportQuota) -> Int {
         struct File {
             var name: String

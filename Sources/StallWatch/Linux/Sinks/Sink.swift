@@ -3,17 +3,12 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// A destination of reports.
-///
-/// Created and used only on the sink's own thread.
+/// A destination of reports, created and used only on its own thread.
 protocol Sink: AnyObject {
     /// Called once, before the first delivery.
     func start()
 
-    /// Handles one delivery; may block.
-    ///
-    /// - Parameter delivery: The delivery.
-    /// - Throws: An error if the delivery failed; a store's worker then tries it again later.
+    /// Handles one delivery; may block. If it throws, a store's worker tries the delivery again later.
     func take(_ delivery: Delivery) throws(StallWatchError)
 
     /// Called once, after the last delivery.

@@ -16,9 +16,7 @@ struct SinkSet: Sendable {
     /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
     let unflushed: [String]?
 
-    /// Creates the sinks' workers; starts no thread.
-    ///
-    /// - Throws: The error of the first sink that cannot work.
+    /// Creates the sinks' workers; starts no thread, and throws if a sink cannot work.
     init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
@@ -52,15 +50,10 @@ struct SinkSet: Sendable {
         for worker in all { worker.submit(delivery) }
     }
 
-    /// Delivers a stall's final report to stores first, then to other sinks, so that the file exists when they are
-    /// notified.
+    /// Delivers a stall's final report to stores first, then to other sinks, so that they find the file.
     ///
     /// Waits up to ``otherTimeLimit`` for the stores. If a store is slower, later calls do not wait until it has caught
-    /// up.
-    ///
-    /// - Parameters:
-    ///   - delivery: The final report.
-    ///   - reached: One barrier per store, queued with the previous final report.
+    /// up. `reached` has one barrier per store, queued with the previous final report.
     func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
@@ -81,9 +74,7 @@ struct SinkSet: Sendable {
         for worker in all { worker.abandonIfCurrent() }
     }
 
-    /// Closes the sinks and waits until they have handled everything, for a bounded time.
-    ///
-    /// A second call does nothing.
+    /// Closes the sinks and waits until they have handled everything, once and for a bounded time.
     func finish() {
         for worker in all { worker.close() }
         for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit) }
@@ -97,9 +88,7 @@ struct SinkSet: Sendable {
     }
 }
 
-/// The counters of the reporter and the sinks.
-///
-/// Any thread may change them; no monitored thread does.
+/// The counters of the reporter and the sinks, for any thread but a monitored one.
 final class ReportCounts: Sendable {
     /// The counts at one moment.
     struct Counts: Sendable, Equatable {

@@ -109,9 +109,7 @@ final class SinkWorker: Sendable {
         }
     }
 
-    /// Waits for the closed sink's thread until `deadline`, in monotonic nanoseconds.
-    ///
-    /// A thread that misses the deadline is detached, and ends when its sink returns.
+    /// Waits for the closed sink's thread until a deadline in monotonic nanoseconds, and detaches it if it misses that.
     func join(until deadline: UInt64) {
         // Remove the thread from the box, because a thread may be joined only once.
         let (joining, isAbandoned) = box.withLock { box in
@@ -206,17 +204,13 @@ struct Retries {
 
     func isDue(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? false }
 
-    /// Returns whether a delivery may be attempted now.
-    ///
-    /// It must wait for the delay after a failure, and behind an older state of the same report.
+    /// Returns whether a delivery may be attempted now: after the delay, and behind no older state of the same report.
     func mayTry(_ delivery: Delivery, at now: UInt64) -> Bool {
         backoff.mayTry(at: now) && !deliveries.contains { $0.id == delivery.id }
     }
 
-    /// Queues a failed delivery; it replaces an older state of the same report.
-    ///
-    /// - Parameter delivery: The delivery.
-    /// - Returns: The number of dropped deliveries, 0 or 1.
+    /// Queues a failed delivery in place of an older state of the same report; returns the number of dropped ones, 0 or
+    /// 1.
     mutating func keep(_ delivery: Delivery) -> Int {
         if let older = deliveries.firstIndex(where: { $0.id == delivery.id }) {
             deliveries[older] = delivery
