@@ -1,0 +1,111 @@
+public import Logging
+public import StallReports
+
+/// A probe that does nothing, because StallWatch supports Linux only.
+public final class LoopProbe: Sendable {
+    /// The loop's name in reports.
+    public let label: String
+
+    /// Creates a probe.
+    ///
+    /// - Parameter label: The loop's name in reports.
+    public init(label: String) {
+        self.label = label
+    }
+
+    /// Does nothing.
+    public func beginTurn() {}
+
+    /// Does nothing.
+    public func endTurn() {}
+
+    /// The pointer that the functions of `CStallWatch.h` take.
+    ///
+    /// It is valid for as long as the probe exists.
+    public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+}
+
+/// Implements `stallwatch_begin_turn` of `CStallWatch.h`, and does nothing.
+@_cdecl("stallwatch_begin_turn")
+public func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {}
+
+/// Implements `stallwatch_end_turn` of `CStallWatch.h`, and does nothing.
+@_cdecl("stallwatch_end_turn")
+public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {}
+
+/// A destination for reports, which receives none on this platform.
+public struct ReportSink: Sendable {
+    /// Returns a sink that writes nothing.
+    ///
+    /// - Parameters:
+    ///   - path: A directory, which is not created.
+    ///   - quota: The directory's limits.
+    /// - Returns: The sink.
+    public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportSink { ReportSink() }
+
+    /// Returns a sink that writes nothing.
+    ///
+    /// - Parameters:
+    ///   - path: A file, which is not created.
+    ///   - maximumBytes: The file's size limit in bytes.
+    ///   - keep: The number of renamed files to keep.
+    /// - Returns: The sink.
+    public static func ndjson(path: String, maximumBytes: Int = 64 << 20, keep: Int = 3) -> ReportSink { ReportSink() }
+
+    /// Returns a sink that writes nothing.
+    ///
+    /// - Parameter descriptor: A descriptor of a file, which is not used.
+    /// - Returns: The sink.
+    public static func ndjson(descriptor: Int32) -> ReportSink { ReportSink() }
+
+    /// Returns a sink that never calls `body`.
+    ///
+    /// - Parameter body: The closure.
+    /// - Returns: The sink.
+    public static func closure(_ body: @escaping @Sendable (StallReport) throws -> Void) -> ReportSink { ReportSink() }
+
+    /// Returns a sink that logs nothing.
+    ///
+    /// - Parameter logger: The log.
+    /// - Returns: The sink.
+    public static func log(_ logger: Logger) -> ReportSink { ReportSink() }
+}
+
+#if Metrics
+    public import CoreMetrics
+
+    extension ReportSink {
+        /// Returns a sink that counts nothing.
+        ///
+        /// - Parameters:
+        ///   - factory: The factory of the metrics.
+        ///   - interval: The least length of an interval.
+        /// - Returns: The sink.
+        public static func metrics(
+            factory: (any MetricsFactory)? = nil, every interval: Duration = .seconds(60)
+        ) -> ReportSink { ReportSink() }
+    }
+#endif
+
+/// Calls a function that does not suspend, with a context for the reports of its stalls.
+///
+/// Off Linux there are no reports: the context is only the value of ``StallContext/current`` meanwhile.
+///
+/// - Parameters:
+///   - context: The context.
+///   - body: The function.
+/// - Returns: The result of `body`.
+/// - Throws: The error of `body`.
+public func withStallContext<Result>(_ context: StallContext, body: () throws -> Result) rethrows -> Result {
+    try StallContext.$current.withValue(context, operation: body)
+}
+
+/// Implements `stallwatch_push_context` of `CStallWatch.h`, and does nothing.
+@_cdecl("stallwatch_push_context")
+public func stallwatchPushContext(
+    _ label: UnsafePointer<CChar>?, _ traceID: UnsafePointer<CChar>?, _ spanID: UnsafePointer<CChar>?
+) {}
+
+/// Implements `stallwatch_pop_context` of `CStallWatch.h`, and does nothing.
+@_cdecl("stallwatch_pop_context")
+public func stallwatchPopContext() {}
