@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -161,12 +160,7 @@ CUNWIND_BARE static bool read_status(pid_t tid, char *text) {
   while (count > 0) path[length++] = digits[--count];
   for (const char *from = "/status"; *from; from++) path[length++] = *from;
   path[length] = 0;
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return false;
-  long got = cunwind_raw(SYS_read, file, (long)text, FILE_BYTES - 1, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  text[got > 0 ? got : 0] = 0;
-  return got > 0;
+  return cunwind_read_text(path, text, FILE_BYTES) > 0;
 }
 
 // Returns whether the program has a handler that may return to interrupted code: one for a signal that counts.

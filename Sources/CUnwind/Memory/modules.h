@@ -38,7 +38,6 @@ typedef struct cunwind_module {
 typedef struct cunwind_modules {
   cunwind_module *list;  ///< Sorted by `image.low`.
   size_t count;
-  size_t omitted_count;  ///< The number of images that did not fit, or whose headers are unreadable.
   char *paths;
   size_t path_bytes;
   cunwind_memory_record record;  ///< The record of the last refresh.

@@ -4,7 +4,9 @@
 #ifndef CUNWIND_RAW_SYSTEM_CALL_H
 #define CUNWIND_RAW_SYSTEM_CALL_H
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -98,6 +100,17 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
       : "memory");
   return x0;
 #endif
+}
+
+/// Reads the beginning of a small file, such as one of /proc, as a string into `text`, which has `size` bytes. Returns its
+/// length, 0 if it cannot be read; negative: it cannot be opened.
+CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, size_t size) {
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  long got = file < 0 ? 0 : cunwind_raw(SYS_read, file, (long)text, (long)size - 1, 0, 0, 0);
+  text[got > 0 ? got : 0] = 0;
+  if (file < 0) return file;
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  return got > 0 ? got : 0;
 }
 
 CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {

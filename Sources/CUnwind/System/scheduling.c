@@ -7,7 +7,6 @@
 // Its share of the processor stays the same, so it needs no privilege. A child of clone(2) inherits the slice.
 
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +35,7 @@ typedef struct scheduling {
 // because a filter may kill the caller of the system calls that return them.
 static bool read_own_scheduling(scheduling *own) {
   char text[512];
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return false;
-  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text - 1, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  if (got <= 0) return false;
-  text[got] = 0;
+  if (cunwind_read_text("/proc/thread-self/stat", text, sizeof text) <= 0) return false;
   // The second field ends with the last ')': the name in it may contain one, too.
   char *field = strrchr(text, ')');
   for (int number = 2; field && number < 19; number++) field = strchr(field + 1, ' ');

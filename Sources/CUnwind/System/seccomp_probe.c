@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include "System/seccomp_probe.h"
 
-#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -136,11 +135,7 @@ uint32_t cunwind_seccomp_filters(void) {
   if (cunwind_raw(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) return 0;
   static const char label[] = "\nSeccomp_filters:";
   char text[STATUS_BYTES];
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return 1;
-  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text - 1, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  text[got > 0 ? got : 0] = 0;
+  if (cunwind_read_text("/proc/thread-self/status", text, sizeof text) < 0) return 1;
   const char *line = strstr(text, label);
   return 1 + (line ? (uint32_t)strtoul(line + sizeof label - 1, NULL, 10) : 0);
 }

@@ -62,7 +62,6 @@ typedef struct cunwind_unwinder {
   uint64_t stood_in;       ///< The steps that libunwind failed to make, and ours made.
   uint64_t compared;       ///< The steps that both made...
   uint64_t disagreements;  ///< ...and those with different results.
-  uint64_t disagreed_at;   ///< The PC of the last of these.
   cunwind_judged_pc judged[CUNWIND_JUDGED_PCS];
 } cunwind_unwinder;
 

@@ -289,10 +289,6 @@ size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 /// Returns a number that changes whenever the list of images changes. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
 
-/// Returns the number of images that the list lacks: those beyond 8192, and those with unreadable headers. A frame in
-/// one of them ends a stack with CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
-size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine);
-
 /// Copies image number `index` of the list, which is sorted by address. Returns false if there is none.
 /// Async-signal-safe: yes.
 bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, cunwind_image *_Nonnull image);
@@ -310,7 +306,6 @@ typedef struct cunwind_unwinder_status {
   uint64_t stood_in;             ///< The steps that libunwind failed to make, and ours made.
   uint64_t compared;             ///< The steps that were made by both...
   uint64_t disagreements;        ///< ...and those with different results.
-  uint64_t disagreed_at;         ///< The PC of the last of these.
 } cunwind_unwinder_status;
 
 /// Returns who makes the steps. The strings are valid as long as the engine. Async-signal-safe: yes.
