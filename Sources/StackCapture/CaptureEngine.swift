@@ -36,17 +36,10 @@ package protocol CaptureEngine: AnyObject {
 
 /// Who steps from a frame to its caller, by the functions' call frame information.
 package struct Unwinder: Sendable, Equatable {
-    /// The stepper without a library.
-    package static let builtIn = Unwinder(name: "built-in")
-
     /// The name in reports: `libunwind 1.6.2`, or `built-in`.
     package var name: String
     /// Why it is not libunwind; `nil` if it is.
     package var reason: String?
-}
-
-extension CaptureEngine {
-    package var unwinder: Unwinder { .builtIn }
 }
 
 /// Captures the stacks of threads of this process, for one thread: the watchdog.
@@ -90,22 +83,10 @@ package protocol StackCapturing: AnyObject {
 }
 
 extension StackCapturing {
-    package var unwinder: Unwinder { .builtIn }
-
     /// Captures a thread's stack in bounded time, by a method that may keep the thread from running.
     package func capture(thread: Int32) throws(CaptureFailure) -> CapturedStack {
         try capture(thread: thread, mayStop: true)
     }
-}
-
-/// A capturer without pending captures.
-extension StackCapturing {
-    package func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack { try capture(thread: thread) }
-    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
-    package func cancelPendingCapture(of thread: Int32) {}
-    package func note(thread: Int32, turn: UInt64) {}
-    package func keepFiles(of thread: Int32) {}
-    package var timeTaken: UInt64 { 0 }
 }
 
 /// The reason why there is no stack of a thread.

@@ -5,6 +5,7 @@ import Testing
 
 /// An engine that returns scripted results and records the methods of its captures.
 private final class ScriptedEngine: CaptureEngine {
+    let unwinder = Unwinder(name: "built-in")
     var statuses: [ThreadStatus]
     var answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]
     private(set) var asked: [CapturedStack.Method] = []

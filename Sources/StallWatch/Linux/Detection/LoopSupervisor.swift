@@ -31,7 +31,7 @@ struct LoopSupervisor {
             context.capturer.keepFiles(of: thread)
             diagnostician.open(thread)
         }
-        if loop.source.reportsWaits { saturation = context.saturationThreshold.map(SaturationSupervisor.init) }
+        if loop.source.reportsWaits { saturation = context.options.saturationThreshold.map(SaturationSupervisor.init) }
     }
 
     /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
@@ -151,7 +151,7 @@ extension LoopSupervisor {
     private mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
         // A pending capture is a tracer, too.
-        if case .thread(let thread) = target, thread != turn.pendingThread, context.ignoresDebugged, isTraced(thread) {
+        if case .thread(let thread) = target, thread != turn.pendingThread, context.options.ignoresDebugged, isTraced(thread) {
             detector.measureAnew(from: time)
             turn.isDebugged = true
             return suppress(.debugger)
@@ -177,7 +177,7 @@ extension LoopSupervisor {
         if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
         turn.record = record
-        turn.escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
+        turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = early.finish(stall.turnBegan, isStall: true)
         add(first, to: stall, of: target, isFirst: true, overSince: overSince)
     }
@@ -247,7 +247,7 @@ extension LoopSupervisor {
         record.unwinder = context.capturer.unwinder
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
-        if isDeadlock || context.capturesAllThreads && isFirst {
+        if isDeadlock || context.options.capturesAllThreads && isFirst {
             record.captureOtherThreads(than: target, with: context)
         }
         record.suppressed = context.suppressed.current

@@ -262,6 +262,7 @@ final class WatchdogClocks {
 struct WatchdogOptions: Sendable, Equatable {
     var capturesAllThreads = false
     var ignoresDebugged = true
+    /// The time that a loop may go without waiting, in nanoseconds; `nil` for no limit.
     var saturationThreshold: UInt64?
     /// The number of thresholds after which a stall escalates; `nil` for never.
     var escalationMultiple: Int?

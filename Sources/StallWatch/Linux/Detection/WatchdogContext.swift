@@ -9,12 +9,7 @@ final class WatchdogContext {
     let now: @Sendable () -> UInt64
     let submit: @Sendable (StallRecord) -> Void
     let suppressed: SuppressionCounter
-    let capturesAllThreads: Bool
-    let ignoresDebugged: Bool
-    /// The time that a loop may go without waiting, in nanoseconds; `nil` for no limit.
-    let saturationThreshold: UInt64?
-    /// The number of thresholds after which a stall escalates; `nil` for never.
-    let escalationMultiple: Int?
+    let options: WatchdogOptions
     /// The watchdog's thread.
     private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds.
@@ -38,10 +33,7 @@ final class WatchdogContext {
         self.now = now
         self.submit = submit
         self.suppressed = suppressed
-        capturesAllThreads = options.capturesAllThreads
-        ignoresDebugged = options.ignoresDebugged
-        saturationThreshold = options.saturationThreshold
-        escalationMultiple = options.escalationMultiple
+        self.options = options
         threads = ProcessThreads(capturer: capturer)
     }
 

@@ -5,30 +5,20 @@ import Synchronization
 
 /// Tells supervisors whether the loops make progress, through a file and through the service manager's socket.
 final class HealthReporter: Sendable {
-    /// The settings of a configuration that the reporter uses.
-    struct Settings: Sendable, Equatable {
-        /// The path of the health file; `nil` for none.
-        var path: String?
-        /// The time between two records, in nanoseconds.
-        var interval: UInt64
-        /// Whether messages are sent to the service manager, if the environment names its socket.
-        var notifiesServiceManager: Bool
-    }
-
     /// Whether a monitor of this process tells supervisors: two could contradict each other.
     private static let isInUse = Atomic<Bool>(false)
 
-    private let settings: Settings
+    private let settings: HealthOutput
     private let source: HealthSource
     private let workers = Mutex<[HealthWorker]>([])
     /// Whether ``isInUse`` is this reporter's.
     private let isStarted = Atomic<Bool>(false)
 
     /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
-    init(_ settings: Settings, source: HealthSource) throws(StallWatchError) {
+    init(_ settings: HealthOutput, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source
-        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.interval) { _, _ in } }
+        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.nanoseconds) { _, _ in } }
     }
 
     /// Starts a thread for each channel; throws if another monitor of this process tells supervisors, too.
@@ -45,7 +35,7 @@ final class HealthReporter: Sendable {
         isStarted.store(true, ordering: .relaxed)
         do throws(StallWatchError) {
             if let path = settings.path {
-                let file = try HealthFile(path: path, interval: settings.interval) { error, isFirst in
+                let file = try HealthFile(path: path, interval: settings.nanoseconds) { error, isFirst in
                     reporter.counts.add { counts in
                         counts.failedWrites += 1
                         counts.lastWriteError = error
@@ -55,7 +45,7 @@ final class HealthReporter: Sendable {
                 }
                 try start(HealthWorker(file, source: source, reading: reading), name: "stallwatch-hlt")
             }
-            if settings.notifiesServiceManager, let channel = serviceChannel(environment, reporter) {
+            if settings.notifiesSystemd, let channel = serviceChannel(environment, reporter) {
                 try start(HealthWorker(channel, source: source, reading: reading), name: "stallwatch-svc")
             }
         } catch {
@@ -92,7 +82,7 @@ final class HealthReporter: Sendable {
         do throws(SystemError) {
             let period = ServiceNotifier.watchdogPeriod(
                 microseconds: environment("WATCHDOG_USEC"), process: environment("WATCHDOG_PID"))
-            let feed = ServiceFeed(period: period, interval: settings.interval)
+            let feed = ServiceFeed(period: period, interval: settings.nanoseconds)
             return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed) { error, isFirst in
                 guard isFirst else { return }
                 let reason = String(cString: strerror(error))
@@ -103,6 +93,11 @@ final class HealthReporter: Sendable {
             return nil
         }
     }
+}
+
+extension HealthOutput {
+    /// The time between two records, in nanoseconds.
+    var nanoseconds: UInt64 { LinuxSupport.nanoseconds(interval) }
 }
 
 /// Runs one channel on a thread of its own, so that a stuck disk delays neither the monitor nor the other channel.

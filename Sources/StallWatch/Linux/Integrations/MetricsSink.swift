@@ -132,40 +132,28 @@ import StallReports
     /// (opentelemetry.io, Semantic conventions for Node.js runtime metrics).
     struct LoopMetrics {
         private let turns: Counter
-        private let mean: Gauge
-        private let p50: Gauge
-        private let p90: Gauge
-        private let p99: Gauge
-        private let longest: Gauge
-        private let utilization: Gauge
-        private let threshold: Gauge
+        /// The gauges by their names after `eventloop`.
+        private let gauges: [String: Gauge]
 
         init(loop: String, _ factory: any MetricsFactory) {
             let dimensions = [("loop", loop)]
-            func gauge(_ name: String) -> Gauge {
-                Gauge(label: "stallwatch.eventloop.\(name)", dimensions: dimensions, factory: factory)
-            }
             turns = Counter(label: "stallwatch.eventloop.turns", dimensions: dimensions, factory: factory)
-            mean = gauge("delay.mean")
-            p50 = gauge("delay.p50")
-            p90 = gauge("delay.p90")
-            p99 = gauge("delay.p99")
-            longest = gauge("delay.max")
-            utilization = gauge("utilization")
-            threshold = gauge("threshold")
+            let names = ["delay.mean", "delay.p50", "delay.p90", "delay.p99", "delay.max", "utilization", "threshold"]
+            gauges = Dictionary(
+                uniqueKeysWithValues: names.map {
+                    ($0, Gauge(label: "stallwatch.eventloop.\($0)", dimensions: dimensions, factory: factory))
+                })
         }
 
         /// Records an interval; one without turns leaves the delays as they are.
         func record(_ interval: LoopInterval) {
+            let delay = interval.delay
+            let values = [
+                "delay.mean": delay?.mean, "delay.p50": delay?.p50, "delay.p90": delay?.p90, "delay.p99": delay?.p99,
+                "delay.max": delay?.longest, "utilization": interval.utilization, "threshold": interval.threshold,
+            ]
             turns.increment(by: Int64(clamping: interval.turns))
-            threshold.record(interval.threshold)
-            if let part = interval.utilization { utilization.record(part) }
-            guard let delay = interval.delay else { return }
-            mean.record(delay.mean)
-            p50.record(delay.p50)
-            p90.record(delay.p90)
-            p99.record(delay.p99)
-            longest.record(delay.longest)
+            for case (let name, let value?) in values { gauges[name]?.record(value) }
         }
     }
 #endif

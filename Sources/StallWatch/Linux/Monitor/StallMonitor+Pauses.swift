@@ -57,15 +57,6 @@ extension StallMonitor {
     }
 }
 
-extension HealthOutput {
-    /// The settings that the reporter uses.
-    var settings: HealthReporter.Settings {
-        HealthReporter.Settings(
-            path: path, interval: nanoseconds(interval), notifiesServiceManager: notifiesSystemd
-        )
-    }
-}
-
 extension StallMonitor {
     /// The features that work for this monitor in this process, found by trying them.
     ///

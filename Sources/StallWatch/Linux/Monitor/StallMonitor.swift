@@ -96,10 +96,10 @@ public final class StallMonitor: Sendable {
         settings.escalation = configuration.escalation?.action
         settings.terminationLog = configuration.terminationLog
         let health = HealthSource(
-            interval: configuration.health.flatMap { $0.path == nil ? nil : $0.settings.interval })
+            interval: configuration.health.flatMap { $0.path == nil ? nil : $0.nanoseconds })
         healthSource = health
         let healthReporter = try configuration.health.map { output throws(StallWatchError) in
-            try HealthReporter(output.settings, source: health)
+            try HealthReporter(output, source: health)
         }
         self.healthReporter = healthReporter
         let latest = configuration.control == nil ? nil : latestStalls

@@ -188,29 +188,34 @@ extension SinkWorker {
     }
 }
 
-/// The failed deliveries of a store, and the time of the next attempt.
+/// The failed deliveries of a store, and the time of the next attempt: 1, 2, 4, 8, … seconds after a failure.
+///
+/// A pure value: the caller supplies the time.
 struct Retries {
     /// The maximum number of failed deliveries; when it is exceeded, the oldest is dropped.
     static let capacity = 64
+    static let firstDelay: UInt64 = 1_000_000_000
+    static let longestDelay: UInt64 = 300_000_000_000
 
     private var deliveries: [Delivery] = []
-    private var backoff = Backoff()
+    private var delay = firstDelay
+    /// The earliest time of an attempt after a failure, in monotonic nanoseconds; `nil` after a success.
+    private(set) var earliest: UInt64?
 
     var first: Delivery? { deliveries.first }
     var waiting: Int { deliveries.count }
-    var isFailing: Bool { backoff.nextAttempt != nil }
+    var isFailing: Bool { earliest != nil }
     /// The time of the next attempt in monotonic nanoseconds; `nil` while nothing waits.
-    var nextAttempt: UInt64? { deliveries.isEmpty ? nil : backoff.nextAttempt ?? 0 }
+    var nextAttempt: UInt64? { deliveries.isEmpty ? nil : earliest ?? 0 }
 
     func isDue(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? false }
 
     /// Returns whether a delivery may be attempted now: after the delay, and behind no older state of the same report.
     func mayTry(_ delivery: Delivery, at now: UInt64) -> Bool {
-        backoff.mayTry(at: now) && !deliveries.contains { $0.id == delivery.id }
+        earliest.map { now >= $0 } ?? true && !deliveries.contains { $0.id == delivery.id }
     }
 
-    /// Queues a failed delivery in place of an older state of the same report; returns the number of dropped ones, 0 or
-    /// 1.
+    /// Queues a failed delivery in place of an older state of the same report; returns the number of dropped ones, 0 or 1.
     mutating func keep(_ delivery: Delivery) -> Int {
         if let older = deliveries.firstIndex(where: { $0.id == delivery.id }) {
             deliveries[older] = delivery
@@ -223,30 +228,11 @@ struct Retries {
     }
 
     mutating func removeFirst() { deliveries.removeFirst() }
-    mutating func failed(at now: UInt64) { backoff.failed(at: now) }
-    mutating func succeeded() { backoff.succeeded() }
-}
-
-/// The delays between attempts after failures: 1, 2, 4, 8, … seconds, up to 5 minutes.
-///
-/// A pure value: the caller supplies the time.
-struct Backoff {
-    static let first: UInt64 = 1_000_000_000
-    static let longest: UInt64 = 300_000_000_000
-
-    /// The earliest time of the next attempt, in monotonic nanoseconds; `nil` after a success or before any failure.
-    private(set) var nextAttempt: UInt64?
-    private var delay = first
-
-    /// Returns whether an attempt is allowed at `now`.
-    func mayTry(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? true }
 
     mutating func failed(at now: UInt64) {
-        nextAttempt = now &+ delay
-        delay = min(delay * 2, Self.longest)
+        earliest = now &+ delay
+        delay = min(delay * 2, Self.longestDelay)
     }
 
-    mutating func succeeded() {
-        self = Backoff()
-    }
+    mutating func succeeded() { (earliest, delay) = (nil, Self.firstDelay) }
 }
