@@ -132,7 +132,6 @@ package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
     }
 }
 
-/// The outcome of flushing a file to the disk.
 package enum FileFlush: Equatable, Sendable {
     case done
     /// The system does not permit it: the file is written, but a power failure may lose its contents.

@@ -31,7 +31,6 @@ package struct ByteCursor {
         return String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    /// Skips `count` words.
     package mutating func skipWords(_ count: Int) {
         for _ in 0..<count {
             guard next != nil else { return }
@@ -108,7 +107,6 @@ package struct CRC32 {
     /// The checksum of all bytes so far.
     package var value: UInt32 { ~remainder }
 
-    /// Adds bytes.
     package mutating func add(_ bytes: [UInt8]) {
         for byte in bytes {
             remainder = Self.table[Int(UInt8(truncatingIfNeeded: remainder) ^ byte)] ^ (remainder >> 8)

@@ -1,6 +1,5 @@
 /// The place where a thread waits in epoll_wait(2) without a timeout, as SwiftNIO's loops do for all of their work.
 package struct EpollWait: Sendable, Equatable {
-    /// The epoll set's descriptor.
     package var descriptor: Int32
     /// The thread's stack pointer and program counter: they tell a wait apart from others of the same thread.
     package var stackPointer: UInt64

@@ -45,19 +45,13 @@ package func directoryEntries(_ path: String) -> [DirectoryEntry]? {
 
 /// The status of a file, as from stat(2).
 package struct FileStatus {
-    /// The file's size in bytes.
     package let size: Int
-    /// Whether the file is a regular file.
     package let isRegular: Bool
-    /// Whether the file is a directory.
     package let isDirectory: Bool
-    /// The permission bits.
     package let permissions: UInt32
     /// The time of the last change to the file's contents or the directory's names, in nanoseconds since 1970.
     package let changedAt: Int
-    /// The user id of the file's owner.
     package let owner: UInt32
-    /// The id of the file's group.
     package let group: UInt32
     /// The device and inode numbers, which identify the file whatever its name.
     package let identity: [UInt64]
@@ -95,7 +89,6 @@ package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capab
 package final class OpenFile {
     private let descriptor: Int32
 
-    /// Opens the file at `path`; `nil` if it cannot be opened.
     package init?(_ path: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -127,7 +120,6 @@ package struct SystemError: Error, Sendable, Equatable {
 }
 
 extension SystemError: CustomStringConvertible {
-    /// The message, followed by the system's description of the error number.
     package var description: String {
         guard let errno else { return message }
         return "\(message): \(String(cString: strerror(errno)))"

@@ -21,7 +21,6 @@ package final class LineServer: Sendable {
     /// The number of connections that wait for their acceptance.
     private static let backlog: Int32 = 16
 
-    /// The socket's path.
     package let path: String
     let listener: Int32
     /// The two ends of the pipe that ends the thread.

@@ -20,7 +20,6 @@ package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     return String(decoding: contents, as: UTF8.self)
 }
 
-/// Returns the first line of a text, without its line feed.
 package func firstLine(_ text: String) -> String {
     String(decoding: text.utf8.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
 }
@@ -33,7 +32,6 @@ package func readLink(_ path: String) -> String? {
     return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Returns the last part of a path: the name of the file.
 package func fileName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
 
 /// The number of bytes read of /proc/self/maps: some 10,000 mappings.
@@ -82,7 +80,6 @@ package struct ProcessStatus: Equatable, Sendable {
     package var process: Int32
     /// The id of the process that traces this one; 0 if there is none.
     package var tracer: Int32
-    /// The effective user id.
     package var effectiveUser: UInt32
     /// The seccomp mode: 0, 1 for strict, 2 for a filter; `nil` if the kernel does not show it.
     package var seccompMode: Int?

@@ -19,7 +19,6 @@ package struct ProcessIdentity: Sendable, Hashable {
         self.init(pid: pid, startTicks: stat.startTicks, bootID: bootID)
     }
 
-    /// Returns whether the process that currently has the id `pid` runs.
     package static func isRunning(_ pid: Int32) -> Bool { stat(ofRunning: pid) != nil }
 
     private static func stat(ofRunning pid: Int32) -> ProcStat? {
@@ -109,9 +108,7 @@ package struct RunningProcess: Sendable, Equatable {
 package enum ProcessPause: Sendable, Equatable {
     /// A signal stopped it, such as SIGSTOP.
     case signal
-    /// A debugger stopped it.
     case debugger
-    /// Its cgroup is frozen.
     case frozen
 
     /// Returns why the process with the id `pid` cannot run; `nil` if it can, or if there is none.
@@ -153,7 +150,6 @@ package enum ProcessPause: Sendable, Equatable {
 
 /// The id and name of a thread of this process.
 package struct ThreadIdentity: Sendable, Equatable {
-    /// The thread's kernel id.
     package var id: Int32
     /// The thread's name in the kernel, at most 15 bytes; `nil` if the thread has ended.
     package var name: String?
@@ -163,7 +159,6 @@ package struct ThreadIdentity: Sendable, Equatable {
         self.name = name
     }
 
-    /// Creates the identity of the thread `id` with its current name.
     package init(_ id: Int32) {
         self.init(id: id, name: readSmallFile("/proc/self/task/\(id)/comm").map(firstLine))
     }

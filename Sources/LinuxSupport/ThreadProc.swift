@@ -30,7 +30,6 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         return isShown(text) ? .shown : .hidden
     }
 
-    /// Returns whether the text contains the file's value.
     func isShown(_ text: String) -> Bool {
         var cursor = ByteCursor(text)
         switch self {
@@ -51,7 +50,6 @@ package enum ThreadFile: String, CaseIterable, Sendable {
 /// Each file may be missing or empty, as in sandboxes (gVisor) or in a process that is not dumpable. That costs only what no
 /// other file shows, and never means that the thread has ended.
 package final class ThreadProc {
-    /// The thread's kernel id.
     package let thread: Int32
     private let directory: String
     private var files: [ThreadFile: OpenFile] = [:]
@@ -118,7 +116,6 @@ package struct ProcStat: Equatable {
     /// The start time in clock ticks since the boot (field 22).
     package var startTicks: UInt64
 
-    /// The state as a text of one letter.
     package var letter: String { String(UnicodeScalar(state)) }
 
     /// Parses the file's text; `nil` if it lacks a field.
@@ -166,7 +163,6 @@ package struct SwitchCounts: Equatable, Sendable {
         if state == 0, voluntary == nil, involuntary == nil { return nil }
     }
 
-    /// Reads the counts of a thread of this process once.
     package init?(thread: Int32) {
         guard let text = readSmallFile("/proc/self/task/\(thread)/status") else { return nil }
         self.init(ByteCursor(text))
@@ -194,7 +190,6 @@ package struct SchedulingTimes: Equatable, Sendable {
 package enum WaitChannel: Equatable, Sendable {
     /// The system does not show it.
     case hidden
-    /// The thread does not wait.
     case none
     case function(String)
 

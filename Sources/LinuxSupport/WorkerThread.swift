@@ -7,7 +7,6 @@ import Synchronization
 /// `@unchecked Sendable`: `init` writes the handle once, before any other thread has the object.
 package final class WorkerThread: @unchecked Sendable {
     private var handle = pthread_t()
-    /// Posted when the thread has done its work.
     private let ended = Semaphore()
     /// The kernel ids of all threads of this kind that run now.
     private static let running = Mutex<Set<Int32>>([])
@@ -68,7 +67,6 @@ package final class WorkerThread: @unchecked Sendable {
     private static let mustSaveAddresses =
         clinux_is_short_of_addresses(addressesOfThreads) && clinux_share_heap()
 
-    /// Whether the calling thread is this one.
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
     /// Waits for the end of the thread; call it exactly once, from another thread.

@@ -8,7 +8,6 @@ extension CUnwindEngine {
     /// The most places of a value in a thread's storage that are returned.
     private static let maximumPlaces = 16
 
-    /// Adds the context that the engine read together with the stack.
     func addContext(to captured: inout CapturedStack) {
         let context = cunwind_engine_context(engine)
         switch cunwind_context_status(rawValue: UInt32(context.pointee.status)) {
@@ -45,7 +44,6 @@ extension CUnwindEngine {
         cunwind_publish_context_layout(kept)
     }
 
-    /// Reads the context of the calling thread; `nil` if there is none.
     static func contextOfThisThread(_ layout: ContextLayout) -> CapturedContext? {
         var layout = cunwind_context_layout(layout)
         var context = cunwind_context()

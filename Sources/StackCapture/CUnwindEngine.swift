@@ -17,7 +17,6 @@ package final class CUnwindEngine: CaptureEngine {
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
     private let executable = OwnExecutable.path
-    /// Who unwinds the stacks, chosen when the engine was created.
     package let unwinder: Unwinder
     /// The engine's steps with two results that ``disagreements`` has.
     private var countedDisagreements: UInt64 = 0
@@ -73,7 +72,6 @@ package final class CUnwindEngine: CaptureEngine {
         return tracer != 0 && !cunwind_is_stop_helper(tracer)
     }
 
-    /// The way in which memory is read, found when the engine was created.
     var memoryAccess: MemoryAccess {
         switch cunwind_engine_memory_access(engine) {
         case CUNWIND_MEMORY_FILE: .file
@@ -167,7 +165,6 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func cpuTime(of thread: Int32) -> TickedCPUTime? { TickedCPUTime(thread: thread) }
 
-    /// Calls a function of the engine for an open thread and returns its stack.
     private func result(
         of thread: Int32, _ method: CapturedStack.Method, hasReturned: Bool = false,
         _ call: (OpaquePointer, inout cunwind_capture_info) -> cunwind_status

@@ -6,13 +6,10 @@ package protocol CaptureEngine: AnyObject {
     /// Returns whether the system permits ptrace, by trying it on a thread of the engine.
     func probeStop() -> Bool
 
-    /// Who unwinds the stacks.
     var unwinder: Unwinder { get }
 
-    /// Returns the current status of a thread.
     func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus
 
-    /// Captures a thread's stack with one method.
     func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a running thread's stack with ptrace; throws `.pending` if that waits for its system call to return.
@@ -21,7 +18,6 @@ package protocol CaptureEngine: AnyObject {
     /// Returns the stack of a pending stop, once; throws `.pending` until there is one, and `.notPending` if none is due.
     func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack
 
-    /// Drops the pending stop of a thread, if there is one.
     func cancelStop(of thread: Int32)
 
     /// Closes the files of /proc that are open for a thread.
@@ -58,7 +54,6 @@ package protocol StackCapturing: AnyObject {
     /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>?
 
-    /// Drops a pending capture, if there is one.
     func cancelPendingCapture(of thread: Int32)
 
     /// Opens a loop's thread's files and keeps them: after a change of the process's user they could not be opened.
@@ -72,10 +67,8 @@ package protocol StackCapturing: AnyObject {
     /// The time of all captures so far, in nanoseconds, in which the process was not stopped.
     var timeTaken: UInt64 { get }
 
-    /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
 
-    /// Who unwinds the stacks.
     var unwinder: Unwinder { get }
 
     /// Returns the images that are currently mapped.
@@ -118,10 +111,8 @@ package enum CaptureFailure: Error, Equatable {
     case unknownThread
     /// The loop is a pool, whose threads are captured instead.
     case pool
-    /// No capture was tried.
     case notTried
 
-    /// Whether the thread has ended.
     package var isThreadGone: Bool { self == .noSuchThread }
 
     /// Whether the stack is captured as soon as the thread leaves the kernel.

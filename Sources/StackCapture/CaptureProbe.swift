@@ -21,7 +21,6 @@ package struct CaptureProbe: Sendable, Equatable {
     package private(set) var ptrace = notTried
     package private(set) var signal = notTried
     package private(set) var perf = notTried
-    /// The access by which the engine reads memory.
     package private(set) var memory: MemoryAccess?
     /// Who unwinds the engine's stacks; `nil` without an engine.
     package private(set) var unwinder: Unwinder?

@@ -1,6 +1,5 @@
 /// A thread's stack at one moment, as addresses that are not yet symbolicated.
 package struct CapturedStack: Sendable, Equatable {
-    /// A method of capturing a stack.
     package enum Method: String, Sendable {
         /// The watchdog read the stack of a blocked thread.
         case read
@@ -31,7 +30,6 @@ package struct CapturedStack: Sendable, Equatable {
         }
     }
 
-    /// The state of a thread at its capture.
     package enum ThreadState: String, Sendable {
         /// On a CPU or ready to run.
         case running
@@ -41,7 +39,6 @@ package struct CapturedStack: Sendable, Equatable {
         case uninterruptible
     }
 
-    /// A kind of frame.
     package enum Kind: Sendable {
         /// A function on the thread's stack.
         case code
@@ -57,7 +54,6 @@ package struct CapturedStack: Sendable, Equatable {
         package var address: UInt64
         /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
         var isExact: Bool
-        /// The kind of frame.
         package var kind = Kind.code
 
         package init(
@@ -80,7 +76,6 @@ package struct CapturedStack: Sendable, Equatable {
     package var frames: [Frame]
     /// Whether the last frame is the thread's first function.
     package var isComplete: Bool
-    /// The reason why the stack is incomplete; `nil` if it is complete.
     package var incompleteReason: String?
     /// The reason why callers of an async function on the stack are missing; `nil` if none are.
     package var missingAsyncCallersReason: String?
@@ -114,7 +109,6 @@ package struct CapturedStack: Sendable, Equatable {
 
 /// What a thread was working on when its stack was captured, as the bytes that were in its memory.
 package struct CapturedContext: Sendable, Hashable {
-    /// The Swift task that ran on the thread.
     package struct SwiftTask: Sendable, Hashable {
         /// The task's id, as in the description of its job.
         package var id: UInt64

@@ -221,7 +221,6 @@ package struct ContextLayout: Sendable, Equatable {
     package var robustList: Int64?
     /// The address of the current task.
     package var task: Int64?
-    /// Whether the tasks' names have the expected layout.
     package var hasTaskNames = false
     /// The address of the task-local values that are bound outside of tasks.
     package var plainLocals: Int64?

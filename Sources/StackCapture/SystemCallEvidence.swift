@@ -39,7 +39,6 @@ struct SystemCallEvidence: Equatable {
     /// Notes that the thread was seen outside of system calls.
     mutating func noteUserMode() { place = .user }
 
-    /// Whether the thread may be in a system call.
     var mayBeInKernel: Bool { place != .user }
 }
 
@@ -49,9 +48,7 @@ struct SystemCallEvidence: Equatable {
 /// this: there the kernel divides the exact CPU time in proportion to all earlier ticks (`cputime_adjust` in
 /// kernel/sched/cputime.c), so user time grows at the beginning of a system call, too.
 package struct TickedCPUTime: Equatable, Sendable {
-    /// The ticks in user mode.
     package var user: UInt64
-    /// The ticks in the kernel.
     package var system: UInt64
 
     package init(user: UInt64, system: UInt64) {

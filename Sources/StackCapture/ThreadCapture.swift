@@ -233,7 +233,6 @@ package struct CapturePolicy: Equatable, Sendable {
     /// Whether a thread may get a signal where ptrace is refused.
     var maySignal = true
 
-    /// The methods that the policy may choose.
     var permitted: [CapturedStack.Method] {
         [.read] + stops + (mayUsePerf == true ? [.perf] : [])
     }

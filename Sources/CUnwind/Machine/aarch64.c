@@ -68,8 +68,6 @@ bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_
 }
 
 // ---- Registers ------------------------------------------------------------------------------------------------------
-// Registers on aarch64: from ptrace, and from a signal handler's context.
-//
 // `make test-aarch64` runs the aarch64 files under Linux 6.1 in qemu-system-aarch64.
 
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from) {
@@ -147,8 +145,7 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
 /// The number of instructions before and after the call that are searched for jumps (glibc's wrappers: fewer than 80).
 #define SEARCHED_INSTRUCTIONS 128
 
-/// Signals whose handlers do not count: signals that end a program, and those that glibc uses for cancellation and
-/// setuid(2).
+/// Signals whose handlers do not count: those that end a program, and glibc's for cancellation and setuid(2).
 static const unsigned left_out[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33};
 
 // Reads the status file of a thread and appends a 0. `text` has FILE_BYTES.

@@ -13,8 +13,7 @@
 
 /// The most bytes of code that are followed. In a longer function the distance counts as unknown.
 #define FOLLOWED_BYTES 65536u
-/// The most forward jumps that are remembered at a time. If none of them leads to the code after a return, the distance
-/// there is assumed to be the one after the prologue.
+/// The most forward jumps that are remembered at a time, for the distance after a return.
 #define PENDING_JUMPS 128u
 /// The bytes of stack that are searched for the record of a function without a fixed distance.
 #define SEARCHED_BYTES 65536u

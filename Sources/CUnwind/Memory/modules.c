@@ -41,8 +41,7 @@ static bool read_exactly(uint64_t address, void *to, size_t length) {
   return cunwind_guarded_read(address, to, length) == length;
 }
 
-// The kernel gives the address of the executable's headers (getauxval(3)), whose first segment may not begin at its
-// base.
+// The first segment of the executable may not begin at its base: the kernel gives the headers' address (getauxval(3)).
 static bool read_executable_segments(linked_image *image) {
   uint64_t address = getauxval(AT_PHDR), count = getauxval(AT_PHNUM);
   if (address == 0 || count > MAX_SEGMENTS) return false;
@@ -62,8 +61,7 @@ static bool read_library_segments(linked_image *image) {
 
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
 
-/// The pieces in one call: half of the maximum (UIO_MAXIOV). The kernel keeps up to 8 pieces on its stack; any larger
-/// number costs one allocation.
+/// Half of the maximum (UIO_MAXIOV). The kernel keeps 8 pieces on its stack; any larger number costs one allocation.
 #define PIECES_PER_CALL 512u
 
 bool cunwind_memory_record_init(cunwind_memory_record *record, size_t capacity) {
@@ -120,8 +118,7 @@ bool cunwind_memory_record_hold(const cunwind_memory_record *record) {
 // of 4-byte offsets relative to the section. Every linker writes exactly this.
 enum { EH_VERSION = 1, EH_COUNT_UDATA4 = 0x03, EH_TABLE_DATAREL_SDATA4 = 0x3b, EH_SIZE_MASK = 0x0f, EH_SDATA4 = 0x0b };
 
-// The most walks that are tried if another thread changes the list. A walk takes about 0.2 ms, a change some
-// microseconds.
+// The most walks if another thread changes the list. A walk takes about 0.2 ms, a change some microseconds.
 enum { MAX_WALKS = 3 };
 
 bool cunwind_modules_init(cunwind_modules *modules) {

@@ -27,8 +27,7 @@ enum {
   CUNWIND_SAMPLER_WAITS,  ///< It waits for the sample.
 };
 
-/// A perf event that a helper opens. The caller does not, because mmap(2) waits for calls such as munmap(2) of other
-/// threads.
+/// A perf event that a helper opens, because mmap(2) waits for calls such as munmap(2) of other threads.
 typedef struct cunwind_sample_request {
   const struct perf_event_attr *event_attributes;
   uint64_t ring_bytes;
@@ -77,15 +76,13 @@ typedef struct cunwind_helper_memory {
 /// our thread-local storage, with all signals blocked. So it uses only raw system calls and the memory in `request`.
 int cunwind_stop_helper(void *request);
 
-/// The function of the helper for `sample`: opens the event, maps its ring and waits for one sample. It does not touch
-/// the thread.
+/// The helper's function for `sample`: opens the event, maps its ring and waits for one sample.
 int cunwind_sample_helper(void *request);
 
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
-/// How long a helper may run after the bound on a stop before it is killed, and how long a killed helper may take to
-/// end, in nanoseconds (50 ms).
+/// How long a late helper may run before it is killed, and a killed one until it ends, in nanoseconds (50 ms).
 #define CUNWIND_HELPER_GRACE_NANOSECONDS 50000000ull
 
 /// Reaps a helper that did not end in time; waits for its end for at most `bound` nanoseconds. Returns whether no
@@ -96,7 +93,7 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
 /// Async-signal-safe: yes.
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *));
 
-/// Waits until `alive` is 0, at most `bound` nanoseconds. True: the helper no longer runs our code. Async-signal-safe:
+/// Waits until `alive` is 0, and the helper no longer runs our code, at most `bound` nanoseconds. Async-signal-safe:
 /// yes.
 bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound);
 

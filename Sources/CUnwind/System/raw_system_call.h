@@ -102,8 +102,8 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
-/// Reads the beginning of a small file, such as one of /proc, as a string into `text`, which has `size` bytes. Returns its
-/// length, 0 if it cannot be read; negative: it cannot be opened.
+/// Reads the beginning of a file as a string into `text`. Returns its length, 0 on failure; negative: it cannot be
+/// opened.
 CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, size_t size) {
   long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
   long got = file < 0 ? 0 : cunwind_raw(SYS_read, file, (long)text, (long)size - 1, 0, 0, 0);
@@ -121,8 +121,7 @@ CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/// Returns CLOCK_MONOTONIC in nanoseconds, by a system call. The C library's function uses the vDSO, which the helper
-/// could reach only through a lazily bound symbol.
+/// Returns CLOCK_MONOTONIC in nanoseconds, without the vDSO, which the helper cannot reach.
 CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLOCK_MONOTONIC); }
 
 /// Returns the CPU time of the calling thread in nanoseconds.

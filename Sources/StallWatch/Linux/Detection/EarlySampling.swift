@@ -15,7 +15,6 @@ struct EarlySampling {
 
     /// The number of turns that may still be stopped.
     private(set) var credits = 1
-    /// The turn that was stopped last.
     private var stoppedTurn: UInt64?
     /// The number of turns at which the next credit is due, and the histogram is read again.
     private var nextReview: UInt64 = EarlySampling.turnsPerStop
@@ -66,7 +65,6 @@ struct EarlySampling {
     /// Whether a turn may be stopped: it already was, or there is a credit.
     func mayStop(_ turnBegan: UInt64) -> Bool { stoppedTurn == turnBegan || credits > 0 }
 
-    /// Notes that a turn was stopped before the threshold.
     mutating func noteStop(of turnBegan: UInt64) {
         guard stoppedTurn != turnBegan else { return }
         stoppedTurn = turnBegan

@@ -16,11 +16,9 @@ struct LoopProgress: Sendable, Equatable {
         case running
         /// A debugger holds the thread in a turn over the threshold.
         case held
-        /// The loop is in a stall.
         case stalled
     }
 
-    /// The loop's label.
     var label: String
     var state: State
     /// When the state began, in monotonic nanoseconds: for a stall, when the age of its turn begins to count.
@@ -62,7 +60,6 @@ final class ProgressRequest: Sendable {
     private let reading = Mutex<ProgressReading?>(nil)
     private let answered = Semaphore()
 
-    /// Answers the request, with `nil` if the watchdog ends.
     func answer(_ reading: ProgressReading?) {
         self.reading.withLock { $0 = reading }
         answered.post()

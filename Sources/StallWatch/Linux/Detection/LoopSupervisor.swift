@@ -13,7 +13,6 @@ struct LoopSupervisor {
     private var adaptive: AdaptiveThreshold?
     /// What is known of the turn that the last poll saw.
     private var turn = TurnCase.none
-    /// Whether the loop made progress at the last poll.
     private(set) var progress: LoopProgress
     /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
     private var isQuiet = false
@@ -84,7 +83,6 @@ struct LoopSupervisor {
         return nextPoll
     }
 
-    /// Follows the turn in progress, if it is another one than at the last poll.
     private mutating func follow(_ current: TurnSnapshot) {
         let began = current.began ?? 0
         if began != turn.began {
@@ -151,7 +149,9 @@ extension LoopSupervisor {
     private mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
         // A pending capture is a tracer, too.
-        if case .thread(let thread) = target, thread != turn.pendingThread, context.options.ignoresDebugged, isTraced(thread) {
+        if context.options.ignoresDebugged, case .thread(let thread) = target, thread != turn.pendingThread,
+            isTraced(thread)
+        {
             detector.measureAnew(from: time)
             turn.isDebugged = true
             return suppress(.debugger)
@@ -255,7 +255,6 @@ extension LoopSupervisor {
         context.submit(record)
     }
 
-    /// Returns whether the sample was taken before the turn ended.
     private func isWithinTurn(_ sample: StallRecord.Sample) -> Bool {
         guard let end = loop.recorder.stalledTurnEnd(turn.began) else { return true }
         guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
@@ -313,7 +312,6 @@ extension LoopSupervisor {
         return early.age(atTurn: poll.turn.number, threshold: threshold, loop.recorder.histogram.snapshot) ?? threshold
     }
 
-    /// Checks a turn that may become a stall.
     private mutating func checkEarly(_ early: StallDetector.EarlyTurn, _ target: CaptureTarget) {
         guard case .thread(let thread) = target else { return }
         beginSamples(from: early.start)
@@ -329,7 +327,6 @@ extension LoopSupervisor {
         keep(inspection, of: thread, isEarly: true)
     }
 
-    /// Checks a stall between two samples.
     private mutating func check(_ stall: StallDetector.Stall, _ target: CaptureTarget) {
         guard case .thread(let thread) = target, resolvePending() else { return }
         let inspection = turn.inspect(target, context, &diagnostician) { [mayStop = turn.mayStop] in mayStop }

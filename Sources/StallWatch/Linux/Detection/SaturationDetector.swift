@@ -11,7 +11,6 @@ struct SaturationDetector {
     struct Saturation: Equatable {
         /// When the loop last left a wait, in monotonic nanoseconds.
         var since: UInt64
-        /// The number of the first turn.
         var firstTurn: UInt64
         /// The number of the last turn that a poll has seen.
         var lastTurn: UInt64

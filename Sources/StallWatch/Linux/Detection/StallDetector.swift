@@ -40,7 +40,6 @@ struct StallDetector {
         var turnBegan: UInt64
         /// When the turn's age begins to count: at its beginning, unless it was measured anew.
         var start: UInt64
-        /// The turn's number.
         var turn: UInt64
         /// The number of runs of the same loop around the current one; 0 in the outermost run.
         var nesting: Int
@@ -54,7 +53,6 @@ struct StallDetector {
         /// When the next check is due; `nil` if the stall is not checked between samples.
         var nextCheck: UInt64?
 
-        /// When the next sample or check is due.
         fileprivate var nextPoll: UInt64? { nextSample.map { min($0, nextCheck ?? .max) } }
     }
 
@@ -75,13 +73,10 @@ struct StallDetector {
 
     /// An action for the supervisor to carry out.
     enum Action: Equatable {
-        /// Checks a turn that may become a stall.
         case checkEarly(EarlyTurn)
-        /// Checks the stall between samples.
         case check(Stall)
         /// Reports a new stall, with a first sample.
         case begin(Stall)
-        /// Samples the stall again.
         case sample(Stall)
         /// Ends the stall: its turn is over, or another has begun.
         case end(Stall)

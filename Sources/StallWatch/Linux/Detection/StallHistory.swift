@@ -6,7 +6,6 @@ struct StallHistory: Sendable, Equatable {
     private(set) var own: LoopTurns
     /// The turns of the other loops, in the order in which they were watched.
     private(set) var others: [LoopTurns]
-    /// The number of further loops.
     let omittedLoops: Int
 
     /// The time before a stall that counts, in nanoseconds: 5 s.
@@ -37,7 +36,6 @@ struct StallHistory: Sendable, Equatable {
     }
 }
 
-/// The turns of one loop around a stall.
 struct LoopTurns: Sendable, Equatable {
     /// The loop's name in reports.
     var label: String
@@ -63,7 +61,6 @@ struct LoopTurns: Sendable, Equatable {
         self.isCut = isCut
     }
 
-    /// Adds a later reading of the same loop.
     mutating func add(_ later: LoopTurns) {
         let first = later.turns.first?.began ?? .max
         // A turn that lasted has ended meanwhile: the later reading has its end, unless the loop has replaced it.

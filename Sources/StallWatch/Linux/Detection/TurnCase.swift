@@ -3,7 +3,6 @@ import StackCapture
 
 /// What is known of one turn of a loop, with samples from before the threshold in case it becomes a stall.
 struct TurnCase {
-    /// No turn.
     static let none = TurnCase(began: 0)
 
     /// When the turn began, in monotonic nanoseconds, which identifies it; 0 for no turn.
@@ -21,7 +20,6 @@ struct TurnCase {
     var isUncertain = false
     /// Whether the turn is over the threshold, but no stall because a debugger holds its thread.
     var isDebugged = false
-    /// Whether the turn has been counted as suppressed.
     var isSuppressed = false
     /// The stall that the turn is; `nil` below the threshold.
     var record: StallRecord?
@@ -40,9 +38,7 @@ struct TurnCase {
         mayStop = true
     }
 
-    /// An inspection of the thread of a turn.
     struct Inspection {
-        /// The sample: a new one, or the last one.
         var sample: StallRecord.Sample
         /// Whether the thread has not run since the last sample.
         var isUnchanged = false
@@ -75,7 +71,6 @@ struct TurnCase {
         return Inspection(sample: sample)
     }
 
-    /// Adds a sample of a stall.
     mutating func add(_ sample: StallRecord.Sample) {
         samples.add(sample)
         if case .success = sample.stack {
@@ -130,7 +125,6 @@ extension CaptureTarget {
 }
 
 extension StallRecord.Sample {
-    /// The addresses of the stack; `nil` if it is not whole.
     var wholeStack: [UInt64]? {
         guard let stack = try? stack.get(), stack.isComplete else { return nil }
         return stack.frames.map(\.address)
@@ -144,7 +138,6 @@ extension StallRecord.Sample {
 }
 
 extension StallRecord {
-    /// The largest number of samples in a report.
     static let maximumSamples = 20
 }
 

@@ -41,7 +41,6 @@ final class Watchdog: Sendable {
         self.passed = passed
     }
 
-    /// Adds loops to poll.
     func add(_ loops: [LoopMonitor]) {
         shared.withLock { shared in
             shared.loops += loops
@@ -284,7 +283,6 @@ final class PauseState: Sendable {
         depth.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether a pause is in progress.
     var isPaused: Bool { depth.load(ordering: .relaxed) > 0 }
 
     /// Returns when turns begin to count: at the end of the last pause, or at `now` during a pause.
@@ -297,7 +295,6 @@ final class PauseState: Sendable {
 final class SuppressionCounter: Sendable {
     private let counts = Mutex(SuppressionCounts())
 
-    /// The counts so far.
     var current: SuppressionCounts { counts.withLock { $0 } }
 
     func add(_ reason: SuppressionReason) {

@@ -10,7 +10,6 @@ final class WatchdogContext {
     let submit: @Sendable (StallRecord) -> Void
     let suppressed: SuppressionCounter
     let options: WatchdogOptions
-    /// The watchdog's thread.
     private let watchdog = clinux_gettid()
     /// The time of all checks so far, in nanoseconds.
     ///
@@ -18,11 +17,9 @@ final class WatchdogContext {
     private(set) var timeOfChecks: UInt64 = 0
     /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
-    /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
     /// The version of the list of loops.
     var version = 0
-    /// All watched loops.
     var loops: [LoopMonitor] = []
 
     init(
@@ -85,7 +82,6 @@ final class WatchdogContext {
         return (threads, max(others.count - threads.count, 0))
     }
 
-    /// Returns what a thread waits for; `nil` if it does not wait.
     func wait(of thread: Int32, _ stack: CapturedStack?) -> ThreadWait? { locks.wait(of: thread, stack: stack) }
 
     /// Marks the waits of threads that can never go on.

@@ -31,7 +31,6 @@ enum CauseRules {
     /// The longest wait of a major page fault, in nanoseconds: a spinning disk seeks in 10 ms.
     static let waitPerMajorFault: UInt64 = 10_000_000
 
-    /// Returns the cause that the evidence shows.
     static func conclusion(from evidence: Evidence) -> CauseConclusion {
         if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
             let endsByItself = deadlock.lock.map {
@@ -238,7 +237,6 @@ extension Cause.Kind {
         }
     }
 
-    /// The cause that waiting for that purpose is.
     fileprivate init(_ purpose: SystemCall.Purpose) {
         switch purpose {
         case .lock: self = .lock
@@ -256,7 +254,6 @@ struct Cause: Sendable {
         case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
     }
 
-    /// The certainty of the cause.
     enum Confidence: String, Sendable, Comparable {
         /// The largest part has less than half of the time.
         case possible
@@ -279,15 +276,12 @@ struct Cause: Sendable {
     var kind: Kind
     var confidence: Confidence
     var evidence: Evidence
-    /// The observation that shows the cause best.
     var observation: Observation?
     var pressure: Pressure?
 }
 
-/// The result of ``CauseRules``: a cause and the observation that shows it.
 struct CauseConclusion {
     var kind: Cause.Kind
     var confidence: Cause.Confidence
-    /// The observation that shows the cause best; `nil` when the cause needs none.
     var observation: Observation?
 }

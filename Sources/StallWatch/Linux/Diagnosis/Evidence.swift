@@ -15,7 +15,6 @@ struct Evidence: Sendable {
     var kernelShare: Double?
     /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds.
     var throttled: UInt64 = 0
-    /// The file of the last page that the thread waited for, if known.
     var pagedFile: String?
 
     /// The time that each observation stands for, in nanoseconds.
@@ -44,7 +43,6 @@ struct Observation: Sendable {
     var used: (from: UInt64, to: UInt64)?
     /// The stack, as a number: equal for observations of the same place.
     var place: Int?
-    /// The thread's activity.
     var activity: ThreadActivity
     /// The system call that the thread waited in, if any.
     var call: DescribedCall?

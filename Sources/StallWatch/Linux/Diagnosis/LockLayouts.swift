@@ -3,7 +3,6 @@ import LinuxSupport
 /// The operations of futex(2), and the futex words that contain an owner.
 enum Futex {
     enum Operation: Equatable {
-        /// FUTEX_WAIT or FUTEX_WAIT_BITSET.
         case wait
         /// FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
         case lockPriorityInheritance

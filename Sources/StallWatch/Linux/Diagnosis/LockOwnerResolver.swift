@@ -9,11 +9,8 @@ struct LockOwnerResolver {
     protocol Threads {
         /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
         func state(of thread: Int32) -> ThreadState?
-        /// Captures the thread's stack.
         func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure>
-        /// Returns the functions of a stack's innermost frames.
         func names(of stack: CapturedStack) -> [NamedFrame]
-        /// Returns the thread's name and identity.
         func describe(_ thread: Int32) -> ThreadIdentity
         /// Returns the images that stacks refer to.
         func images() -> ImageList
@@ -26,7 +23,6 @@ struct LockOwnerResolver {
         var runs: UInt64
     }
 
-    /// The largest number of owners to follow.
     static let maximumOwners = 16
 
     let threads: any Threads
@@ -91,7 +87,6 @@ struct LockOwnerResolver {
         for thread in DeadlockSearch.deadlocked(owners) { waits[thread]?.isDeadlock = true }
     }
 
-    /// Returns an owner for the report, and its wait for a lock if it waits for one.
     private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
         let before = threads.state(of: thread)
         let captured = stack.map(Result.success) ?? threads.capture(thread)
@@ -155,7 +150,6 @@ enum DeadlockSearch {
     }
 }
 
-/// The threads of this process.
 final class ProcessThreads: LockOwnerResolver.Threads {
     private let capturer: any StackCapturing
     private let functionNames: WaitFunctionNames

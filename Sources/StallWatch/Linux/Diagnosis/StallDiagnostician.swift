@@ -39,7 +39,6 @@ struct StallDiagnostician {
         self.waits = waits
     }
 
-    /// Opens the files of a thread, before a stall needs them.
     mutating func open(_ thread: Int32) { files = ThreadProc(thread: thread) }
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
@@ -53,7 +52,6 @@ struct StallDiagnostician {
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
     }
 
-    /// Reads the thread of a turn that is checked.
     mutating func check(_ thread: Int32) -> ThreadReading? { read(thread) }
 
     /// Notes that the thread is still in the place of the last observation.
@@ -70,7 +68,6 @@ struct StallDiagnostician {
         if !isOver() { observations.append(observation) }
     }
 
-    /// Drops the observations: another turn is observed from now on.
     mutating func forget() { observations.removeAll() }
 
     /// Observes the thread of a late turn and returns the cause so far; `nil` if the thread cannot be read.

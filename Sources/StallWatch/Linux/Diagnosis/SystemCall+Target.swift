@@ -37,7 +37,6 @@ extension SystemCall {
         }
     }
 
-    /// Whether the call's first argument is a descriptor.
     var takesDescriptor: Bool { Self.takesDescriptor.contains(name) }
 
     /// The names of the calls whose first argument is the descriptor that they wait on.
@@ -84,7 +83,6 @@ extension SystemCall {
 
 /// Formats socket addresses.
 enum SocketName {
-    /// Describes the peer of an open socket, or its own address if it has no peer.
     static func peer(of descriptor: Int32) -> String? {
         address(of: descriptor, by: getpeername).map { "socket to \($0)" }
             ?? address(of: descriptor, by: getsockname).map { "socket at \($0)" }

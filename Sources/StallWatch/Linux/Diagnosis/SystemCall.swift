@@ -37,7 +37,6 @@ enum ThreadActivity: Equatable, Sendable {
     case running
     /// Waiting outside of system calls, for a page of memory.
     case faulting
-    /// Waiting in a system call.
     case waiting(SystemCall)
     /// Waiting for something that the system does not show.
     case blocked
@@ -158,7 +157,6 @@ extension SystemCall {
     /// The call's name; `system call <number>` if the call is newer than the table.
     var name: String { SystemCallNames.current.name(number) ?? "system call \(number)" }
 
-    /// The purpose of a wait in a system call.
     enum Purpose: String, Equatable, Sendable {
         /// Waits until another thread or process releases a lock.
         case lock

@@ -26,7 +26,6 @@ struct ThreadReading: Equatable, Sendable {
     var voluntarySwitches: UInt64?
     /// The number of times that the scheduler took the CPU from the thread; `nil` if the system does not show it.
     var involuntarySwitches: UInt64?
-    /// The thread's activity.
     var activity: ThreadActivity
     /// Whether the system shows the call that the thread waits in; if not, ``activity`` is `.blocked` or `.running`.
     var showsSystemCall = true
@@ -46,7 +45,6 @@ struct ThreadReading: Equatable, Sendable {
     /// A number that grows whenever the thread runs and waits again.
     var runs: UInt64 { voluntarySwitches ?? onCPU }
 
-    /// Whether the thread may have run since an earlier reading.
     func hasRun(since earlier: ThreadReading) -> Bool {
         slices == 0 ? runs != earlier.runs : slices != earlier.slices
     }

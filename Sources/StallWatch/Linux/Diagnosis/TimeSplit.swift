@@ -1,6 +1,5 @@
 /// The split of a turn's duration into three parts, in nanoseconds, which add up to the duration.
 struct TimeSplit: Equatable, Sendable {
-    /// The time on a CPU.
     var onCPU: UInt64
     /// The time runnable without a CPU.
     var runQueue: UInt64

@@ -107,10 +107,8 @@ struct LockFunction: Equatable {
         case dispatchOnce, dispatchSemaphore, dispatchGroup, dispatchUnfairLock
     }
     var kind: Kind
-    /// The name that an app calls.
     var name: String
 
-    /// Creates the lock function of a frame; `nil` for any other function.
     init?(_ frame: NamedFrame) {
         guard let function = frame.function, let kind = Self.kinds[function] else { return nil }
         self.kind = kind
@@ -177,6 +175,5 @@ struct NamedFrame: Equatable, Sendable {
     /// Whether the image may contain libraries, but has no symbols to recognize their functions.
     var isUnrecognizable = false
 
-    /// The function, if it belongs to libc.
     var libcFunction: String? { image == "libc.so.6" ? function : nil }
 }

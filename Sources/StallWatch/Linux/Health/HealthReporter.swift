@@ -11,7 +11,6 @@ final class HealthReporter: Sendable {
     private let settings: HealthOutput
     private let source: HealthSource
     private let workers = Mutex<[HealthWorker]>([])
-    /// Whether ``isInUse`` is this reporter's.
     private let isStarted = Atomic<Bool>(false)
 
     /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
@@ -74,7 +73,6 @@ final class HealthReporter: Sendable {
         workers.withLock { $0.append(worker) }
     }
 
-    /// Returns the channel to the service manager; `nil` if there is none.
     private func serviceChannel(
         _ environment: (String) -> String?, _ reporter: Reporter
     ) -> sending ServiceChannel? {

@@ -8,13 +8,11 @@ final class HealthSource: Sendable {
     private struct State {
         /// The newest report of each loop's ongoing stall, without its stacks, by the loop's label.
         var stalls: [String: StallReport] = [:]
-        /// The last stall that is over.
         var lastStall: HealthRecord.Stall?
         /// Whether all loops have made progress at once.
         var hasProgressed = false
         /// When all loops last made progress, or when this was created.
         var progressedAt = wallClockNow()
-        /// The last record.
         var last: HealthRecord?
     }
     private let state = Mutex(State())
@@ -96,7 +94,6 @@ final class HealthSource: Sendable {
         return record
     }
 
-    /// The number of loops in a record.
     static let maximumLoops = 64
 
     /// Returns the state of a process with these loops.
@@ -121,7 +118,6 @@ final class HealthSource: Sendable {
 }
 
 extension HealthRecord.Stall {
-    /// The stall of a report.
     init(_ report: StallReport) {
         self.init(
             sentence: report.summary, isOngoing: report.state == .ongoing, function: report.culprit?.function,

@@ -108,7 +108,6 @@ struct ServiceFeed: Equatable {
         return due > now ? due : now &+ min(max(period / 10, 1_000_000), Self.longestRetry)
     }
 
-    /// The text of a status.
     private static func text(of record: HealthRecord) -> String {
         guard let stall = record.stall, !stall.isOngoing else { return ServiceNotifier.statusLine(record.summary) }
         return ServiceNotifier.statusLine("\(record.summary); last stall: \(stall.sentence)")

@@ -54,7 +54,6 @@ import StallReports
         }
     }
 
-    /// The sink that counts stalls in swift-metrics.
     final class MetricsSink: Sink {
         private struct Labels: Hashable {
             var kind: String

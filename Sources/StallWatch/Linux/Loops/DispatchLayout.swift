@@ -32,7 +32,6 @@ enum DispatchLayout {
         return 2..<0x1000 ~= width && places > 0x1000 - width && places <= 0x1000
     }
 
-    /// The width of a queue; `nil` if it cannot be read.
     static func width(of queue: UInt64, _ memory: any MemoryReading) -> UInt64? {
         memory.word(at: queue &+ widthOffset).map { $0 & 0xffff }
     }
@@ -72,7 +71,6 @@ enum DispatchLayout {
         return nil
     }
 
-    /// The queue's label, if it is printable.
     static func label(of queue: UInt64, _ memory: any MemoryReading) -> String? {
         guard let address = memory.word(at: queue &+ labelOffset), let text = memory.string(at: address),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })

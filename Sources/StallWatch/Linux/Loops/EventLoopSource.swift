@@ -3,7 +3,6 @@
     import Synchronization
 
     extension LoopSource where Self == HeartbeatSource {
-        /// Returns a source for an event loop of SwiftNIO.
         static func eventLoop(_ loop: any EventLoop) -> HeartbeatSource {
             let end = EventLoopEnd()
             // Scheduling fails only if the loop has already shut down; sending it a task would then be an error.

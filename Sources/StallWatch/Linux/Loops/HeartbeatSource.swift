@@ -120,7 +120,6 @@ final class HeartbeatSource: LoopSource {
 }
 
 extension LoopSource where Self == HeartbeatSource {
-    /// Returns a source for a serial dispatch queue.
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let lock = QueueOwner(queue)
         return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }, idle: lock) { item in
@@ -162,7 +161,6 @@ extension LoopSource where Self == HeartbeatSource {
         return main.answer() == .thread(clinux_gettid()) || clinux_gettid() == getpid()
     }
 
-    /// Returns a source for a global queue of libdispatch.
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
         let queue = DispatchQueue.global(qos: quality)
         let idle = GlobalQueueIdleCheck(queue)
@@ -172,7 +170,6 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// Returns a source for the thread pool of Swift's tasks.
     static func cooperativePool() -> HeartbeatSource {
         let idle = TaskPoolIdleCheck()
         return HeartbeatSource(kind: .cooperativePool, idle: idle) { item in

@@ -59,7 +59,6 @@ final class GlobalQueueIdleCheck: IdleCheck {
 /// On Linux it is a concurrent queue of libdispatch (DispatchGlobalExecutor.cpp). The queue counts the items that it has
 /// passed on to threads, in its state. A task that runs on the queue confirms the layout: it is counted itself.
 final class TaskPoolIdleCheck: IdleCheck {
-    /// The label of the queue.
     static let label = "Swift global concurrent queue"
 
     /// The address of the queue's state, which the runtime never frees; 0 until it is confirmed.
@@ -180,7 +179,6 @@ final class QueueOwner: IdleCheck {
         return GuardedMemory().word(at: object + DispatchLayout.wrappedOffset)
     }
 
-    /// The owner of a queue.
     enum Answer: Equatable {
         case thread(Int32)
         /// No thread: the queue is empty or suspended, or waits for its target queue.

@@ -75,7 +75,6 @@ final class LoopMonitor: Sendable {
     }
 }
 
-/// The state of a loop, as the watchdog reads it in one poll.
 struct LoopPoll {
     /// The current turn, or the last one between turns.
     var turn: TurnSnapshot

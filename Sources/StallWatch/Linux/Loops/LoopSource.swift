@@ -1,6 +1,5 @@
 /// The way in which a kind of loop is followed: everything about it except its turns, which the recorder holds.
 protocol LoopSource: AnyObject, Sendable {
-    /// The kind of the loop.
     var kind: LoopKind { get }
 
     /// Whether the loop reports its waits: only then can saturation be detected.
@@ -24,7 +23,6 @@ protocol LoopSource: AnyObject, Sendable {
     /// Returns whether the loop waits although no observer has seen the wait begin.
     func isWaitingUnobserved() -> Bool
 
-    /// Returns the name of the mode to which the app gave the number `index`.
     func modeName(_ index: UInt8) -> String?
 
     /// Sends the loop a heartbeat if one is due and the loop does not wait for work.
@@ -38,7 +36,6 @@ protocol LoopSource: AnyObject, Sendable {
     /// Whether the loop is known to run, although it has not reported a turn.
     var isKnownToRun: Bool { get }
 
-    /// Stops following the loop.
     func remove()
 }
 
@@ -80,7 +77,6 @@ enum LoopKind: String, Sendable {
 enum CaptureTarget: Sendable, Equatable {
     /// The thread that runs the loop.
     case thread(Int32)
-    /// All threads of a pool.
     case pool
     /// No thread, because none has run the loop yet.
     case unknown

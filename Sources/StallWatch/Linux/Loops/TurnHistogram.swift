@@ -74,7 +74,6 @@ final class TurnHistogram: @unchecked Sendable {
         }
     }
 
-    /// Returns the bucket of a duration.
     static func bucket(of nanoseconds: UInt64) -> Int {
         guard nanoseconds >= 1 << lowestPower else { return 0 }
         let power = UInt64.bitWidth - 1 - nanoseconds.leadingZeroBitCount
@@ -93,7 +92,6 @@ final class TurnHistogram: @unchecked Sendable {
 }
 
 extension TurnHistogram.Snapshot {
-    /// The number of turns.
     var turns: UInt64 { counts.reduce(0, &+) }
 
     /// Returns the turns since an earlier snapshot of the same histogram; all of them without one.

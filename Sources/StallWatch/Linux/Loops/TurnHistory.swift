@@ -29,7 +29,6 @@ final class TurnHistory: @unchecked Sendable {
     /// Each turn has its beginning, its end and its time of waiting before.
     private static let wordsPerTurn = 3
     private let words: UnsafeMutablePointer<Atomic<UInt64>>
-    /// The number of turns that were ever kept.
     private let kept = Atomic<UInt64>(0)
 
     init() {
@@ -72,7 +71,6 @@ final class TurnHistory: @unchecked Sendable {
         return turns.dropFirst(replaced).filter { ($0.ended ?? .max) >= time }
     }
 
-    /// The three words of a turn.
     private func words(of number: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
         // In bounds: the remainder is below the number of slots.
         words + Int(number % UInt64(Self.slots)) * Self.wordsPerTurn

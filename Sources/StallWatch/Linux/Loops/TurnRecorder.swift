@@ -14,9 +14,7 @@ import Synchronization
 final class TurnRecorder: Sendable {
     /// When the current turn began, in monotonic nanoseconds, which identifies it; 0 between turns.
     private let began = Atomic<UInt64>(0)
-    /// The number of turns that have begun.
     private let turn = Atomic<UInt64>(0)
-    /// When the last turn ended.
     private let ended = Atomic<UInt64>(0)
     /// The number of runs of the loop on the thread's stack: 0 outside, 1 in the outermost run, more in nested runs.
     private let depth = Atomic<Int>(0)
@@ -153,7 +151,6 @@ extension TurnRecorder {
         }
     }
 
-    /// Begins a turn.
     func beginTurn(at now: UInt64) {
         endTurn(at: now)
         reachedSources.store(false, ordering: .relaxed)
@@ -163,7 +160,6 @@ extension TurnRecorder {
         alarm.wakeIfParked()
     }
 
-    /// Ends the turn, if one has begun.
     func endTurn(at now: UInt64) {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }

@@ -6,14 +6,12 @@ import Synchronization
 import StallSymbols
 
 extension StallMonitor {
-    /// Answers a request to the control socket, on its thread, without the watchdog or a loop.
     func answer(_ request: ControlRequest) -> ControlAnswer {
         ControlAnswer(
             pid: getpid(), loops: loopStates(at: monotonicNow()), stalls: request == .watch ? latestStalls.current : nil
         )
     }
 
-    /// Answers a slow request to the control socket, on a thread of its own.
     func answer(_ request: ControlRequest, _ job: ControlJob) -> ControlAnswer {
         do throws(StallWatchError) {
             if case .profile(let plan) = request { return try profile(plan, job) }
@@ -206,7 +204,6 @@ final class ControlJob: Sendable {
 
 /// The latest stalls of all loops, for the control socket, on any thread.
 final class LatestStalls: Sendable {
-    /// The number of stalls that are kept.
     static let limit = 20
 
     private let stalls = Mutex<[ControlAnswer.StallSummary]>([])
@@ -269,7 +266,6 @@ package enum HangDump {
         return found.report
     }
 
-    /// The report of a dump, and the moment from which it has its stacks.
     private final class FoundReport: Sendable {
         let begun = Semaphore()
         private let state = Mutex<StallReport?>(nil)

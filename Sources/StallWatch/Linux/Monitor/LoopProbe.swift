@@ -134,7 +134,6 @@ public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {
     Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.endTurn() }
 }
 
-/// The source of a loop that reports its turns through a probe.
 final class ProbeSource: LoopSource {
     let kind = LoopKind.probe
     private let probe: LoopProbe

@@ -10,7 +10,6 @@ public import Logging
 /// harms neither the monitor nor the other sinks. If more than 64 reports wait for a sink, the oldest are dropped and
 /// counted in ``StallMonitor/Statistics/reportsLost``.
 public struct ReportSink: Sendable {
-    /// Describes the sink, or throws if the sink cannot work.
     let describe: SinkFactory
 
     /// Returns a sink that writes one JSON file per stall into a directory.
@@ -112,7 +111,6 @@ public struct ReportSink: Sendable {
         }
     }
 
-    /// Returns a sink that calls the hooks of a configuration.
     static func hooks(_ hooks: HookSink.Hooks) -> ReportSink {
         ReportSink { _, _ in
             SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .suppressed, .escalated]) {

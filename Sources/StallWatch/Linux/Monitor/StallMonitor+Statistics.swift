@@ -76,7 +76,6 @@ extension StallMonitor {
         return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
     }
 
-    /// Writes the final statistics to the configured file.
     func writeStatistics() {
         guard let path = configuration.statisticsPath else { return }
         do {

@@ -66,7 +66,6 @@ public final class StallMonitor: Sendable {
     let healthSource: HealthSource
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
-    /// The control socket, while the monitor runs.
     private let control = Mutex<ControlService?>(nil)
     /// The stalls that the control socket shows.
     let latestStalls = LatestStalls()
@@ -309,7 +308,6 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Tries the capabilities of this monitor.
     var capabilityProbe: CapabilityProbe { capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }) }
 
     private func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {

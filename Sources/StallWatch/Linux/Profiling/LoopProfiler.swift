@@ -66,9 +66,7 @@ struct LoopProfiler {
     /// The number of times that the loops were not sampled, because the profiler was late.
     var missedPasses: Int { clock.missed }
 
-    /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { capturer.methods }
-    /// Who unwinds the stacks.
     var unwinder: Unwinder { capturer.unwinder }
 
     /// Takes the samples; returns whether the profile is whole.
@@ -228,7 +226,6 @@ struct StopBudget {
     /// The time for which the thread was kept from running so far, in nanoseconds.
     private(set) var held: UInt64 = 0
 
-    /// Counts a stop.
     mutating func add(_ nanoseconds: UInt64) { held &+= nanoseconds }
 
     /// Returns whether the thread may be stopped again, that many nanoseconds after the profile began.

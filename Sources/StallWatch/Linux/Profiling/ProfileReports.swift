@@ -13,7 +13,6 @@ struct ProfileReports {
     /// The time for all names, in nanoseconds (10 s): what is not found by then has none.
     static let timeForNames: UInt64 = 10_000_000_000
 
-    /// Returns the answer of a finished profile.
     func answer(of profiler: LoopProfiler) -> ProfileAnswer {
         let deadline = monotonicNow() &+ Self.timeForNames
         var threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)] = []

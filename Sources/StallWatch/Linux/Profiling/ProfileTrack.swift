@@ -14,7 +14,6 @@ struct ProfileTrack {
     struct Run {
         /// When the first of them was taken, in nanoseconds since the begin of the profile.
         let at: UInt64
-        /// Index into the tables' stacks; `nil` if there is no stack.
         let stack: Int?
         let state: State
         /// Why the stack is missing or incomplete; `nil` if it is complete.
@@ -26,11 +25,9 @@ struct ProfileTrack {
         /// Twice the number of passes that they stand for: those between two samples count half for each.
         var halfPasses: Int
 
-        /// The number of passes that they stand for.
         var passes: Double { Double(halfPasses) / 2 }
     }
 
-    /// A sample of the thread.
     struct Sample {
         /// When it was taken, in nanoseconds since the begin of the profile.
         var at: UInt64
@@ -73,7 +70,6 @@ struct ProfileTrack {
         tables = ReportTables(inApp: inApp)
     }
 
-    /// Adds a sample, with the images that were mapped when its stack was captured, within the limits.
     mutating func add(_ sample: Sample, in list: ImageList, _ limits: inout ProfileLimits) {
         samples += 1
         let halves = 2 + pending
@@ -158,9 +154,7 @@ struct ProfileTrack {
 struct ProfileLimits {
     /// The most runs of equal samples.
     static let runs = 16_000
-    /// The most different stacks.
     static let stacks = 2_000
-    /// The most frames of these stacks.
     static let frames = 100_000
     /// The reason for a stack that is not kept.
     static let unkeptStack = "the profile has too many different stacks"
@@ -190,7 +184,6 @@ struct ProfileLimits {
     }
 }
 
-/// A thread that a profile samples.
 final class ProfiledThread {
     let identity: ThreadIdentity
     var budget = StopBudget()
@@ -248,7 +241,6 @@ final class ProfiledThread {
         return last.stack
     }
 
-    /// Remembers a stack, if there is one, with the thread's state before the capture.
     func remember(_ stack: CapturedStack?, _ activity: Activity?) {
         last = nil
         guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches

@@ -12,7 +12,6 @@ final class CapabilityNotice: Sendable {
     private let reporter: Reporter
     private let file = Mutex<UnlinkedFile?>(nil)
 
-    /// Creates a notice that is not given yet; without a report directory it writes no file.
     init(_ probe: CapabilityProbe, directory: String?, reporter: Reporter) {
         self.probe = probe
         self.directory = directory

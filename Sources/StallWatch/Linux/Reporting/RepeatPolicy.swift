@@ -13,7 +13,6 @@ struct RepeatPolicy {
     static let maximumFingerprints = 1024
     private static let minute: UInt64 = 60_000_000_000
 
-    /// Whether a stall is reported.
     struct ReportingDecision: Equatable {
         /// Why the stall is only counted; `nil` if it is reported.
         var suppressed: SuppressionReason?

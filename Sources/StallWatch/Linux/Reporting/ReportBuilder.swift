@@ -144,7 +144,6 @@ struct ReportTables {
         self.inApp = inApp
     }
 
-    /// Adds a stack, with its frames and images, and returns its index.
     mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
         let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))
         let indices = stack.frames.map { frame in
@@ -238,7 +237,6 @@ extension LoadedImage {
 }
 
 extension ImageIdentity {
-    /// Creates the identity of an image that is mapped into this process.
     init(_ image: LoadedImage) {
         self.init(path: image.path, buildID: image.buildIDText, isOwnExecutable: image.isExecutable)
     }

@@ -42,7 +42,6 @@ extension StallReport.SystemCall {
 }
 
 extension StallReport.Lock {
-    /// Returns the lock that another thread of the record waits for; `nil` if it waits for none.
     static func awaited(in wait: ThreadWait, of record: StallRecord) -> StallReport.Lock? {
         guard let lock = wait.lock else { return nil }
         var ownership = LockOwnership(lock: lock, isDeadlock: wait.isDeadlock)
@@ -188,7 +187,6 @@ extension StallReport.Context {
 }
 
 extension StallReport.ThreadDescription {
-    /// Describes a captured thread, with what it was working on.
     init(_ thread: ThreadIdentity, _ captured: CapturedStack?) {
         self.init(thread)
         context = captured?.context.flatMap { StallReport.Context.reading($0).context }

@@ -48,7 +48,6 @@ struct ReportNamer {
         end(report, fingerprint, isNew: isNew)
     }
 
-    /// Reports a finished stall, or only counts it.
     private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool) {
         var report = named
         let decision = policy.decide(fingerprint, lasting: named.durationMilliseconds, at: monotonicNow())

@@ -43,7 +43,6 @@ final class ReportStreams: Sendable {
         }
     }
 
-    /// Ends every stream.
     func finish() {
         let continuations = state.withLock { state in
             state.isFinished = true

@@ -12,7 +12,6 @@ import Synchronization
 /// Every stall's file exists from the threshold on, because only its end shows whether it repeats an earlier stall. If
 /// the stall is suppressed then, its file is removed. If the process dies first, the file stays.
 final class Reporter: Sendable {
-    /// The settings for building and limiting reports.
     struct Settings: Sendable {
         /// Makes a builder; called once on each of the two threads that build reports.
         var builder: @Sendable () -> ReportBuilder
@@ -53,7 +52,6 @@ final class Reporter: Sendable {
         }
     }
 
-    /// Starts the sinks' threads.
     func startSinks() throws(StallWatchError) {
         try sinks.start()
     }

@@ -9,7 +9,6 @@ final class TurnIntervals: Sendable {
     private struct State {
         /// When the interval began, in monotonic nanoseconds; `nil` before the first.
         var began: UInt64?
-        /// Each loop's turns at that time.
         var before: [ObjectIdentifier: TurnHistogram.Snapshot] = [:]
     }
     private let length: UInt64

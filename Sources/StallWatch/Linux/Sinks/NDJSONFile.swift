@@ -154,17 +154,14 @@ struct NewestSuppressed {
 
     private var reports: [String: StallReport] = [:]
 
-    /// The stalls, by id.
     var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
 
-    /// Keeps a suppressed stall in place of an older one.
     mutating func keep(_ report: StallReport) {
         guard let fingerprint = report.fingerprint else { return }
         if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
         reports[fingerprint] = report
     }
 
-    /// Forgets the suppressed stall that a written report stands for.
     mutating func drop(_ report: StallReport) {
         if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
     }

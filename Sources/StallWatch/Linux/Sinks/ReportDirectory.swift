@@ -11,11 +11,9 @@ import StallSymbols
 /// file name has the random part of its report's id, and the name of a temporary file identifies the process that
 /// writes it.
 struct ReportDirectory: Sendable {
-    /// The directory's path, as passed to the initializer.
     let path: String
     /// The process identity in the names of this process's temporary files.
     let owner: ProcessIdentity
-    /// Whether files in the directory can be flushed to the disk.
     let flush: FileFlush
 
     /// Creates the directory and its missing parents, and checks that files can be created in it.
@@ -53,7 +51,6 @@ struct ReportDirectory: Sendable {
         rename(file, file.dropLast(StallReport.newestSuffix.utf8.count) + ".json")
     }
 
-    /// Removes a report's file; a missing one is not an error.
     func remove(_ name: String) throws(StallWatchError) {
         guard unlink(path + "/" + name) != 0, errno != ENOENT, errno != ENOTDIR else { return }
         throw StallWatchError(

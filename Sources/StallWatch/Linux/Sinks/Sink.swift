@@ -24,7 +24,6 @@ extension Sink {
 struct SinkDescription: Sendable {
     /// The thread's name; at most 15 bytes.
     var name: String
-    /// The kinds of deliveries that the sink receives.
     var interest: Delivery.Interest
     /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report.
     ///
@@ -34,7 +33,6 @@ struct SinkDescription: Sendable {
     var intervalLength: UInt64?
     /// The file that cannot be flushed to the disk, with the reason; `nil` if all can.
     var unflushed: String?
-    /// Creates the sink; called on the sink's thread.
     var make: @Sendable () -> any Sink
 }
 
@@ -62,7 +60,6 @@ enum Delivery: Sendable {
     case escalated(StallReport)
     /// A log message about the monitor itself, with its metadata.
     case notice(String, [String: String])
-    /// What the loops did in an interval.
     case interval([LoopInterval])
 
     /// The report's id; `nil` for a notice.
@@ -75,7 +72,6 @@ enum Delivery: Sendable {
         }
     }
 
-    /// The kind of this delivery.
     var interest: Interest {
         switch self {
         case .began: .began
@@ -125,7 +121,6 @@ final class SinkEventRelay: Sendable {
 }
 
 extension StallWatchError {
-    /// Creates an error of the given kind from a failed system call's message and error number.
     init(_ code: Code, _ error: SystemError) {
         self.init(code, error.message, errno: error.errno)
     }
@@ -163,15 +158,12 @@ struct LoopInterval: Sendable, Equatable {
         var longest: Double
     }
 
-    /// The loops' label.
     var label: String
-    /// The number of turns that ended.
     var turns: UInt64
     /// The durations of these turns; `nil` if there were none.
     var delay: Delay?
     /// The part of the interval in which the busiest of the loops was in a turn, 0 to 1; `nil` for loops that do not report
     /// their turns.
     var utilization: Double?
-    /// The longest threshold of the loops.
     var threshold: Double
 }

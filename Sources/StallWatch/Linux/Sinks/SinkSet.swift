@@ -34,12 +34,10 @@ struct SinkSet: Sendable {
 
     private var all: [SinkWorker] { stores + others }
 
-    /// Starts the sinks' threads.
     func start() throws(StallWatchError) {
         for worker in all { try worker.start() }
     }
 
-    /// Returns whether any sink receives deliveries of this kind.
     func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
 
     /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
@@ -90,7 +88,6 @@ struct SinkSet: Sendable {
 
 /// The counters of the reporter and the sinks, for any thread but a monitored one.
 final class ReportCounts: Sendable {
-    /// The counts at one moment.
     struct Counts: Sendable, Equatable {
         /// Finished stalls, reported or not.
         var stalls = 0
@@ -102,18 +99,15 @@ final class ReportCounts: Sendable {
         var reportsLost = 0
         /// Reports removed to keep a directory within its quota.
         var reportsRemoved = 0
-        /// Reports of ended processes, recovered at the start.
         var reportsRecovered = 0
         /// Failed attempts to deliver a report to a sink.
         var failedWrites = 0
         /// The error of the last failed attempt.
         var lastWriteError: StallWatchError?
-        /// Finished stalls by loop label.
         var stallsByLoop: [String: StallTotals] = [:]
         /// When the last finished stall of each loop was counted, in nanoseconds since 1970.
         var lastStallByLoop: [String: UInt64] = [:]
 
-        /// Counts a finished stall of that duration.
         mutating func add(stallOf nanoseconds: UInt64, on loop: String) {
             stalls += 1
             lastStallByLoop[loop] = wallClockNow()
@@ -122,7 +116,6 @@ final class ReportCounts: Sendable {
         }
     }
 
-    /// The number and total duration of one loop's stalls.
     struct StallTotals: Sendable, Equatable {
         var count = 0
         var nanoseconds: UInt64 = 0
@@ -130,10 +123,8 @@ final class ReportCounts: Sendable {
 
     private let counts = Mutex(Counts())
 
-    /// The current counts.
     var current: Counts { counts.withLock { $0 } }
 
-    /// Changes the counts.
     func add(_ body: (inout Counts) -> Void) {
         counts.withLock { body(&$0) }
     }

@@ -42,7 +42,6 @@ final class SinkWorker: Sendable {
     private let arrival = Semaphore()
     private let description: SinkDescription
     private let counts: ReportCounts
-    /// Receives a notice when deliveries begin to fail.
     private let notice: @Sendable (Delivery) -> Void
 
     init(_ description: SinkDescription, counts: ReportCounts, notice: @escaping @Sendable (Delivery) -> Void) {
@@ -62,7 +61,6 @@ final class SinkWorker: Sendable {
     /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
     var intervalLength: UInt64? { description.intervalLength }
 
-    /// Returns whether the sink receives deliveries of this kind.
     func isInterested(in kind: Delivery.Interest) -> Bool { description.interest.contains(kind) }
 
     /// Queues a delivery if the sink is interested in it; never waits.

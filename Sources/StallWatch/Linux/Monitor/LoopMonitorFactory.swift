@@ -5,7 +5,6 @@ import StallReports
     import NIOCore
 #endif
 
-/// Creates the monitors of one loop.
 struct LoopMonitorFactory {
     let label: String
     let threshold: UInt64
@@ -25,7 +24,6 @@ struct LoopMonitorFactory {
         return LoopMonitor(label: label, threshold: threshold, floor: floor, recorder: recorder, source: source)
     }
 
-    /// Creates the monitor of a run loop.
     func monitor(of runLoop: RunLoop, modes: [String], watchGaps: Bool = false) throws(StallWatchError) -> LoopMonitor {
         try monitor(watchGaps: watchGaps) { recorder throws(StallWatchError) in
             try RunLoopSource(runLoop: runLoop.coreFoundationRunLoop(), modes: modes, recorder: recorder)
