@@ -1,6 +1,3 @@
-public import Logging
-public import StallReports
-
 /// A probe that does nothing, because StallWatch supports Linux only.
 public final class LoopProbe: Sendable {
     /// The loop's name in reports.
@@ -32,60 +29,6 @@ public func stallwatchBeginTurn(_ handle: UnsafeMutableRawPointer?) {}
 /// Implements `stallwatch_end_turn` of `CStallWatch.h`, and does nothing.
 @_cdecl("stallwatch_end_turn")
 public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {}
-
-/// A destination for reports, which receives none on this platform.
-public struct ReportSink: Sendable {
-    /// Returns a sink that writes nothing.
-    ///
-    /// - Parameters:
-    ///   - path: A directory, which is not created.
-    ///   - quota: The directory's limits.
-    /// - Returns: The sink.
-    public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportSink { ReportSink() }
-
-    /// Returns a sink that writes nothing.
-    ///
-    /// - Parameters:
-    ///   - path: A file, which is not created.
-    ///   - maximumBytes: The file's size limit in bytes.
-    ///   - keep: The number of renamed files to keep.
-    /// - Returns: The sink.
-    public static func ndjson(path: String, maximumBytes: Int = 64 << 20, keep: Int = 3) -> ReportSink { ReportSink() }
-
-    /// Returns a sink that writes nothing.
-    ///
-    /// - Parameter descriptor: A descriptor of a file, which is not used.
-    /// - Returns: The sink.
-    public static func ndjson(descriptor: Int32) -> ReportSink { ReportSink() }
-
-    /// Returns a sink that never calls `body`.
-    ///
-    /// - Parameter body: The closure.
-    /// - Returns: The sink.
-    public static func closure(_ body: @escaping @Sendable (StallReport) throws -> Void) -> ReportSink { ReportSink() }
-
-    /// Returns a sink that logs nothing.
-    ///
-    /// - Parameter logger: The log.
-    /// - Returns: The sink.
-    public static func log(_ logger: Logger) -> ReportSink { ReportSink() }
-}
-
-#if Metrics
-    public import CoreMetrics
-
-    extension ReportSink {
-        /// Returns a sink that counts nothing.
-        ///
-        /// - Parameters:
-        ///   - factory: The factory of the metrics.
-        ///   - interval: The least length of an interval.
-        /// - Returns: The sink.
-        public static func metrics(
-            factory: (any MetricsFactory)? = nil, every interval: Duration = .seconds(60)
-        ) -> ReportSink { ReportSink() }
-    }
-#endif
 
 /// Calls a function that does not suspend, with a context for the reports of its stalls.
 ///

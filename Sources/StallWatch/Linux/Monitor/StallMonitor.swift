@@ -108,7 +108,7 @@ public final class StallMonitor: Sendable {
             healthReporter?.wake()
         }
         let options = try configuration.watchdogOptions()
-        reporter = try Reporter(settings: settings, sinks: configuration.allSinks.map(\.describe))
+        reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
         watchdog = Watchdog(options: options, submit: reporter.submit) { [reporter] loops, now, isLast in
             if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }

@@ -1,58 +1,7 @@
-import LinuxSupport
 import StallReports
 
 #if Metrics
-    public import CoreMetrics
-
-    extension ReportSink {
-        /// Returns a sink that counts every stall in swift-metrics, reported or not.
-        ///
-        /// | metric | type | dimensions |
-        /// | --- | --- | --- |
-        /// | `stallwatch.stalls` | counter | `kind`, `loop`, `cause` |
-        /// | `stallwatch.stall.duration` | timer | `kind`, `loop`, `cause` |
-        /// | `stallwatch.watchdog.lateness` | timer | |
-        /// | `stallwatch.suppressed` | counter | `reason`: `repeated` or `rateLimit` |
-        /// | `stallwatch.eventloop.turns` | counter | `loop` |
-        /// | `stallwatch.eventloop.delay.mean`, `.p50`, `.p90`, `.p99`, `.max` | gauge, seconds | `loop` |
-        /// | `stallwatch.eventloop.utilization` | gauge, 0 to 1 | `loop` |
-        /// | `stallwatch.eventloop.threshold` | gauge, seconds | `loop` |
-        ///
-        /// The names after `eventloop` are those of OpenTelemetry for Node.js. They describe the turns of an interval: of a
-        /// run loop or a probe their durations, of other loops the times until heartbeats have run, which are sent only to a
-        /// loop that has work. Utilization is that of loops that report their turns. An interval ends when the watchdog next
-        /// polls the loops: a process without work is not woken, and its gauges keep their values until it has work again.
-        ///
-        /// A stall is counted once: when it is over, or when the next process finds its report abandoned. Each metric
-        /// is created on first use and then kept. The number of metrics is the number of watched loops, times the few
-        /// kinds and causes.
-        ///
-        /// `cause` is a raw value of ``StallReport/CauseKind``. It is `unknown` for a stall without a cause, such as a
-        /// saturation, and for causes of a later version, so no value comes from outside.
-        ///
-        /// - Parameters:
-        ///   - factory: The factory of the metrics; `nil` for the one that the app has bootstrapped.
-        ///   - interval: The least length of an interval: 1 second to 1 hour. Otherwise ``StallMonitor/init(_:)`` throws.
-        /// - Returns: The sink.
-        public static func metrics(
-            factory: (any MetricsFactory)? = nil, every interval: Duration = .seconds(60)
-        ) -> ReportSink {
-            ReportSink { _, _ throws(StallWatchError) in
-                guard (.seconds(1)...(.seconds(3_600))).contains(interval) else {
-                    throw StallWatchError(
-                        .invalidConfiguration,
-                        "the interval of the metrics is \(interval): give a value from 1 second to 1 hour"
-                    )
-                }
-                return SinkDescription(
-                    name: "stallwatch-met", interest: [.ended, .suppressed, .recovered, .interval],
-                    intervalLength: nanoseconds(interval)
-                ) {
-                    MetricsSink(factory ?? MetricsSystem.factory)
-                }
-            }
-        }
-    }
+    import CoreMetrics
 
     final class MetricsSink: Sink {
         private struct Labels: Hashable {
