@@ -15,7 +15,7 @@
 #include "Memory/guarded_memory.h"
 #include "Memory/modules.h"
 #include "Methods/pending_stop.h"
-#include "Methods/perf_capture.h"
+#include "Methods/stop_helper.h"
 #include "Unwinding/stepper.h"
 
 struct cunwind_signal_slot;

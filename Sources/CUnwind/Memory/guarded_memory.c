@@ -18,7 +18,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 #include "System/seccomp_probe.h"
 

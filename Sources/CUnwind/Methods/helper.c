@@ -9,7 +9,6 @@
 
 #include "Memory/guarded_memory.h"
 #include "Methods/stop_helper.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 #define HELPER_STACK_BYTES 32768u

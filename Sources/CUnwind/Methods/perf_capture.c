@@ -19,7 +19,6 @@
 #endif
 
 #include "Engine/engine.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 #include "System/seccomp_probe.h"
 

@@ -16,7 +16,6 @@
 
 #include "Engine/engine.h"
 #include "Methods/pending_stop.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 #include "System/seccomp_probe.h"
 

@@ -3,6 +3,7 @@
 #ifndef CUNWIND_STOP_HELPER_H
 #define CUNWIND_STOP_HELPER_H
 
+#include <linux/perf_event.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -69,6 +70,12 @@ typedef struct cunwind_helper_memory {
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
   bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
 } cunwind_helper_memory;
+
+/// What captures by perf event keep.
+typedef struct cunwind_perf_capture {
+  struct perf_event_attr event;
+  cunwind_helper_memory helper;  ///< The memory of the helper that opens events.
+} cunwind_perf_capture;
 
 #pragma GCC visibility push(hidden)
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <time.h>
 
 /// The attributes of every function that runs in the helper or in the handler: no stack-protector canary (it is read
@@ -126,5 +127,16 @@ CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLO
 
 /// Returns the CPU time of the calling thread in nanoseconds.
 CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
+
+#pragma GCC visibility push(hidden)
+
+/// Reaps a child with any exit signal, within `bound` nanoseconds; `*status` is that of wait(2). True also if the app
+/// has reaped it. Async-signal-safe: yes.
+bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
+
+/// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.
+void cunwind_pause(uint64_t nanoseconds);
+
+#pragma GCC visibility pop
 
 #endif

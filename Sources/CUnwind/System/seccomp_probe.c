@@ -24,7 +24,6 @@
 #include <sys/utsname.h>
 
 #include "CUnwind.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 /// The time that a child has to be scheduled, make its calls and end (1 s). Only a filter that asks another process
