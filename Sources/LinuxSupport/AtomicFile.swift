@@ -2,9 +2,8 @@ import Glibc
 
 /// Functions that write files completely or not at all, and read them.
 package enum AtomicFile {
-    /// Creates a file for its owner only; returns -1 with `errno` on failure.
-    ///
-    /// It replaces what has the name and never opens it: a FIFO would wait for a reader, for ever.
+    /// Creates a file for its owner only, in place of what has the name, even a FIFO; returns -1 with `errno` on
+    /// failure.
     package static func create(_ path: String) -> Int32 {
         unlink(path)
         return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -58,9 +57,8 @@ package enum AtomicFile {
         }
     }
 
-    /// Creates or replaces a file atomically without flushing it; if that fails, the old file is unchanged.
-    ///
-    /// For a file that says what is true now, and means nothing after a restart of the machine.
+    /// Creates or replaces a file atomically, but unflushed, as it says what is true now; a failure leaves the old one
+    /// unchanged.
     package static func replaceUnflushed(
         _ path: String, with bytes: [UInt8], changedAt: UInt64
     ) throws(SystemError) {

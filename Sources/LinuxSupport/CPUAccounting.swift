@@ -80,10 +80,8 @@ package struct CPUQuota {
     }
 }
 
-/// A reading of each CPU's steal time (proc_stat(5)).
-///
-/// That is the time in which the host of a virtual machine did not run the virtual machine's CPU. A thread's own clocks
-/// do not include it: the thread is neither on a CPU then nor waiting for one.
+/// A reading of each CPU's steal time (proc_stat(5)): while the host of a virtual machine did not run its CPU, a
+/// thread's own clocks count neither time on a CPU nor waiting for one.
 package struct CPUSteal: Sendable {
     /// The share of stolen time above which a measurement says little; a host takes a CPU for some 10 ms each time.
     package static let disturbingShare = 0.01
@@ -101,9 +99,8 @@ package struct CPUSteal: Sendable {
         self.init(readSmallFile("/proc/stat") ?? "", at: monotonicNow())
     }
 
-    /// Parses the text of /proc/stat, read at `time`, in nanoseconds of the monotonic clock.
-    ///
-    /// The line of a CPU has `cpu`, the CPU's number, and times, of which steal is the eighth.
+    /// Parses /proc/stat, read at `time`, in monotonic nanoseconds: `cpu`, the CPU's number, and times; the eighth is
+    /// steal.
     package init(_ text: String, at time: UInt64) {
         var (cursor, ticks) = (ByteCursor(text), [UInt64]())
         // The first line is the sum over all CPUs.

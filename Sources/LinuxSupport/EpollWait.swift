@@ -33,9 +33,8 @@ package struct EpollWait: Sendable, Equatable {
     }
 }
 
-/// Reads again and again where one thread waits, at one system call each time.
-///
-/// It keeps the thread's file open. Once the thread has ended, every reading is `nil`, also if a later thread has its id.
+/// Reads again and again where one thread waits, at one system call each time, from a file that it keeps open: `nil`
+/// once the thread has ended, also if a later thread has its id.
 package final class EpollWaitReader {
     private let file: OpenFile
     /// Nine words of at most 18 bytes, with spaces.

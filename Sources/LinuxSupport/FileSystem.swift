@@ -21,10 +21,8 @@ package struct DirectoryEntry {
     /// The type: DT_REG, DT_DIR, …, or DT_UNKNOWN if the file system does not provide it.
     package let type: Int
 
-    /// Copies an entry from the C library's buffer.
-    ///
-    /// Does not use `pointee.d_name`: that would read the 256 bytes of the declaration, but an entry is only as long as
-    /// its name (readdir(3)). Behind the last entry the memory may not be mapped.
+    /// Copies an entry from the C library's buffer, without `pointee.d_name`: that would read the 256 bytes of the
+    /// declaration, but an entry is only as long as its name (readdir(3)), and what follows may not be mapped.
     init(_ entry: UnsafePointer<dirent>) {
         let offset = MemoryLayout<dirent>.offset(of: \.d_name)
         // Never nil: a stored property always has an offset.

@@ -1,9 +1,8 @@
 internal import CLinux
 import Glibc
 
-/// Returns the contents of a small file, such as one in /proc; `nil` if it cannot be opened or read.
-///
-/// Reading stops after `limit` bytes, or less than 4096 more.
+/// Returns the contents of a small file, up to `limit` bytes or less than 4096 more; `nil` if it cannot be opened or
+/// read.
 package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -54,10 +53,8 @@ package func mappedFile(at address: UInt64, in maps: String) -> String? {
     return nil
 }
 
-/// The executable of this process.
-///
-/// /proc/self/exe is the dynamic linker if that was started with the executable's path, as in
-/// `/lib64/ld-linux-x86-64.so.2 ./notes`.
+/// The executable of this process; /proc/self/exe is the dynamic linker if that was started with the executable's path,
+/// as in `/lib64/ld-linux-x86-64.so.2 ./notes`.
 package enum OwnExecutable {
     /// The path; empty if it is not known.
     package static let path = named ?? readLink("/proc/self/exe") ?? ""

@@ -52,9 +52,8 @@ package final class ServiceNotifier: Sendable {
         return count == bytes.count ? nil : count < 0 ? errno : EMSGSIZE
     }
 
-    /// Returns the time between two `WATCHDOG=1`, in nanoseconds: half of what the manager expects, if it does.
-    ///
-    /// The values are those of `WATCHDOG_USEC` and `WATCHDOG_PID`; sd_watchdog_enabled(3) asks for the half.
+    /// Returns the time between two `WATCHDOG=1`, in nanoseconds: half of `WATCHDOG_USEC`, as sd_watchdog_enabled(3)
+    /// asks.
     package static func watchdogPeriod(microseconds: String?, process: String?, own: Int32 = getpid()) -> UInt64? {
         guard let limit = microseconds.flatMap(UInt64.init), limit > 0, limit < UInt64.max / 1_000 else { return nil }
         guard process.map({ Int32($0) == own }) ?? true else { return nil }

@@ -6,9 +6,8 @@ package enum UnixSocket {
     /// The longest path of a socket, in bytes: `sun_path` without its zero byte.
     package static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// Creates a socket that only this process's user may open, and listens; the descriptor does not block.
-    ///
-    /// Replaces a socket there that no process listens on, as after `kill -9`.
+    /// Creates a socket that only this process's user may open, in place of one that no process listens on any more,
+    /// and listens without blocking.
     package static func listen(at path: String, backlog: Int32) throws(SystemError) -> Int32 {
         let advice = "choose another directory for the control socket"
         guard path.utf8.count <= maximumPathBytes else {

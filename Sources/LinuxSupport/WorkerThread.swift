@@ -59,11 +59,8 @@ package final class WorkerThread: @unchecked Sendable {
     /// The size of a thread's stack where addresses are scarce.
     private static let smallStackBytes = 1 << 20
 
-    /// Whether the limit on the address space (RLIMIT_AS) leaves so little that the threads take small stacks and share
-    /// a heap with the app's threads.
-    ///
-    /// Otherwise five threads took 360 MB of addresses, and the app's own allocations failed under a limit that it kept
-    /// without a monitor.
+    /// Whether the limit on the address space (RLIMIT_AS) requires small stacks and a heap shared with the app's
+    /// threads: five threads took 360 MB of addresses otherwise, and the app's own allocations failed.
     private static let mustSaveAddresses =
         clinux_is_short_of_addresses(addressesOfThreads) && clinux_share_heap()
 
@@ -79,10 +76,9 @@ package final class WorkerThread: @unchecked Sendable {
         pthread_detach(handle)
     }
 
-    /// Waits for the end of the thread until a deadline in monotonic nanoseconds; after it, the thread ends on its own.
+    /// Waits for the thread's end, unless called on itself, until a deadline; returns whether it has ended.
     ///
-    /// Does not wait if it is called on the thread itself. Call it exactly once, instead of ``join()`` and
-    /// ``detach()``. Returns whether the thread has ended.
+    /// Call it exactly once, instead of ``join()`` and ``detach()``.
     @discardableResult
     package func finish(until deadline: UInt64) -> Bool {
         guard !isCurrent, ended.wait(until: deadline) else {

@@ -3,9 +3,7 @@ import Glibc
 package import LinuxSupport
 import Synchronization
 
-/// The capture engine that uses CUnwind.
-///
-/// No C type leaves this module, the only importer of CUnwind. An engine belongs to one thread at a time: the watchdog.
+/// The capture engine that uses CUnwind, for one thread at a time, the watchdog; no C type leaves this module.
 package final class CUnwindEngine: CaptureEngine {
     let engine: OpaquePointer
     /// The result of the last unwind, reused because about 500 frames are too large for a stack.
@@ -33,10 +31,8 @@ package final class CUnwindEngine: CaptureEngine {
     /// The readings of a clock, a millisecond apart, after which a thread counts as blocked: a busy one may be without a CPU.
     private static let maximumClockReadings = 5
 
-    /// The signal for captures where ptrace is refused.
-    ///
-    /// Dispatch's worker threads block all signals but ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE. All of those but
-    /// PROF report errors.
+    /// The signal for captures where ptrace is refused: the only one without an error that Dispatch's worker threads do
+    /// not block.
     static let defaultSignal = SIGPROF
 
     /// Creates an engine with the signal for captures where ptrace is refused, 1 to 64.

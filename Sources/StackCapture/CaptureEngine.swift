@@ -40,9 +40,8 @@ package struct Unwinder: Sendable, Equatable {
 
 /// Captures the stacks of threads of this process, for one thread: the watchdog.
 package protocol StackCapturing: AnyObject {
-    /// Captures a thread's stack, complete or not, in bounded time; throws if there is none.
-    ///
-    /// If `mayStop` is false, the capture keeps no thread from running, and only a blocked thread has a stack.
+    /// Captures a thread's stack, complete or not, in bounded time; throws if there is none. Without `mayStop`, it
+    /// keeps no thread from running, and only a blocked thread has a stack.
     func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
@@ -59,9 +58,8 @@ package protocol StackCapturing: AnyObject {
     /// Opens a loop's thread's files and keeps them: after a change of the process's user they could not be opened.
     func keepFiles(of thread: Int32)
 
-    /// Notes a thread's CPU time in the turn that began at `turn`, before a capture may be needed.
-    ///
-    /// A capture of a thread that may be in a system call tries not to disturb the call.
+    /// Notes a thread's CPU time in the turn that began at `turn`, so that a later capture does not disturb a system
+    /// call.
     func note(thread: Int32, turn: UInt64)
 
     /// The time of all captures so far, in nanoseconds, in which the process was not stopped.

@@ -31,9 +31,8 @@ package struct ContextCalibration: Sendable, Equatable {
         init(_ value: Value) { self.value = Mutex(value) }
     }
 
-    /// Calibrates, on two short-lived threads, in less than a millisecond (measured).
-    ///
-    /// The tasks run on these threads too, so that a pool that is stuck does not matter.
+    /// Calibrates, in less than a millisecond (measured), on two short-lived threads: a pool that is stuck does not
+    /// matter.
     package init(_ publisher: ContextPublisher) {
         let record = CUnwindEngine.threadContextRecord()
         guard let first = Self.onThread({ Self.find(publisher) }), let second = Self.onThread({ Self.find(publisher) })
@@ -174,9 +173,8 @@ enum KnownTask {
         }
     }
 
-    /// Runs `body` in a new task, on the calling thread; returns the task's id, `nil` if the runtime does not tell it.
-    ///
-    /// `body` gets the address of the task, 0 if it is not known.
+    /// Runs `body` with the address of a new task, 0 if it is not known, on the calling thread; returns the task's id,
+    /// `nil` if the runtime does not tell it.
     static func run(name: String?, _ body: @escaping @Sendable (_ task: UInt64) -> Void) -> UInt64? {
         let executor = Executor()
         Task(name: name, executorPreference: executor) { body(address()) }

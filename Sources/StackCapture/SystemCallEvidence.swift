@@ -1,8 +1,7 @@
 import LinuxSupport
 
-/// The evidence of whether a running thread is in a system call: where its last clock tick went.
-///
-/// A thread that has got no tick since is where it was: it waits for a CPU.
+/// Whether a running thread is in a system call: where its last clock tick went (without one since, it is where it
+/// was).
 struct SystemCallEvidence: Equatable {
     private enum Place: Equatable {
         case user, kernel

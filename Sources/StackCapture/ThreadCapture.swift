@@ -30,9 +30,8 @@ package final class ThreadCapture: StackCapturing {
     static let capturesBeforeProbe = 64
     /// The captures of a thread without a perf event after one that gave no sample in time.
     static let capturesWithoutPerf = 40
-    /// The attempts in a row without a sample after which the thread is stopped all the same.
-    ///
-    /// A copying thread waits for its disk now and then, and the machine's first event in a second may take 30 ms.
+    /// The attempts in a row without a sample after which the thread is stopped all the same: it may wait for its disk
+    /// now and then, and the machine's first event in a second may take 30 ms.
     static let maximumMissed = 12
 
     /// The last clock ticks of a thread, and its perf events without a sample.
@@ -222,13 +221,11 @@ package final class ThreadCapture: StackCapturing {
 
 /// The choice of capture methods, a pure function of a thread's status and the system's permissions.
 package struct CapturePolicy: Equatable, Sendable {
-    /// Whether the system permits stopping threads of this process with ptrace.
-    ///
-    /// A seccomp filter without ptrace(2) and Yama's scopes 2 and 3 forbid it. A thread's tracer does not: it goes away.
+    /// Whether the system permits stopping threads of this process with ptrace; Yama's scopes 2 and 3 and seccomp
+    /// filters forbid it.
     var mayUsePtrace: Bool
-    /// Whether the system permits sampling the kernel with perf events; `nil` until it is tried.
-    ///
-    /// The sysctl kernel.perf_event_paranoid forbids it without CAP_PERFMON, and so do the filters of containers.
+    /// Whether the system permits sampling the kernel with perf events; `nil` until it is tried, as filters and the
+    /// sysctl kernel.perf_event_paranoid without CAP_PERFMON forbid it.
     var mayUsePerf: Bool?
     /// Whether a thread may get a signal where ptrace is refused.
     var maySignal = true

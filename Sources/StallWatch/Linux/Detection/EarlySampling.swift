@@ -45,10 +45,8 @@ struct EarlySampling {
         }
     }
 
-    /// Returns the age from which the loop's turns are sampled, in nanoseconds; `nil` if early samples are not taken.
-    ///
-    /// Adds the credits for the turns since the last call. Reads the histogram once per ``turnsPerStop`` turns, or if
-    /// the threshold has changed.
+    /// Returns the age from which the loop's turns are sampled, in nanoseconds, from the histogram of at most
+    /// ``turnsPerStop`` turns ago, unless the threshold has changed; `nil` if early samples are not taken.
     mutating func age(atTurn turn: UInt64, threshold: UInt64, _ histogram: () -> TurnHistogram.Snapshot) -> UInt64? {
         let isDue = turn >= nextReview
         if isDue {
@@ -71,9 +69,8 @@ struct EarlySampling {
         credits -= 1
     }
 
-    /// Notes that a turn is over or has become a stall, which gives its credit back.
-    ///
-    /// Returns whether the turn was stopped and did not become a stall.
+    /// Notes that a turn is over or has become a stall, which gives its credit back; returns whether it was stopped in
+    /// vain.
     mutating func finish(_ turnBegan: UInt64, isStall: Bool) -> Bool {
         guard stoppedTurn == turnBegan else { return false }
         stoppedTurn = nil

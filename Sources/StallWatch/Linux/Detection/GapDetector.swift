@@ -39,10 +39,8 @@ struct GapDetector: Equatable {
     /// The part of its lateness in which a process must have run not to count as stopped: a tenth.
     private static let leastShare: UInt64 = 10
 
-    /// Returns how long turns that the host delayed may go on before they are inspected, in nanoseconds.
-    ///
-    /// A healthy turn needs a part of the shortest threshold of all loops, here a fifth. A longer period would hide
-    /// stalls on hosts that steal CPU all the time.
+    /// Returns how long turns that the host delayed may go on before they are inspected, in nanoseconds: a fifth of the
+    /// shortest threshold, because a longer period would hide stalls on hosts that steal CPU all the time.
     static func gracePeriod(threshold: UInt64) -> UInt64 { min(threshold / 5, tolerance) }
 
     private var last: Reading?
@@ -84,9 +82,8 @@ struct GapDetector: Equatable {
         return isRested ? nil : .stolen
     }
 
-    /// Whether the process has provably run while the watchdog was late: more than all CPUs could have before.
-    ///
-    /// Only for a system that does not show the watchdog's own waits for a CPU. A stopped process does not run.
+    /// Whether the process has provably run while the watchdog was late, by more than all CPUs could have before; for a
+    /// system that does not show the watchdog's own waits for a CPU.
     private func hasRun(since last: Reading, until reading: Reading, planned: UInt64, late: UInt64) -> Bool {
         guard let before = last.processTime, let now = reading.processTime, now > before else { return false }
         return now - before > planned &* processors &+ late / Self.leastShare

@@ -3,10 +3,8 @@ import Synchronization
 
 /// Whether a loop makes progress, as the watchdog found at its last poll.
 struct LoopProgress: Sendable, Equatable {
-    /// The state of a loop.
-    ///
-    /// The raw values are the words of `loops[].state` in health records. Of a loop with several monitors the state that
-    /// comes last in this list counts.
+    /// The raw values are the words of `loops[].state` in health records; of several monitors of a loop, the last in
+    /// the list counts.
     enum State: String, Sendable, CaseIterable {
         /// The loop has not begun a turn.
         case starting

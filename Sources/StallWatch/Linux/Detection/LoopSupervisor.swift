@@ -39,10 +39,8 @@ struct LoopSupervisor {
     /// Whether the loop waits, and may wake the watchdog with its next turn.
     var mayWake: Bool { isQuiet && turnBegan == nil }
 
-    /// Whether the loop wakes the watchdog before anything can happen.
-    ///
-    /// That is so if the loop waits, if its stall has used up its samples and will ring at its end, or if its thread
-    /// has ended.
+    /// Whether the loop wakes the watchdog before anything can happen: it waits, its stall has used up its samples and
+    /// will ring at its end, or its thread has ended.
     var mayPark: Bool {
         let began = turnBegan
         return began == nil || began == detector.stall?.turnBegan || began == detector.abandoned
@@ -301,9 +299,8 @@ extension LoopSupervisor {
 // MARK: - Checks and samples
 
 extension LoopSupervisor {
-    /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for never.
-    ///
-    /// Checks of a pool would capture all threads, and stops would count as waits of a turn that may wait unobserved.
+    /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for pools, where a check captures
+    /// all threads, and for turns that may wait unobserved, where a stop would count as a wait.
     private mutating func checkAge(_ poll: LoopPoll) -> UInt64? {
         guard case .thread = poll.target, poll.turn.began != nil || poll.nextHeartbeat == nil else { return nil }
         let mayWaitUnobserved = poll.turn.began == turn.began && (turn.unobservedRun != nil || turn.isUncertain)

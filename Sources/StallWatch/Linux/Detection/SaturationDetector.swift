@@ -1,8 +1,6 @@
 import StackCapture
 
-/// Decides when a loop is saturated: it has not waited for too long, although its turns are short.
-///
-/// A pure value, like ``StallDetector``. A saturation ends when the loop waits again or exits.
+/// Decides when a loop is saturated: it has not waited for too long, although its turns are short (a pure value).
 struct SaturationDetector {
     /// The time that a loop may go without waiting, in nanoseconds.
     let threshold: UInt64

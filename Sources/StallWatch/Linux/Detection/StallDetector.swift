@@ -104,10 +104,8 @@ struct StallDetector {
         stall = nil
     }
 
-    /// Decides on the loop's state at `now`, and when to poll again.
-    ///
-    /// The age of a turn counts from `countingFrom`, in monotonic nanoseconds. Turns are checked from the age
-    /// `checkAge` on, in nanoseconds; `nil` for never.
+    /// Decides on the loop's state at `now`, with a turn's age from `countingFrom` and checks from the age `checkAge`
+    /// on (`nil`: none), all in nanoseconds, and when to poll again.
     mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0, checkAge: UInt64? = nil)
         -> Decision
     {
@@ -200,10 +198,8 @@ struct SampleSchedule: Equatable {
     /// The ratio of a sample's age to the age of the sample before it, over 1.
     var growth: Double
 
-    /// The ratio of a check's age to the age of the check before it.
-    ///
-    /// It bounds the error of the time for which a thread was in one place: half of the interval, 4 % of the age. The age
-    /// doubles in nine checks.
+    /// The ratio of a check's age to that of the check before: it bounds the error of the time in one place to half of
+    /// the interval, 4 % of the age, and doubles the age in nine checks.
     var checkGrowth = 1.08
 
     static let standard = SampleSchedule(budget: 20, growth: 1.5)
@@ -211,9 +207,8 @@ struct SampleSchedule: Equatable {
     /// The largest age at which a sample is due, in nanoseconds: 146 years.
     static let maximumAge: UInt64 = 1 << 62
 
-    /// Returns the age of the turn at which the next sample is due, in nanoseconds; `nil` if the budget is used up.
-    ///
-    /// `age` is that of the last of `taken` samples, which may have been late.
+    /// Returns the age of the turn at which the next sample is due, in nanoseconds; `nil` if the budget is used up by
+    /// `taken` samples, the last of which was taken at `age`, and maybe late.
     func next(after taken: Int, age: UInt64) -> UInt64? {
         guard taken < budget else { return nil }
         return Self.grown(age, by: growth)

@@ -13,9 +13,8 @@ struct StallHistory: Sendable, Equatable {
     /// The largest number of other loops.
     static let maximumOthers = 16
 
-    /// Reads the turns of all loops at `now`, before and since a stalled turn that counts from `start`.
-    ///
-    /// It copies at most 6 KiB for each loop, and takes no lock.
+    /// Reads the turns of all loops at `now`, before and since a stalled turn that counts from `start`: at most 6 KiB
+    /// each.
     init(of loop: LoopMonitor, among loops: [LoopMonitor], start: UInt64, now: UInt64) {
         self.start = start
         let since = start - min(start, Self.window)

@@ -50,9 +50,8 @@ struct TurnCase {
         }
     }
 
-    /// Inspects the threads of the turn; captures none that has provably not run since the last sample.
-    ///
-    /// `mayStop`, which returns whether the thread may be stopped, is called only before a capture.
+    /// Inspects the threads of the turn, and captures those that may have run since the last sample, if `mayStop`,
+    /// which is called only before a capture, permits a stop.
     mutating func inspect(
         _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
         mayStop: () -> Bool = { true }

@@ -76,10 +76,10 @@ final class Watchdog: Sendable {
         return true
     }
 
-    /// Returns whether the loops make progress, as a pass that begins after this call finds it.
+    /// Wakes the watchdog, and returns whether the loops make progress, as its next pass finds it; `nil` without an
+    /// answer.
     ///
-    /// Wakes the watchdog. Never call it on the watchdog's own thread. The result is `nil` if the watchdog does not
-    /// answer before the deadline, or does not run any more.
+    /// Never call it on the watchdog's own thread.
     func readProgress(until deadline: UInt64) -> ProgressReading? {
         let request = ProgressRequest()
         let isRunning = shared.withLock { shared in
@@ -161,8 +161,6 @@ final class Watchdog: Sendable {
     }
 
     /// Sleeps until a deadline, or until a loop begins a turn that may be late before.
-    ///
-    /// Without a deadline every loop wakes the watchdog before anything can happen.
     private func sleep(_ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
         let time = now()
         let left = deadline - min(time, deadline)
@@ -202,10 +200,8 @@ struct Timekeeper {
     /// Why earlier time does not count.
     private(set) var reason = SuppressionReason.processStopped
 
-    /// Notes that the watchdog has woken up, and counts a time in which no thread ran.
-    ///
-    /// Returns the end of a grace period if the host may have delayed the turns. `capturing` is the total time of
-    /// captures and checks so far, in nanoseconds.
+    /// Notes that the watchdog has woken up, after `capturing` nanoseconds of captures and checks so far, and counts a
+    /// time in which no thread ran; returns the end of a grace period if the host may have delayed the turns.
     mutating func wake(
         capturing: UInt64, _ supervisors: [LoopSupervisor], _ suppressed: SuppressionCounter, _ now: () -> UInt64
     ) -> UInt64? {
@@ -238,9 +234,8 @@ struct Timekeeper {
     mutating func sleep(until deadline: UInt64) { gaps.sleep(at: awake, until: deadline) }
 }
 
-/// The clocks that show whether the watchdog itself was late; a reading costs one `pread` and two vDSO calls.
-///
-/// It is created and used on the watchdog's thread, because it keeps that thread's own file open.
+/// The clocks that show whether the watchdog itself was late, by one `pread` and two vDSO calls; to be created and used
+/// on its thread, whose file they keep open.
 final class WatchdogClocks {
     private let files = ThreadProc.ofThisThread([.schedstat])
 

@@ -11,9 +11,8 @@ final class WatchdogContext {
     let suppressed: SuppressionCounter
     let options: WatchdogOptions
     private let watchdog = clinux_gettid()
-    /// The time of all checks so far, in nanoseconds.
-    ///
-    /// A check may wait for a disk: it reads the names of functions. The watchdog is late then, but was not stopped.
+    /// The time of all checks so far, in nanoseconds: a check that reads names may wait for a disk, which makes the
+    /// watchdog late.
     private(set) var timeOfChecks: UInt64 = 0
     /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
@@ -44,9 +43,8 @@ final class WatchdogContext {
         timeOfChecks += min(now() &- begun, Self.longestCheck)
     }
 
-    /// Takes the stack or stacks that explain a turn of this age; the sample is not valid until the caller says so.
-    ///
-    /// `mayWait`: the stop of a thread in the kernel may stay pending; the caller then collects it.
+    /// Takes the stacks that explain a turn of this age; the sample is not valid until the caller says so, and, with
+    /// `mayWait`, has to be collected if the stop of a thread in the kernel stays pending.
     func sample(
         _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
@@ -98,7 +96,6 @@ final class WatchdogContext {
     }
 }
 
-/// Returns whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
-///
-/// The helper of a capture, as of a profile, is none: it lets go of the thread at once.
+/// Returns whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)); no capture's helper
+/// is.
 func isTraced(_ thread: Int32) -> Bool { CUnwindEngine.isDebugged(thread: thread) }

@@ -198,9 +198,8 @@ enum CauseRules {
         observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
     }
 
-    /// Returns the observation that knows more of a lock: the lock, its owners, their stacks; the later one if they are equal.
-    ///
-    /// A thread whose wait is over shows no lock until it runs.
+    /// Returns the observation that knows more of a lock, as one after the wait shows none; the later one if they are
+    /// equal.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
         return knownParts(of: old.lock) > knownParts(of: new.lock) ? old : new

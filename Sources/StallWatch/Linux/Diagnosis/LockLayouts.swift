@@ -52,10 +52,8 @@ struct PthreadMutex {
         (lock, count, owner, users, kind) = (fields[0], UInt32(bitPattern: fields[1]), fields[2], fields[3], fields[4])
     }
 
-    /// The owner of a mutex with waiting threads, if all fields agree.
-    ///
-    /// glibc sets `__owner` after it locks the mutex and clears it before it unlocks it, so a thread in `__owner` has the
-    /// lock. The futex operation already identifies mutexes with priority inheritance.
+    /// The owner of a mutex with waiting threads, if all fields agree: glibc sets `__owner` after it locks the mutex
+    /// and clears it before it unlocks it, and the futex operation identifies mutexes with priority inheritance.
     var ownerWhileWaitedFor: Int32? {
         let typeMask: Int32 = 3
         let robust: Int32 = 16
@@ -89,9 +87,8 @@ struct PthreadReadWriteLock {
     }
 }
 
-/// glibc's struct new_sem on 64-bit machines (nptl/sem_waitcommon.c).
-///
-/// It has the value and the number of waiters in one word, followed by a futex flag for private semaphores.
+/// glibc's struct new_sem on 64-bit machines (nptl/sem_waitcommon.c): the value and the number of waiters in one word,
+/// then a futex flag for private semaphores.
 enum PosixSemaphore {
     /// The plausible numbers of waiting threads.
     private static let waiters: ClosedRange<Int32> = 1...100_000

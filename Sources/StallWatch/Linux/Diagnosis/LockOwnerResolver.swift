@@ -115,9 +115,8 @@ struct LockOwnerResolver {
         return Link(thread: thread, state: state, call: call, frames: frames, lock: lock)
     }
 
-    /// Returns the call that a thread waits in: as the system shows it or, where it does not, as a stop has met it.
-    ///
-    /// The stop itself makes the thread run, and then the thread waits in the same call again.
+    /// Returns the call that a thread waits in, as the system shows it, or as a stop has met it: the thread waits in it
+    /// again.
     private func call(of state: ThreadState, _ stack: CapturedStack?) -> SystemCall? {
         switch state.activity {
         case .waiting(let call): call

@@ -11,10 +11,7 @@ final class PageFaultWatch {
     /// The file of the last fault that could be resolved; `nil` if there was none.
     private(set) var file: String?
 
-    /// Starts to watch a thread of this process.
-    ///
-    /// Fails where the system does not permit it (the sysctl kernel.perf_event_paranoid above 2), and under any seccomp
-    /// filter.
+    /// Fails where the sysctl kernel.perf_event_paranoid is above 2, and under any seccomp filter.
     init?(thread: Int32) {
         var watch = clinux_fault_watch()
         // A seccomp filter, such as systemd's SystemCallFilter=, may kill the process for a call that it does not list.

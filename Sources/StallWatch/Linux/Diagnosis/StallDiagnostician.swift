@@ -2,11 +2,10 @@ import StackCapture
 import LinuxSupport
 import Glibc
 
-/// Diagnoses the stalls of one loop.
+/// Diagnoses the stalls of one loop, for the watchdog.
 ///
-/// The watchdog calls it at each poll of a busy loop, at each check and sample, and at a stall's end. Before a turn is
-/// checked, it takes at most one reading per turn and threshold; a stall's time split starts from these. It does not read
-/// a waiting loop.
+/// Before a turn is checked, it takes at most one reading per turn and threshold, from which a stall's time split
+/// starts.
 struct StallDiagnostician {
     private var files: ThreadProc?
     private var quota = CPUQuota()
@@ -70,10 +69,8 @@ struct StallDiagnostician {
 
     mutating func forget() { observations.removeAll() }
 
-    /// Observes the thread of a late turn and returns the cause so far; `nil` if the thread cannot be read.
-    ///
-    /// Calls `turnEnd` after the observation, and discards what was observed after the turn's end. Times are in
-    /// monotonic nanoseconds.
+    /// Observes the thread of a late turn and returns the cause so far, or `nil` if the thread cannot be read; discards
+    /// what was observed after `turnEnd`, which is called afterwards.
     mutating func sample(
         _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, turnEnd: () -> UInt64?
     ) -> Cause? {

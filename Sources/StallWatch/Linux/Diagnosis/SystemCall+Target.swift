@@ -137,8 +137,6 @@ struct DescribedCall: Equatable, Sendable {
     var target: String?
     var purpose: SystemCall.Purpose
 
-    /// Describes the call of a waiting thread.
-    ///
     /// `memory` is `nil` if the thread has left the call, because its memory and descriptor may have changed since.
     init(_ call: SystemCall, memory: (any MemoryReading)?) {
         number = call.number

@@ -89,9 +89,8 @@ extension ThreadActivity {
         }
     }
 
-    /// Returns whether a thread that is blocked outside of system calls waits for a page.
-    ///
-    /// It may also be stopped by a tracer. A thread that has left the wait a moment later has not waited long.
+    /// Returns whether a thread that is blocked outside of system calls waits for a page; a tracer may also have
+    /// stopped it.
     private static func isFaulting(_ state: UInt8, _ waitChannel: WaitChannel) -> Bool {
         switch waitChannel {
         case .function(let name): name != "ptrace_stop"
@@ -215,10 +214,8 @@ extension SystemCall {
 }
 
 extension SystemCall.Purpose {
-    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data.
-    ///
-    /// Only such calls are frequent and short enough that a thread is observed between them, entering or leaving a
-    /// call.
+    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data: only such calls are
+    /// so frequent and short that a thread is seen between them.
     init?(ofFunction function: String) {
         guard SystemCall.waitsForData(function) else { return nil }
         self = .io

@@ -56,10 +56,8 @@ extension ThreadReading {
 }
 
 extension ThreadProc {
-    /// Takes a reading of the thread; `nil` if the thread has ended.
-    ///
-    /// Takes about 15 us of the caller's time and none of the thread's. Reads the files one after another, so their values
-    /// may be some microseconds apart.
+    /// Reads the thread's files one after another, within about 15 us and none of the thread's time; `nil` if it has
+    /// ended.
     func read() -> ThreadReading? {
         let time = monotonicNow()
         guard let onCPU = ThreadClock.exact.nanoseconds(of: thread) else { return nil }

@@ -92,9 +92,7 @@ extension TimeSplit {
         }
 
         /// Estimates how much of a value's growth between two readings falls into the `inside` nanoseconds within the
-        /// turn.
-        ///
-        /// `rateOutside` is the growth per busy nanosecond outside the turn, 0 to 1.
+        /// turn, from `rateOutside`, the growth per busy nanosecond outside the turn, 0 to 1.
         init(
             _ value: KeyPath<ThreadReading, UInt64>, _ from: ThreadReading?, _ to: ThreadReading?, inside: UInt64,
             rateOutside: Double

@@ -2,10 +2,8 @@ import LinuxSupport
 import StackCapture
 import StallSymbols
 
-/// Names the innermost functions of a stack that describe what a thread waits for.
-///
-/// The watchdog reads the addresses of these few functions once, before the first stall: from their libraries, and from
-/// the executable if a library is linked into it.
+/// Names the innermost functions of a stack that describe what a thread waits for, by their addresses in their
+/// libraries, or in the executable if a library is linked into it; they are read once.
 final class WaitFunctionNames {
     /// The libraries whose functions wait on behalf of an app.
     static let libraries: Set<String> = ["libc.so.6", "libdispatch.so", "libstdc++.so.6"]

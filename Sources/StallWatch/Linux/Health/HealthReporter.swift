@@ -159,9 +159,8 @@ protocol HealthChannel: AnyObject {
     /// The longest time to wait for the watchdog's answer, in nanoseconds.
     var answerLimit: UInt64 { get }
 
-    /// Tells the supervisor, may block, and returns when to call again at the latest, in monotonic nanoseconds.
-    ///
-    /// The record is `nil` if the watchdog has not answered in time.
+    /// Tells the supervisor, and may block; `nil`: the watchdog has not answered in time. Returns when to call again at
+    /// the latest.
     func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64
 
     /// Tells the supervisor that the monitor stops; may block.

@@ -96,10 +96,8 @@ final class HealthSource: Sendable {
 
     static let maximumLoops = 64
 
-    /// Returns the state of a process with these loops.
-    ///
-    /// Once it has been `ok`, a new loop that has not begun its first turn does not matter: it may be a queue that is
-    /// never used.
+    /// Returns the state of a process with these loops; once it has been `ok`, a new loop without a first turn does not
+    /// matter, as it may be a queue that is never used.
     static func state(of loops: [LoopProgress], hasProgressed: Bool) -> HealthRecord.State {
         let states = Set(loops.map(\.state))
         if states.contains(.stalled) { return .stalled }

@@ -11,9 +11,8 @@ enum DispatchLayout {
     static let ownerMask: UInt64 = 0x3fff_ffff
     /// The bits of `dq_state` that an idle queue may have in any state: its role, and the priority of its last items.
     static let idleIgnoredMask: UInt64 = 0x3f_0000_0000
-    /// The other bits of an idle serial queue: DISPATCH_QUEUE_STATE_INIT_VALUE for a width of 1.
-    ///
-    /// It is not suspended, not enqueued on its target, and its only place is free.
+    /// The other bits of an idle serial queue, which is not suspended or enqueued (DISPATCH_QUEUE_STATE_INIT_VALUE,
+    /// width 1).
     static let idleState = idleState(width: 1)
     /// The list of the items that wait for a thread; 0 if there are none: `dq_items_tail` of a global queue.
     static let itemsOffset: UInt64 = 48

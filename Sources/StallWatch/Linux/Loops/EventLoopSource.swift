@@ -14,10 +14,8 @@
         }
     }
 
-    /// Notices that an event loop shuts down, by a callback that is never due and is cancelled at that time.
-    ///
-    /// NIO has no function that tells whether a loop is closed. A task sent to a closed loop is an error that NIO
-    /// prints, or that ends the process (`SelectableEventLoop._schedule0`).
+    /// Notices that an event loop shuts down, by a callback that is never due and is cancelled then: NIO does not tell,
+    /// and a task sent to a closed loop may end the process (`SelectableEventLoop._schedule0`).
     private final class EventLoopEnd: NIOScheduledCallbackHandler, Sendable {
         private let flag = Atomic<Bool>(false)
 

@@ -130,10 +130,8 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// Returns a source for the main dispatch queue, in use until the main run loop runs.
-    ///
-    /// Called on the main actor, as in an async `main`, it also counts a stall that has already begun: the queue's first
-    /// item then waits for the caller.
+    /// Returns a source for the main dispatch queue, in use until the main run loop runs; called on the main actor, as
+    /// in an async `main`, it also counts a stall that has already begun.
     static func mainQueue(
         _ recorder: TurnRecorder, unless isRunLoopUsed: @escaping @Sendable () -> Bool
     ) -> HeartbeatSource {
@@ -151,9 +149,8 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// Whether the caller is a task on the thread that runs the main actor now.
-    ///
-    /// The main thread runs it until an async `main` suspends, then the thread that drains the main queue.
+    /// Whether the caller is a task on the thread that runs the main actor now: the main thread until an async `main`
+    /// suspends, then the one that drains the main queue.
     private static func isOnMainActor(_ main: QueueOwner) -> Bool {
         // Also without a task: a block on the main queue confirms the layout.
         main.check()

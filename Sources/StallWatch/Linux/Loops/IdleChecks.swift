@@ -6,9 +6,8 @@ import Synchronization
 
 /// Finds out that a loop without observers waits, and needs no heartbeat; only reads, on the watchdog.
 protocol IdleCheck: AnyObject, Sendable {
-    /// Returns whether the loop certainly has no work now.
-    ///
-    /// `thread` ran the loop's last item, if that is known, which took `lastDelay` nanoseconds to run.
+    /// Returns whether the loop certainly has no work now. `thread` ran the last item, if known, within `lastDelay`
+    /// nanoseconds.
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
     /// Notes that an item is about to be sent to the loop.
@@ -21,8 +20,7 @@ extension IdleCheck {
 
 /// A global queue of libdispatch, whose threads are busy with earlier items if an item waits in it.
 ///
-/// The queue is read by its private layout, ``DispatchLayout``, which its label and its width confirm. That its list of
-/// waiting items is where it is expected is confirmed by an item: right after the watchdog has sent it, it is seen there.
+/// Its label and width confirm its private layout, ``DispatchLayout``; an item that was just sent confirms its list.
 final class GlobalQueueIdleCheck: IdleCheck {
     /// The address of the queue's list of items; `nil` if the layout is another one.
     private let items: UInt64?
@@ -54,10 +52,8 @@ final class GlobalQueueIdleCheck: IdleCheck {
     }
 }
 
-/// The pool of Swift's tasks, which is idle while no task runs or waits to run.
-///
-/// On Linux it is a concurrent queue of libdispatch (DispatchGlobalExecutor.cpp). The queue counts the items that it has
-/// passed on to threads, in its state. A task that runs on the queue confirms the layout: it is counted itself.
+/// The pool of Swift's tasks, on Linux a concurrent queue of libdispatch (DispatchGlobalExecutor.cpp), whose state
+/// counts the items that threads have; a task that is counted itself confirms the layout.
 final class TaskPoolIdleCheck: IdleCheck {
     static let label = "Swift global concurrent queue"
 
@@ -147,10 +143,8 @@ final class EventLoopIdleCheck: IdleCheck {
     }
 }
 
-/// Finds the thread that currently runs a serial dispatch queue.
-///
-/// The queue's state is read by its private layout, ``DispatchLayout``. Therefore an item that runs on the queue checks
-/// that its own thread is there. Until that check succeeds, the answer is `unknown`.
+/// Finds the thread that runs a serial dispatch queue, by its private layout, ``DispatchLayout``; the answer is
+/// `unknown` until an item on the queue has confirmed the layout by its own thread.
 final class QueueOwner: IdleCheck {
     private let queue: DispatchQueue
     /// The address of the queue's state; 0 until it is confirmed.

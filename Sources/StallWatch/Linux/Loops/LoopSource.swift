@@ -25,9 +25,8 @@ protocol LoopSource: AnyObject, Sendable {
 
     func modeName(_ index: UInt8) -> String?
 
-    /// Sends the loop a heartbeat if one is due and the loop does not wait for work.
-    ///
-    /// Returns when the next one is due, in monotonic nanoseconds, or `nil` while none is planned.
+    /// Sends the loop a heartbeat if one is due and the loop does not wait for work. Returns when the next one is due,
+    /// in monotonic nanoseconds, or `nil` while none is planned.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64?
 
     /// The thread that will run the loop's turns, if that is known before the first one.

@@ -115,10 +115,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
     }
 
-    /// Creates an observer that reports the mode of a run when the run begins.
-    ///
-    /// The loop does not pass the mode to its observers, and CFRunLoopCopyCurrentMode takes the loop's lock. An
-    /// observer that is in one mode only knows its mode.
+    /// Creates an observer that is in one mode only, and reports it when a run begins: the loop does not pass its mode,
+    /// and CFRunLoopCopyCurrentMode takes the loop's lock.
     private static func modeObserver(
         _ index: UInt8, _ recorder: TurnRecorder
     ) throws(StallWatchError) -> CFRunLoopObserver {

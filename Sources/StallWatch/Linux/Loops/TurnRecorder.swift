@@ -40,10 +40,8 @@ final class TurnRecorder: Sendable {
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
-    /// The longest gap between two runs that does not count as a wait, in nanoseconds.
-    ///
-    /// `RunLoop.run()` leaves and enters its loop for every source that it handles. What the thread does in a longer
-    /// gap is unknown, so a longer gap counts as a wait.
+    /// The longest gap between two runs that does not count as a wait, in nanoseconds: `RunLoop.run()` leaves and
+    /// enters its loop for every source, but what the thread does in a longer gap is unknown.
     static let longestReentry: UInt64 = 1_000_000
 
     /// The durations of the turns that are over.
@@ -234,11 +232,10 @@ extension TurnRecorder {
         return thread == 0 ? nil : thread
     }
 
-    /// Marks the turn that began at `began`, so that its end wakes the watchdog; returns the end if it is over already.
+    /// Marks the turn that began at `began`, so that its end wakes the watchdog; returns the end if the loop will not
+    /// see that.
     ///
-    /// In that case the loop will not see the mark, so this stores the turn's end and rings the alarm. If other turns
-    /// have ended since, the result is the end of the last of them, which is too late by at most the time since the
-    /// poll.
+    /// The result may be a later turn's end: too late by at most the time since the poll.
     @discardableResult
     func markStalled(_ began: UInt64) -> UInt64? {
         stalledEnd.store(0, ordering: .sequentiallyConsistent)
@@ -308,11 +305,9 @@ struct TurnSnapshot: Equatable {
     var isWaitingUnobserved = false
 }
 
-/// The total time that a loop has waited for its events.
+/// The total time that a loop has waited for its events, which tells an idle loop's late turn from the turns before.
 ///
-/// What the thread did between two polls, it did in the remaining time. This separates the cost of an idle loop's late
-/// turn from that of the turns before it. Only the loop's thread calls ``begin(at:)`` and ``end(at:)``, which cost two
-/// loads and stores each. Any thread may call ``total(at:)``. Times are in monotonic nanoseconds.
+/// Only the loop's thread calls ``begin(at:)`` and ``end(at:)``: two loads and stores each.
 final class WaitClock: Sendable {
     /// The total duration of the waits that are over.
     private let past = Atomic<UInt64>(0)

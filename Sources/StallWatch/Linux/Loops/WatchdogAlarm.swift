@@ -33,10 +33,8 @@ final class WatchdogAlarm: Sendable {
         semaphore.wait(until: deadline)
     }
 
-    /// Sleeps until the alarm rings or a deadline, unless `mayPark` returns `false` once the flag is set.
-    ///
-    /// `mayPark` inspects every loop again. It sees every turn that begins before this inspection. A turn that begins
-    /// later sees the flag. The fences exclude a third case.
+    /// Sleeps until the alarm rings or a deadline, unless `mayPark` returns `false` once the flag is set: it inspects
+    /// every loop again, a turn that begins later sees the flag, and the fences exclude a third case.
     func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()
@@ -59,17 +57,14 @@ struct AsymmetricFence: ~Copyable {
 
     package init() {}
 
-    /// Registers the process for the kernel's barrier.
-    ///
-    /// Until this succeeds, each side executes its own fence. Call it on the watchdog's thread: it can take some 10 ms.
+    /// Registers the process for the kernel's barrier, which can take the watchdog's thread some 10 ms; until then,
+    /// each side executes its own fence.
     package func prepare() {
         isPrepared.store(clinux_prepare_barrier_in_all_threads(), ordering: .sequentiallyConsistent)
     }
 
-    /// Executes the loop's side of the pair.
-    ///
-    /// Either the watchdog sees, after ``heavy()``, what the loop stored before this call, or the loop sees, after this
-    /// call, what the watchdog stored before ``heavy()``.
+    /// Executes the loop's side: either the watchdog sees after ``heavy()`` what the loop stored before this call, or
+    /// the loop sees after this call what the watchdog stored before ``heavy()``.
     package func light() {
         if isPrepared.load(ordering: .relaxed) {
             clinux_compiler_barrier()

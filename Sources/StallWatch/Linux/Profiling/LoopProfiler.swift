@@ -3,10 +3,8 @@ import StackCapture
 import StallReports
 import StallSymbols
 
-/// Samples the threads of loops for a while.
-///
-/// It reads threads that wait, and stops those that run, for a bounded part of the time (``StopBudget``). It has an
-/// engine of its own, so it neither uses the watchdog nor delays it. Names are looked up afterwards.
+/// Samples the threads of loops for a while: reads those that wait, and stops those that run for a bounded part of the
+/// time (``StopBudget``), with an engine of its own that does not delay the watchdog.
 struct LoopProfiler {
     /// The most threads of a pool that are sampled.
     static let maximumPoolThreads = 32
@@ -69,9 +67,8 @@ struct LoopProfiler {
     var methods: [CapturedStack.Method] { capturer.methods }
     var unwinder: Unwinder { capturer.unwinder }
 
-    /// Takes the samples; returns whether the profile is whole.
-    ///
-    /// `isOver` waits until a time in monotonic nanoseconds, and returns whether the profile is to end.
+    /// Takes the samples until `isOver`, which waits until a time in monotonic nanoseconds, says so; returns whether
+    /// the profile is whole.
     mutating func run(until isOver: (UInt64) -> Bool) -> Bool {
         var generator = SystemRandomNumberGenerator()
         while let time = clock.nextSample(at: now(), &generator) {
@@ -176,9 +173,7 @@ struct LoopProfiler {
     }
 }
 
-/// The times at which a profile takes its samples: one in each interval, at a random moment of it.
-///
-/// At equal distances, work that repeats in step with the sampling would be seen in the same place each time.
+/// The times of samples: one in each interval, at a random moment, because work may repeat in step with the sampling.
 struct ProfileClock {
     /// The time between two samples on average, in nanoseconds.
     let interval: UInt64
@@ -199,9 +194,8 @@ struct ProfileClock {
     /// When the profile ends, in monotonic nanoseconds.
     var end: UInt64 { begin &+ intervals &* interval }
 
-    /// Returns when the next sample is due, in monotonic nanoseconds; `nil` after the last interval.
-    ///
-    /// Intervals that are over are left out: to make up for them would show one moment many times.
+    /// Returns when the next sample is due, in monotonic nanoseconds; `nil` after the last interval, and none for
+    /// intervals that are over, because that would show one moment many times.
     mutating func nextSample(at now: UInt64, _ generator: inout some RandomNumberGenerator) -> UInt64? {
         let current = min((now &- min(begin, now)) / interval, intervals)
         if current > next {
@@ -216,9 +210,8 @@ struct ProfileClock {
 
 /// The time for which a profile may keep a thread from running: ``start``, one in ``share`` of the time, and one stop.
 struct StopBudget {
-    /// The part of the time: 0.5 %, that is 100 us for each of 50 samples a second.
-    ///
-    /// A stop takes 6 to 40 us (measured), and longer where the helper has to wait for a CPU.
+    /// The part of the time, 0.5 %: 100 us for each of 50 samples a second, as a stop takes 6 to 40 us (measured), or
+    /// longer.
     static let share: UInt64 = 200
     /// The budget at the begin, in nanoseconds: the first stops of a thread are slower.
     static let start: UInt64 = 1_000_000

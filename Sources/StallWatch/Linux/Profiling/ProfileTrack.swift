@@ -100,9 +100,8 @@ struct ProfileTrack {
         )
     }
 
-    /// Counts a sample that was not taken.
-    ///
-    /// The samples before and after it count for it. To leave it out would favor what costs the thread no stop: its waits.
+    /// Lets the samples before and after count for one that was not taken; else waits, which cost no stop, would be
+    /// favored.
     mutating func skip() {
         skipped += 1
         pending += 1
@@ -147,10 +146,8 @@ struct ProfileTrack {
     }
 }
 
-/// What a profile may still keep, over all of its threads.
-///
-/// With these limits its answer stays below the longest one: a run takes some 230 bytes, a frame with its name 250, and
-/// its place in a stack 6.
+/// What a profile may keep, over all of its threads, so that its answer stays below the longest one: a run takes some
+/// 230 bytes, a frame with its name 250, and its place in a stack 6.
 struct ProfileLimits {
     /// The most runs of equal samples.
     static let runs = 16_000

@@ -64,15 +64,11 @@ struct CapabilityProbe: Sendable {
     }
 }
 
-/// An unlinked file that lives as long as this object; others read it through /proc/<pid>/fd.
-///
-/// So it is found from outside of the program's container, and never outlives the process.
+/// An unlinked file that lives as long as this object: found through /proc/<pid>/fd, also from outside of a container.
 final class UnlinkedFile: Sendable {
     private let descriptor: Int32
 
-    /// Writes the file; `nil` if that fails.
-    ///
-    /// A reader finds it by its name: the link ends with `/.<name>.<identity>.tmp (deleted)`.
+    /// Writes the file, which readers find by the link's end `/.<name>.<identity>.tmp (deleted)`; `nil` if that fails.
     init?(_ bytes: [UInt8], named name: String, in directory: String) {
         let owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         let path = ReportDirectory.temporaryPath(for: name, in: directory, of: owner)

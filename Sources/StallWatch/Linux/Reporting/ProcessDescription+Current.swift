@@ -24,10 +24,8 @@ extension StallReport.ProcessDescription {
         )
     }
 
-    /// Returns the start time from the texts of /proc/self/stat and /proc/stat; `nil` if one is missing or damaged.
-    ///
-    /// The sum of `btime` (boot time in seconds since 1970) and field 22 of the process's stat file (clock ticks since
-    /// boot): proc(5).
+    /// Returns the sum of `btime` in /proc/stat (in seconds since 1970) and field 22 of /proc/self/stat (clock ticks
+    /// since boot; proc(5)); `nil` if one is missing or damaged.
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
         guard let ticks = stat.flatMap(ProcStat.init)?.startTicks, let systemStat else { return nil }
         var fields = ByteCursor(systemStat)

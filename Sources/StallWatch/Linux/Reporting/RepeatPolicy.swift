@@ -6,10 +6,8 @@ import StallReports
 /// of the fingerprint counts the stalls in between and sums up their durations. If the limit suppresses a report that is due, the next stall with
 /// that fingerprint is due instead. A pure value: the caller supplies fingerprints and times.
 struct RepeatPolicy {
-    /// The maximum number of remembered fingerprints.
-    ///
-    /// When it is exceeded, the policy forgets the least recently seen fingerprint. That fingerprint's next stall is
-    /// reported as occurrence 1.
+    /// The maximum number of remembered fingerprints; beyond it, the least recently seen one begins at occurrence 1
+    /// again.
     static let maximumFingerprints = 1024
     private static let minute: UInt64 = 60_000_000_000
 

@@ -22,9 +22,8 @@ struct ReportBuilder {
         return report
     }
 
-    /// Builds the report without function names and lines, so that it can be written at once.
-    ///
-    /// `symbol` returns a frame's mangled name, to tell a pool's workers; without names every thread counts as one.
+    /// Builds the report without names and lines, to be written at once; `symbol` returns a frame's mangled name, to
+    /// tell a pool's workers (without names every thread counts as one).
     func rawReport(
         of record: StallRecord, symbol: ((CapturedStack.Frame, ImageList) -> String?)? = nil
     ) -> StallReport {
@@ -189,10 +188,10 @@ struct ReportTables {
 
 /// Finds the workers of a pool among a process's threads and groups those with equal stacks.
 enum WorkerGroups {
-    /// Groups the workers of a sample; `nil` if the sample's loop has its own thread.
+    /// Groups the workers of a sample, by the mangled names that `symbol` returns; `nil` if the sample's loop has its
+    /// own thread.
     ///
-    /// `symbol` returns a frame's mangled name. Without names every thread counts as a worker; so does a thread with
-    /// unnamed functions, as in a stripped executable, if no thread is known to be one.
+    /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables,
         symbol: ((CapturedStack.Frame, ImageList) -> String?)?

@@ -134,9 +134,8 @@ extension StallReport.Turn {
 }
 
 extension StallReport {
-    /// Adds what the stalled thread was working on for most of the stall, or the reason why that is not known.
-    ///
-    /// For a pool it is the context of the first worker that has one, in the order of the report.
+    /// Adds what the thread was working on for most of the stall, or why that is not known; of a pool, the first
+    /// worker's that has one.
     mutating func addContext(of record: StallRecord, missing reason: String?) {
         let weights = record.samples.weights(duration: record.duration)
         var times: [CapturedContext?: UInt64] = [:]
@@ -193,10 +192,8 @@ extension StallReport.ThreadDescription {
     }
 }
 
-/// OpenTelemetry's thread context record, which a tracer publishes for the thread's active span.
-///
-/// The layout is that of OTEP 4947: 16 bytes of the trace id, 8 of the span id, a mark that it is valid, the trace flags,
-/// and attributes, whose names are not in the record.
+/// OpenTelemetry's thread context record, which a tracer publishes for the thread's active span (OTEP 4947): 16 bytes
+/// of the trace id, 8 of the span id, a mark that it is valid, the trace flags, and attributes without names.
 struct ThreadContextRecord: Equatable {
     /// The id of the trace, as 32 hexadecimal digits; `nil` if no span is active.
     let traceID: String?

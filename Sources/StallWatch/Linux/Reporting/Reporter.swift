@@ -148,9 +148,8 @@ final class Reporter: Sendable {
         while let record = unnamed.next(beforeWaiting: { namer.releaseMemory() }) { namer.report(record) }
     }
 
-    /// Waits until the sinks have handled every record submitted so far; returns `false` at the deadline.
-    ///
-    /// The sinks may add ``SinkSet/storeTimeLimit`` to it.
+    /// Waits until the sinks have handled all records submitted so far, ``SinkSet/storeTimeLimit`` more at most;
+    /// returns `false` then.
     func settle(until deadline: UInt64) -> Bool {
         // In this order: the first stage passes its record on before it takes the next one.
         while !arrivals.isIdle || !unnamed.isIdle {

@@ -1,10 +1,8 @@
 import LinuxSupport
 import Synchronization
 
-/// Divides the turns of all loops into intervals, for sinks that receive statistics all the time.
-///
-/// An interval ends at the first pass of the watchdog after its length. So a process without work is not woken for it, and
-/// the interval with its last turns ends when the next work comes, or with the monitor.
+/// Divides the turns of all loops into intervals, for sinks that receive statistics all the time; one ends at the
+/// watchdog's first pass after its length, so that an idle process is not woken for it.
 final class TurnIntervals: Sendable {
     private struct State {
         /// When the interval began, in monotonic nanoseconds; `nil` before the first.
@@ -20,9 +18,8 @@ final class TurnIntervals: Sendable {
         self.length = length
     }
 
-    /// Ends the interval if it has its length or is the last one; otherwise it costs one comparison.
-    ///
-    /// Returns the loops of the interval, sorted by label; none if it goes on.
+    /// Ends the interval if it has its length or is the last one; returns its loops, sorted by label, or none if it
+    /// goes on.
     func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopInterval] {
         state.withLock { state in
             if let began = state.began, !isLast, now &- began < length { return [] }

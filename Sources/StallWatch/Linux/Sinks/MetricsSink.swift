@@ -74,9 +74,7 @@ import StallReports
 #endif
 
 #if Metrics
-    /// The metrics of the loops with one label.
-    ///
-    /// The names are those of OpenTelemetry for Node.js after `nodejs`, with seconds as their unit
+    /// The metrics of the loops with one label, named after those of OpenTelemetry for Node.js, in seconds
     /// (opentelemetry.io, Semantic conventions for Node.js runtime metrics).
     struct LoopMetrics {
         private let turns: Counter

@@ -87,9 +87,8 @@ final class NDJSONFile: Sink {
         return try openLocked()
     }
 
-    /// Opens the file that has the name now, and locks it against other processes until it is closed.
-    ///
-    /// Makes up to 100 attempts, 10 ms apart. A file system without locks is no error.
+    /// Opens the file that has the name now, and locks it against other processes if the file system has locks, in up
+    /// to 100 attempts, 10 ms apart.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
             let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)

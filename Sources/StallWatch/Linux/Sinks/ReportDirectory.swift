@@ -207,10 +207,8 @@ extension ReportDirectory {
 
     private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 
-    /// Prevents two processes that start at the same time from recovering the same reports.
-    ///
-    /// Waits at most half a second, then continues without the lock: its holder may be stopped, and a file system may
-    /// have no locks.
+    /// Keeps two processes that start at the same time from recovering the same reports; waits at most half a second,
+    /// as the lock's holder may be stopped, and a file system may have no locks.
     private func withLock<Result>(_ body: () -> Result) -> Result {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return body() }

@@ -25,9 +25,8 @@ struct SinkDescription: Sendable {
     /// The thread's name; at most 15 bytes.
     var name: String
     var interest: Delivery.Interest
-    /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report.
-    ///
-    /// True for files, where only the newest state counts. False for code that may have done half of its work.
+    /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report: for files,
+    /// of which only the newest state counts, but not for code that may have done half of its work.
     var isStore = false
     /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
     var intervalLength: UInt64?
@@ -36,9 +35,7 @@ struct SinkDescription: Sendable {
     var make: @Sendable () -> any Sink
 }
 
-/// Checks that a sink can work and returns its description.
-///
-/// The second parameter receives the reports that an earlier process left.
+/// Checks that a sink can work and returns its description; the second parameter receives reports of earlier processes.
 typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription
@@ -49,10 +46,8 @@ enum Delivery: Sendable {
     case began(StallReport)
     /// A newer report of an ongoing stall, or its first report without names.
     case updated(StallReport)
-    /// A stall's final report: the stall ended, or the monitor stopped following it.
-    ///
-    /// With a reason, the stall is suppressed: counted, but not reported. Stores keep the newest one of each fingerprint,
-    /// because it stands for all since the last report.
+    /// A stall's final report: the stall ended, or the monitor stopped following it. With a reason, it is counted, but
+    /// not reported. Stores keep the newest such one of each fingerprint, which stands for all since the last report.
     case ended(StallReport, SuppressionReason?)
     /// A report that an earlier process left, now `abandoned`.
     case recovered(StallReport)
@@ -145,9 +140,7 @@ extension FileFlush {
     }
 }
 
-/// What the loops with one label did in an interval.
-///
-/// Durations are in seconds. Those of turns are upper bounds, at most 12.5 % too large.
+/// What the loops with one label did in an interval, in seconds; durations of turns are at most 12.5 % too large.
 struct LoopInterval: Sendable, Equatable {
     /// The durations of turns.
     struct Delay: Sendable, Equatable {

@@ -2,9 +2,8 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// The sinks of a monitor: the stores, which write reports to disk, and the others.
-///
-/// Every wait is limited to ``storeTimeLimit`` for stores and ``otherTimeLimit`` for others, whatever a sink does.
+/// The sinks of a monitor: the stores, which write reports to disk, and the others, with every wait limited to
+/// ``storeTimeLimit`` for stores and ``otherTimeLimit`` for others, whatever a sink does.
 struct SinkSet: Sendable {
     /// The longest delay, in nanoseconds, that a store may cause to an abort or to ``StallMonitor/stop()``.
     static let storeTimeLimit: UInt64 = 5_000_000_000
@@ -48,10 +47,10 @@ struct SinkSet: Sendable {
         for worker in all { worker.submit(delivery) }
     }
 
-    /// Delivers a stall's final report to stores first, then to other sinks, so that they find the file.
+    /// Delivers a stall's final report to stores first, so that other sinks find the file.
     ///
-    /// Waits up to ``otherTimeLimit`` for the stores. If a store is slower, later calls do not wait until it has caught
-    /// up. `reached` has one barrier per store, queued with the previous final report.
+    /// Waits up to ``otherTimeLimit``, but not for a store that is still behind with `reached`, its barriers of the
+    /// last report.
     func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {

@@ -2,10 +2,8 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// Runs one sink on its own thread, so that a slow sink delays neither the monitor nor the other sinks.
-///
-/// Pending deliveries wait in a bounded queue. Failed deliveries to a store wait in a second bounded queue and are
-/// retried. Lost deliveries are counted.
+/// Runs one sink on its own thread, so that a slow sink delays no other, with bounded queues of pending deliveries, and
+/// of failed ones of a store, to be retried; counts those that are lost.
 final class SinkWorker: Sendable {
     /// The maximum number of queued items; when it is exceeded, the oldest delivery is dropped.
     static let capacity = 64
@@ -186,9 +184,8 @@ extension SinkWorker {
     }
 }
 
-/// The failed deliveries of a store, and the time of the next attempt: 1, 2, 4, 8, … seconds after a failure.
-///
-/// A pure value: the caller supplies the time.
+/// The failed deliveries of a store, and the time of the next attempt: 1, 2, 4, 8, … seconds after a failure (a pure
+/// value).
 struct Retries {
     /// The maximum number of failed deliveries; when it is exceeded, the oldest is dropped.
     static let capacity = 64
