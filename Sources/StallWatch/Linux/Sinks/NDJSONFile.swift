@@ -31,16 +31,7 @@ final class NDJSONFile: Sink {
         return FileFlush(descriptor)
     }
 
-    func take(_ delivery: Delivery) throws(StallWatchError) {
-        switch delivery {
-        case .ended(let report, nil), .recovered(let report):
-            try write(report)
-            suppressed.drop(report)
-        case .ended(let report, .some): suppressed.keep(report)
-        default:
-            break
-        }
-    }
+    func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
 
     func finish() {
         for report in suppressed.all { try? write(report) }
@@ -155,14 +146,20 @@ struct NewestSuppressed {
 
     var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
 
-    mutating func keep(_ report: StallReport) {
-        guard let fingerprint = report.fingerprint else { return }
-        if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
-        reports[fingerprint] = report
-    }
-
-    mutating func drop(_ report: StallReport) {
-        if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
+    /// Writes a final report; a suppressed one is kept instead.
+    mutating func take(
+        _ delivery: Delivery, write: (StallReport) throws(StallWatchError) -> Void
+    ) throws(StallWatchError) {
+        switch delivery {
+        case .ended(let report, nil), .recovered(let report):
+            try write(report)
+            if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
+        case .ended(let report, .some):
+            guard let fingerprint = report.fingerprint else { return }
+            if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
+            reports[fingerprint] = report
+        default: break
+        }
     }
 }
 
@@ -209,22 +206,14 @@ final class NDJSONStream: Sink {
         }
     }
 
-    func take(_ delivery: Delivery) throws(StallWatchError) {
-        switch delivery {
-        case .ended(let report, nil), .recovered(let report):
-            try write(report.jsonLine())
-            suppressed.drop(report)
-        case .ended(let report, .some): suppressed.keep(report)
-        default: break
-        }
-    }
+    func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
 
     func finish() {
-        for report in suppressed.all { try? write(report.jsonLine()) }
+        for report in suppressed.all { try? write(report) }
     }
 
-    private func write(_ line: [UInt8]) throws(StallWatchError) {
-        let bytes = isCut ? [UInt8(ascii: "\n")] + line : line
+    private func write(_ report: StallReport) throws(StallWatchError) {
+        let bytes = (isCut ? [UInt8(ascii: "\n")] : []) + report.jsonLine()
         let deadline = monotonicNow() &+ Self.timeLimit
         var left = bytes[...]
         while !left.isEmpty {
