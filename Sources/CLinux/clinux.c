@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/membarrier.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -134,3 +136,54 @@ bool clinux_peer(int socket, pid_t *process, uid_t *user) {
 extern const void *dispatch_get_current_queue(void) __attribute__((weak));
 
 const void *clinux_current_queue(void) { return dispatch_get_current_queue ? dispatch_get_current_queue() : NULL; }
+
+bool clinux_has_room(size_t bytes) {
+  // Maps, because RLIMIT_AS, RLIMIT_DATA and strict overcommitment all count mappings. Touches no page.
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, bytes);
+  return true;
+}
+
+bool clinux_is_short_of_addresses(size_t bytes) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  unsigned long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "re");
+  if (file) {
+    if (fscanf(file, "%lu", &pages) != 1) pages = 0;
+    fclose(file);
+  }
+  uint64_t used = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+  return limit.rlim_cur < used || limit.rlim_cur - used < bytes;
+}
+
+bool clinux_share_heap(void) { return mallopt(M_ARENA_MAX, 1) == 1; }
+
+// "SLWScope" in memory.
+#define SCOPE_MAGIC 0x65706f6353574c53ull
+
+// Read from outside while the thread is stopped at any instruction: a scope is complete before it is the innermost one.
+static _Thread_local struct clinux_scope *volatile innermost;
+
+void clinux_enter_scope(struct clinux_scope *scope, uint64_t payload, uint64_t bound, void *owner) {
+  scope->magic = SCOPE_MAGIC;
+  scope->payload = payload;
+  scope->bound = bound;
+  scope->outer = innermost;
+  scope->owner = owner;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  innermost = scope;
+}
+
+void clinux_leave_scope(const struct clinux_scope *scope) {
+  innermost = scope->outer;
+  // The caller may reuse the memory of the scope after this.
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+struct clinux_scope *clinux_innermost_scope(void) {
+  return innermost;
+}
+
+const void *clinux_scope_variable(void) { return (const void *)&innermost; }

@@ -1,5 +1,4 @@
-// The default main context of GLib, in a program that may have loaded GLib. GLib's own functions are found at run time, so
-// that the build does not need GLib.
+// The default main context of GLib, whose functions are found at run time, so that the build does not need GLib.
 
 #ifndef CPRELOAD_GLIB_H
 #define CPRELOAD_GLIB_H
@@ -17,24 +16,22 @@ struct cpreload_range {
   uint64_t end;  ///< Equal to `start` for an unknown range.
 };
 
-/// Finds GLib among the loaded libraries, and loads nothing. Waits while another thread loads a library. Returns whether
-/// GLib is there with the functions that are needed; from then on it stays loaded. Async-signal-safe: no.
+/// Finds GLib among the loaded libraries, and loads nothing. Waits while another thread loads a library. Returns
+/// whether GLib is there with the functions that are needed; from then on it stays loaded.
 bool cpreload_find_glib(void);
 
-/// Stores the ranges of the CPRELOAD_GLIB_FUNCTIONS functions. Call it after cpreload_find_glib() has returned true.
-/// `ranges` must not be NULL. Async-signal-safe: no.
+/// Stores the ranges of the CPRELOAD_GLIB_FUNCTIONS functions, after cpreload_find_glib() has returned true.
 void cpreload_glib_functions(struct cpreload_range *ranges);
 
-/// Lets the default main context wait in a function that ends a turn before the wait and begins one after it, around the
-/// function in which it has waited until now. It takes the context's own lock, so that any thread may call it (GLib's
-/// documentation of g_main_context_set_poll_func). No argument may be NULL. Async-signal-safe: no.
+/// Lets the default main context wait in a function that ends a turn before the wait and begins one after it. It takes
+/// the context's own lock, so that any thread may call it (GLib's documentation of g_main_context_set_poll_func).
 void cpreload_watch_glib(void *handle, void (*begin)(void *), void (*end)(void *));
 
-/// Returns 1 if the context still waits in the function that cpreload_watch_glib() has set, else 0. It takes the context's
-/// own lock, which GLib never holds while it waits or calls the program. Async-signal-safe: no.
+/// Returns 1 if the context still waits in the function that cpreload_watch_glib() has set, else 0. It takes the
+/// context's own lock, which GLib never holds while it waits or calls the program.
 int cpreload_glib_is_watched(void);
 
-/// Ends the turn, if one has begun, and begins no more. Async-signal-safe: no.
+/// Ends the turn, if one has begun, and begins no more.
 void cpreload_unwatch_glib(void);
 
 /// Begins no more turns in a child of fork(2), where nothing watches them. Async-signal-safe: yes.

@@ -8,17 +8,16 @@
 /// The largest size of a copied variable, in bytes with the zero byte. A name of 31 bytes fits behind it into a path.
 #define CPRELOAD_MAXIMUM_VALUE (PATH_MAX - 32)
 
-/// Copies the variable `name` of the environment into `to`, which has PATH_MAX bytes, because the program may change its
-/// environment. Returns whether it is set, not empty, and shorter than CPRELOAD_MAXIMUM_VALUE. No argument may be NULL.
-/// Async-signal-safe: no.
+/// Copies the variable `name` of the environment, which the program may change, into `to`, which has PATH_MAX bytes.
+/// Returns whether it is set, not empty, and shorter than CPRELOAD_MAXIMUM_VALUE.
 int cpreload_copy_variable(const char *name, char *to);
 
-/// Removes this library from LD_PRELOAD, whose first entry it is, so that child processes are started without it.
-/// Call it in a constructor, before the program has threads. Async-signal-safe: no.
+/// Removes this library from LD_PRELOAD, whose first entry it is, for child processes. Call it before there are
+/// threads.
 void cpreload_leave_environment(void);
 
-/// Starts a detached thread that runs none of the program's signal handlers, except those of crashes and of Swift's crash
-/// handler, which stops threads by SIGPROF. Returns 0 or an error number. `body` must not be NULL. Async-signal-safe: no.
+/// Starts a detached thread that runs none of the program's signal handlers, except those of crashes and of Swift's
+/// crash handler, which stops threads by SIGPROF. Returns 0 or an error number.
 int cpreload_start_thread(void *(*body)(void *));
 
 #endif  // CPRELOAD_PROCESS_H

@@ -92,8 +92,7 @@ static bool has_own_malloc(void) {
 static const int crash_signals[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 #define CRASH_SIGNALS (sizeof crash_signals / sizeof *crash_signals)
 
-/// Takes the crash handlers back that the Swift runtime has installed in a program that has had none of it: without the
-/// monitor the program would crash in its own way.
+/// Takes back the crash handlers of the Swift runtime in a program without it, so that it crashes in its own way.
 static void restore_crash_handlers(const struct sigaction *before) {
   for (size_t index = 0; index < CRASH_SIGNALS; index++) {
     struct sigaction now;
@@ -221,8 +220,8 @@ static void say(const char *text) {
   (void)written;
 }
 
-/// Stands in for daemon(3), with which the watched process ends and a child without a monitor goes on: without a word the
-/// program would seem to have had no stalls.
+/// Stands in for daemon(3), with which a child goes on unwatched: without a word the program would seem to have no
+/// stalls.
 int daemon(int keeps_directory, int keeps_streams) {
   if (watched_process != 0 && getpid() == watched_process)
     say("it goes on as a daemon, in a child process, which is not watched: let it run in the foreground");
@@ -232,8 +231,7 @@ int daemon(int keeps_directory, int keeps_streams) {
   return -1;
 }
 
-/// The linker runs destructors of the executable first and those of libraries that were loaded later, such as the
-/// monitor's, last.
+/// The linker runs destructors of libraries that were loaded later, such as the monitor's, last.
 __attribute__((destructor)) static void end(void) {
   if (getpid() != watched_process || !take_work(LONGEST_END_DELAY)) return;
   is_ending = true;

@@ -2,12 +2,8 @@ import Glibc
 
 /// Functions that write files completely or not at all, and read them.
 package enum AtomicFile {
-    /// Creates a file that only its owner may read and write, in place of what has the name.
-    ///
-    /// Never opens what another program left or put there: a FIFO would wait for a reader, for ever.
-    ///
-    /// - Parameter path: The file's path.
-    /// - Returns: The descriptor, or -1 with the reason in `errno`.
+    /// Creates a file for its owner only, in place of what has the name, even a FIFO; returns -1 with `errno` on
+    /// failure.
     package static func create(_ path: String) -> Int32 {
         unlink(path)
         return open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -18,16 +14,11 @@ package enum AtomicFile {
         "\(path).\(getpid()).\(String(UInt64.random(in: .min ... .max), radix: 36)).tmp"
     }
 
-    /// Writes a file and flushes it to the disk.
+    /// Writes a file that only its owner may read, and flushes it to the disk; `path` must not be a symbolic link.
     ///
-    /// Only the owner may read the file. If anything fails, the function removes the file.
-    ///
-    /// - Parameters:
-    ///   - bytes: The file's contents.
-    ///   - path: The file's path; must not be a symbolic link.
-    ///   - shown: A closure that the function calls after writing and before flushing; returns 0 or an error number.
-    /// - Returns: ``FileFlush/done`` or ``FileFlush/unavailable(errno:)``: the file is written in both cases.
-    /// - Throws: ``SystemError`` if the file cannot be created or written, the disk fails, or `shown` returns an error.
+    /// Calls `shown` in between, which returns 0 or an error number. If anything fails, or `shown` returns an error, it
+    /// removes the file and throws. A file that cannot be flushed (``FileFlush/unavailable(errno:)``) is written all
+    /// the same.
     @discardableResult
     package static func write(
         _ bytes: [UInt8], to path: String, shown: () -> Int32 = { 0 }
@@ -55,12 +46,7 @@ package enum AtomicFile {
         return flush
     }
 
-    /// Creates a file, or replaces it atomically.
-    ///
-    /// - Parameters:
-    ///   - path: The file's path.
-    ///   - bytes: The file's new contents.
-    /// - Throws: ``SystemError`` if the file cannot be written; the old file is then unchanged.
+    /// Creates a file, or replaces it atomically; if that fails, the old file is unchanged.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let temporary = temporaryPath(for: path)
         try write(bytes, to: temporary)
@@ -71,16 +57,8 @@ package enum AtomicFile {
         }
     }
 
-    /// Creates a file, or replaces it atomically, without flushing it to the disk.
-    ///
-    /// For a file that says what is true now, and means nothing after a restart of the machine. Only the owner may read
-    /// it.
-    ///
-    /// - Parameters:
-    ///   - path: The file's path.
-    ///   - bytes: The file's new contents.
-    ///   - changedAt: The file's modification time, in nanoseconds since 1970.
-    /// - Throws: ``SystemError`` if the file cannot be written; the old file is then unchanged.
+    /// Creates or replaces a file atomically, but unflushed, as it says what is true now; a failure leaves the old one
+    /// unchanged.
     package static func replaceUnflushed(
         _ path: String, with bytes: [UInt8], changedAt: UInt64
     ) throws(SystemError) {
@@ -138,12 +116,7 @@ package enum AtomicFile {
     }
 }
 
-/// Writes all bytes to an open file.
-///
-/// - Parameters:
-///   - bytes: The bytes.
-///   - descriptor: A descriptor that is open for writing.
-/// - Returns: The error number if a write failed, or `nil`. EINTR is not an error: the function tries again.
+/// Writes all bytes to an open file, also after EINTR; returns the error number if a write failed, or `nil`.
 package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
     bytes.withUnsafeBytes { buffer in
         var left = buffer[...]
@@ -157,12 +130,9 @@ package func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
     }
 }
 
-/// The outcome of flushing a file to the disk.
 package enum FileFlush: Equatable, Sendable {
     case done
-    /// The file system or a filter of system calls does not permit it.
-    ///
-    /// The file is written, but a power failure may lose its contents.
+    /// The system does not permit it: the file is written, but a power failure may lose its contents.
     case unavailable(errno: Int32)
     /// The disk failed or is full.
     case failed(errno: Int32)

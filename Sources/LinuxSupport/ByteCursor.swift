@@ -31,7 +31,6 @@ package struct ByteCursor {
         return String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    /// Skips `count` words.
     package mutating func skipWords(_ count: Int) {
         for _ in 0..<count {
             guard next != nil else { return }
@@ -39,9 +38,7 @@ package struct ByteCursor {
         }
     }
 
-    /// Consumes the next number: decimal, or lowercase hexadecimal after `0x`.
-    ///
-    /// - Returns: The number; `nil` if there is none or it exceeds 64 bits. Then only white space is consumed.
+    /// Consumes the next number: decimal, or lowercase hexadecimal after `0x`; `nil` if there is none within 64 bits.
     package mutating func number() -> UInt64? {
         guard let first = next else { return nil }
         var at = position
@@ -66,22 +63,14 @@ package struct ByteCursor {
         return value
     }
 
-    /// Moves past the last occurrence of `byte` in the text.
-    ///
-    /// - Parameter byte: The byte.
-    /// - Returns: Whether there is one; if not, the cursor does not move.
+    /// Moves past the last occurrence of `byte` in the text; returns `false` and does not move if there is none.
     package mutating func skip(pastLast byte: UInt8) -> Bool {
         guard let last = bytes[..<end].lastIndex(of: byte) else { return false }
         position = last + 1
         return true
     }
 
-    /// Moves past the next occurrence of `prefix` at the beginning of a line.
-    ///
-    /// The cursor's position counts as the beginning of a line.
-    ///
-    /// - Parameter prefix: The prefix.
-    /// - Returns: Whether there is one; if not, the cursor does not move.
+    /// Moves past the next `prefix` of a line, from here on; returns `false` and does not move if there is none.
     package mutating func skip(pastLinePrefix prefix: StaticString) -> Bool {
         let wanted = UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount)
         var start = position
@@ -118,7 +107,6 @@ package struct CRC32 {
     /// The checksum of all bytes so far.
     package var value: UInt32 { ~remainder }
 
-    /// Adds bytes.
     package mutating func add(_ bytes: [UInt8]) {
         for byte in bytes {
             remainder = Self.table[Int(UInt8(truncatingIfNeeded: remainder) ^ byte)] ^ (remainder >> 8)

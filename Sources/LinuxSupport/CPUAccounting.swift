@@ -17,8 +17,6 @@ package struct CPUQuota {
     package init() {}
 
     /// Whether the CPU statistics of the calling thread's cgroup, or of one around it, can be read.
-    ///
-    /// A group without a quota has none of the fields, and throttles no thread.
     package static var isReadable: Bool {
         candidates(readSmallFile("/proc/thread-self/cgroup") ?? "").contains { readSmallFile($0) != nil }
     }
@@ -47,10 +45,8 @@ package struct CPUQuota {
         return sum
     }
 
-    /// Parses `throttled_usec` of a cgroup v2 cpu.stat file, or `throttled_time` (nanoseconds) of a v1 file.
-    ///
-    /// - Parameter cursor: The file's text.
-    /// - Returns: The throttled time in nanoseconds; `nil` if the file has neither field.
+    /// Parses `throttled_usec` of a cgroup v2 cpu.stat file, or `throttled_time` (nanoseconds) of a v1 file, to
+    /// nanoseconds.
     static func throttledTime(_ cursor: ByteCursor) -> UInt64? {
         var cursor = cursor
         if cursor.skip(pastLinePrefix: "throttled_usec ") { return cursor.number().map { $0 * 1_000 } }
@@ -58,8 +54,6 @@ package struct CPUQuota {
     }
 
     /// Returns the paths of the cpu.stat files for a text of /proc/<pid>/cgroup (cgroups(7)), innermost first.
-    ///
-    /// Some may not exist: inside a container, a part of the path may not be visible.
     static func candidates(_ membership: String) -> [String] {
         var files: [String] = []
         func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
@@ -86,14 +80,10 @@ package struct CPUQuota {
     }
 }
 
-/// A reading of each CPU's steal time (proc_stat(5)).
-///
-/// That is the time in which the host of a virtual machine did not run the virtual machine's CPU. A thread's own clocks
-/// do not include it: the thread is neither on a CPU then nor waiting for one.
+/// A reading of each CPU's steal time (proc_stat(5)): while the host of a virtual machine did not run its CPU, a
+/// thread's own clocks count neither time on a CPU nor waiting for one.
 package struct CPUSteal: Sendable {
-    /// The share of stolen time above which a measurement says little about the measured program.
-    ///
-    /// A host that shares a CPU takes it for some 10 ms each time.
+    /// The share of stolen time above which a measurement says little; a host takes a CPU for some 10 ms each time.
     package static let disturbingShare = 0.01
     /// The kernel's unit of steal time, in nanoseconds: usually 10 ms.
     private static let tick = 1_000_000_000 / UInt64(max(sysconf(Int32(_SC_CLK_TCK)), 1))
@@ -103,18 +93,14 @@ package struct CPUSteal: Sendable {
     /// The steal time of each CPU; empty if the kernel does not provide it.
     private let ticks: [UInt64]
 
-    /// Reads /proc/stat.
-    ///
-    /// Takes 50 us with two CPUs, and more with each further one: the kernel adds up all interrupts for the same file.
+    /// Reads /proc/stat: 50 us with two CPUs, and more with each further one, because the kernel adds up all
+    /// interrupts.
     package init() {
         self.init(readSmallFile("/proc/stat") ?? "", at: monotonicNow())
     }
 
-    /// Parses the text of /proc/stat.
-    ///
-    /// - Parameters:
-    ///   - text: The text. The line of a CPU has `cpu`, the CPU's number, and times, of which steal is the eighth.
-    ///   - time: The time of the reading, in nanoseconds of the monotonic clock.
+    /// Parses /proc/stat, read at `time`, in monotonic nanoseconds: `cpu`, the CPU's number, and times; the eighth is
+    /// steal.
     package init(_ text: String, at time: UInt64) {
         var (cursor, ticks) = (ByteCursor(text), [UInt64]())
         // The first line is the sum over all CPUs.
@@ -144,9 +130,7 @@ package struct CPUSteal: Sendable {
         return min(Double(taken(until: end).reduce(0, +) * Self.tick) / whole, 1)
     }
 
-    /// Whether the share stolen since this reading is above ``disturbingShare``.
-    ///
-    /// Reads /proc/stat again.
+    /// Whether the share stolen since this reading is above ``disturbingShare``; reads /proc/stat again.
     package var isDisturbing: Bool { share(until: CPUSteal()) > Self.disturbingShare }
 
     private func taken(until end: CPUSteal) -> [UInt64] {
@@ -154,17 +138,13 @@ package struct CPUSteal: Sendable {
     }
 }
 
-/// Pressure stall information: the share of the last ten seconds in which some task was delayed, in percent.
-///
-/// The `some avg10` values of the kernel's Documentation/accounting/psi.rst.
+/// The share of the last ten seconds in which some task was delayed, in percent (PSI `some avg10`: psi.rst).
 package struct Pressure: Equatable, Sendable {
     package var cpu: Double?
     package var io: Double?
     package var memory: Double?
 
-    /// Reads the current values; `nil` if the kernel provides none.
-    ///
-    /// Takes about 20 us.
+    /// Reads the current values in about 20 us; `nil` if the kernel provides none.
     package static func current() -> Pressure? {
         let pressure = Pressure(cpu: average("cpu"), io: average("io"), memory: average("memory"))
         return pressure == Pressure() ? nil : pressure

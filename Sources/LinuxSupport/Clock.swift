@@ -1,8 +1,6 @@
 import Glibc
 
-/// Returns the nanoseconds of CLOCK_MONOTONIC, which stops while the machine is suspended.
-///
-/// Makes no system call (vdso(7)).
+/// Returns the nanoseconds of CLOCK_MONOTONIC, which stops in suspension; no system call (vdso(7)).
 package func monotonicNow() -> UInt64 {
     var time = timespec()
     // Fails only for an unknown clock; this one has existed since Linux 2.6.
@@ -32,9 +30,7 @@ package func wallClockNow() -> UInt64 {
     return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
-/// A CPU clock of a thread, in nanoseconds.
-///
-/// The values are those of the kernel's include/linux/posix-timers_types.h.
+/// A CPU clock of a thread, in nanoseconds (include/linux/posix-timers_types.h).
 package enum ThreadClock: Int32 {
     /// CPUCLOCK_PROF: the clock ticks in the kernel and in user mode.
     case ticks = 0
@@ -51,9 +47,6 @@ package enum ThreadClock: Int32 {
     /// Reads the clock of a thread; `nil` if this process has no such thread, or the system no such clock.
     ///
     /// Takes a system call. pthread_getcpuclockid(3) has the same encoding, for the exact clock only.
-    ///
-    /// - Parameter thread: The thread's kernel id.
-    /// - Returns: The time.
     package func nanoseconds(of thread: Int32) -> UInt64? {
         // The clock of thread 0 is that of the calling thread. Beyond the largest id the encoding would overflow.
         guard (1...Self.maximumThread).contains(thread) else { return nil }

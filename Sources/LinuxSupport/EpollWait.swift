@@ -1,8 +1,5 @@
-/// The place where a thread waits for events without an end, in epoll_wait(2).
-///
-/// Only an event of the epoll set ends such a wait; SwiftNIO's loops wait for their timers and tasks in this way, too.
+/// The place where a thread waits in epoll_wait(2) without a timeout, as SwiftNIO's loops do for all of their work.
 package struct EpollWait: Sendable, Equatable {
-    /// The epoll set's descriptor.
     package var descriptor: Int32
     /// The thread's stack pointer and program counter: they tell a wait apart from others of the same thread.
     package var stackPointer: UInt64
@@ -36,9 +33,8 @@ package struct EpollWait: Sendable, Equatable {
     }
 }
 
-/// Reads again and again where one thread waits, at one system call each time.
-///
-/// It keeps the thread's file open. Once the thread has ended, every reading is `nil`, also if a later thread has its id.
+/// Reads again and again where one thread waits, at one system call each time, from a file that it keeps open: `nil`
+/// once the thread has ended, also if a later thread has its id.
 package final class EpollWaitReader {
     private let file: OpenFile
     /// Nine words of at most 18 bytes, with spaces.

@@ -5,12 +5,9 @@ internal import CLinux
 internal import CoreFoundation
 import Glibc
 
-/// Returns the absolute form of a path, without following links.
+/// Returns the absolute form of a path, without following links; `nil` with errno if the current directory is unknown.
 ///
 /// A program may change its directory later, and another process has its own.
-///
-/// - Parameter path: The path; a relative one is one of the current directory.
-/// - Returns: The absolute path; `nil` if the path is relative and the current directory is unknown, with the reason in errno.
 package func absolutePath(_ path: String) -> String? {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return nil }
@@ -24,10 +21,8 @@ package struct DirectoryEntry {
     /// The type: DT_REG, DT_DIR, …, or DT_UNKNOWN if the file system does not provide it.
     package let type: Int
 
-    /// Copies an entry from the C library's buffer.
-    ///
-    /// Does not use `pointee.d_name`: that would read the 256 bytes of the declaration, but an entry is only as long as
-    /// its name (readdir(3)). Behind the last entry the memory may not be mapped.
+    /// Copies an entry from the C library's buffer, without `pointee.d_name`: that would read the 256 bytes of the
+    /// declaration, but an entry is only as long as its name (readdir(3)), and what follows may not be mapped.
     init(_ entry: UnsafePointer<dirent>) {
         let offset = MemoryLayout<dirent>.offset(of: \.d_name)
         // Never nil: a stored property always has an offset.
@@ -36,10 +31,8 @@ package struct DirectoryEntry {
     }
 }
 
-/// Returns the entries of the directory at `path`, in no order, with "." and "..".
-///
-/// - Parameter path: The directory's path.
-/// - Returns: The entries; `nil` if the directory cannot be opened, with the reason in `errno`.
+/// Returns the entries of a directory, in no order, with "." and ".."; `nil` with the reason in `errno` if it cannot be
+/// opened.
 package func directoryEntries(_ path: String) -> [DirectoryEntry]? {
     guard let directory = opendir(path) else { return nil }
     defer { closedir(directory) }
@@ -50,35 +43,25 @@ package func directoryEntries(_ path: String) -> [DirectoryEntry]? {
 
 /// The status of a file, as from stat(2).
 package struct FileStatus {
-    /// The file's size in bytes.
     package let size: Int
-    /// Whether the file is a regular file.
     package let isRegular: Bool
-    /// Whether the file is a directory.
     package let isDirectory: Bool
-    /// The permission bits.
     package let permissions: UInt32
     /// The time of the last change to the file's contents or the directory's names, in nanoseconds since 1970.
     package let changedAt: Int
-    /// The user id of the file's owner.
     package let owner: UInt32
-    /// The id of the file's group.
     package let group: UInt32
     /// The device and inode numbers, which identify the file whatever its name.
     package let identity: [UInt64]
 
-    /// Reads the status of the file at `path`, following symbolic links.
-    ///
-    /// `nil` if that fails, with the reason in `errno`.
+    /// Reads the status of the file at `path`, following symbolic links; `nil` with the reason in `errno`.
     package init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// Reads the status of an open file.
-    ///
-    /// `nil` if that fails, with the reason in `errno`.
+    /// Reads the status of an open file; `nil` with the reason in `errno`.
     package init?(descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
@@ -104,7 +87,6 @@ package func hasFileCapabilities(_ path: String) -> Bool { clinux_has_file_capab
 package final class OpenFile {
     private let descriptor: Int32
 
-    /// Opens the file at `path`; `nil` if it cannot be opened.
     package init?(_ path: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -115,10 +97,7 @@ package final class OpenFile {
         close(descriptor)
     }
 
-    /// Reads the file's first bytes with one system call.
-    ///
-    /// - Parameter buffer: The buffer, whose count is the most that is read.
-    /// - Returns: The number of bytes read; 0 if the file cannot be read.
+    /// Reads as many of the file's first bytes as `buffer` has, with one system call; returns 0 if it cannot be read.
     package func read(into buffer: inout [UInt8]) -> Int {
         // Never fails with EINTR: a read of /proc waits for nothing that a signal ends.
         max(pread(descriptor, &buffer, buffer.count, 0), 0)
@@ -139,7 +118,6 @@ package struct SystemError: Error, Sendable, Equatable {
 }
 
 extension SystemError: CustomStringConvertible {
-    /// The message, followed by the system's description of the error number.
     package var description: String {
         guard let errno else { return message }
         return "\(message): \(String(cString: strerror(errno)))"

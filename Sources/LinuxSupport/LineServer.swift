@@ -12,9 +12,7 @@ import Synchronization
 package final class LineServer: Sendable {
     /// The longest request in bytes, with its line feed.
     package static let maximumRequestBytes = 256
-    /// The number of connections at a time.
-    ///
-    /// A further one replaces the oldest, so that silent clients keep no other out.
+    /// The number of connections; a further one replaces the oldest, so that silent clients keep no other out.
     static let maximumClients = 8
     /// The longest time until a client has sent its request, in nanoseconds.
     static let requestTime: UInt64 = 1_000_000_000
@@ -23,7 +21,6 @@ package final class LineServer: Sendable {
     /// The number of connections that wait for their acceptance.
     private static let backlog: Int32 = 16
 
-    /// The socket's path.
     package let path: String
     let listener: Int32
     /// The two ends of the pipe that ends the thread.
@@ -45,15 +42,7 @@ package final class LineServer: Sendable {
         case later(@Sendable (LineConnection) -> Void)
     }
 
-    /// Creates the socket.
-    ///
-    /// Clients wait until ``run()``.
-    ///
-    /// - Parameters:
-    ///   - path: The socket's path.
-    ///   - user: The user whose connections are accepted, beside root.
-    ///   - answer: Answers a request, without its line feed, on the server's thread.
-    /// - Throws: ``SystemError`` if the socket cannot be created.
+    /// Creates the socket, whose clients wait until ``run()``; `answer` gets a request on the server's thread.
     package init(
         path: String, user: UInt32 = geteuid(), answer: @escaping @Sendable ([UInt8]) -> Response
     ) throws(SystemError) {
@@ -86,9 +75,7 @@ package final class LineServer: Sendable {
     /// Whether the socket still has its number.
     private var isListening: Bool { FileStatus(descriptor: listener)?.identity == listenerIdentity }
 
-    /// Makes ``run()`` return, and removes the socket.
-    ///
-    /// Call it once.
+    /// Makes ``run()`` return, and removes the socket; call it once.
     package func stop() {
         isStopping.store(true, ordering: .releasing)
         var byte: UInt8 = 0
@@ -187,9 +174,7 @@ package final class LineServer: Sendable {
     }
 }
 
-/// The connection of a client whose request is answered later.
-///
-/// It is closed with the last reference.
+/// The connection of a client whose request is answered later, closed with the last reference.
 package final class LineConnection: Sendable {
     private let descriptor: Int32
 
@@ -198,9 +183,7 @@ package final class LineConnection: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether the client is still connected.
-    ///
-    /// A half-closed connection counts as closed.
+    /// Whether the client is still connected; a half-closed connection counts as closed.
     package var isOpen: Bool {
         var polled = pollfd(fd: descriptor, events: Self.hangUp, revents: 0)
         return poll(&polled, 1, 0) == 0

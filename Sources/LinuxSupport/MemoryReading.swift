@@ -2,8 +2,7 @@ internal import CLinux
 
 /// Returns whether `bytes` more can be allocated now, and ``leastRoomBytes`` beside them.
 ///
-/// A Swift array that does not fit ends the program, so ask before a large one is made. An allocation of another thread
-/// may still come between.
+/// A Swift array that does not fit ends the program. An allocation of another thread may still come between.
 package func hasMemory(for bytes: Int) -> Bool { clinux_has_room(bytes + leastRoomBytes) }
 
 /// The memory that is left to the app and to small allocations.
@@ -36,10 +35,8 @@ extension MemoryReading {
         }
     }
 
-    /// Returns the C string at `address`, truncated to 255 bytes.
-    ///
-    /// - Parameter address: The address of the first byte.
-    /// - Returns: The string; `nil` if it is empty or not mapped. Ends early where mapped memory ends.
+    /// Returns the C string at `address`, up to 255 bytes or the end of mapped memory; `nil` if it is empty or not
+    /// mapped.
     package func string(at address: UInt64) -> String? {
         var text: [UInt8] = []
         // Pieces that do not cross a page, so that a string at the end of a mapping can be read.

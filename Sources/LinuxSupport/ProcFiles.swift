@@ -1,13 +1,8 @@
 internal import CLinux
 import Glibc
 
-/// Returns the contents of a small file, such as one in /proc.
-///
-/// - Parameters:
-///   - path: The file's path.
-///   - limit: The number of bytes after which reading stops. The result can exceed it by less than 4096 bytes.
-/// - Returns: The contents; `nil` if the file cannot be opened or read. Some files of /proc can be opened by everyone, and
-///   refuse the read.
+/// Returns the contents of a small file, up to `limit` bytes or less than 4096 more; `nil` if it cannot be opened or
+/// read.
 package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -24,7 +19,6 @@ package func readSmallFile(_ path: String, limit: Int = 65_536) -> String? {
     return String(decoding: contents, as: UTF8.self)
 }
 
-/// Returns the first line of a text, without its line feed.
 package func firstLine(_ text: String) -> String {
     String(decoding: text.utf8.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
 }
@@ -37,18 +31,13 @@ package func readLink(_ path: String) -> String? {
     return String(decoding: buffer.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Returns the last part of a path: the name of the file.
 package func fileName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
 
 /// The number of bytes read of /proc/self/maps: some 10,000 mappings.
 package let maximumMaps = 1 << 20
 
-/// Returns the file mapped at an address; `nil` if the address is in no file mapping.
-///
-/// - Parameters:
-///   - address: The address.
-///   - maps: The text of /proc/<pid>/maps (proc(5)).
-/// - Returns: The file's path.
+/// Returns the file mapped at an address, from the text of /proc/<pid>/maps (proc(5)); `nil` if it is in no file
+/// mapping.
 package func mappedFile(at address: UInt64, in maps: String) -> String? {
     for line in maps.utf8.split(separator: UInt8(ascii: "\n")) {
         // "begin-end perms offset device inode path"; the path may contain spaces.
@@ -64,10 +53,8 @@ package func mappedFile(at address: UInt64, in maps: String) -> String? {
     return nil
 }
 
-/// The executable of this process.
-///
-/// /proc/self/exe is the dynamic linker if that was started with the executable's path, as in
-/// `/lib64/ld-linux-x86-64.so.2 ./notes`.
+/// The executable of this process; /proc/self/exe is the dynamic linker if that was started with the executable's path,
+/// as in `/lib64/ld-linux-x86-64.so.2 ./notes`.
 package enum OwnExecutable {
     /// The path; empty if it is not known.
     package static let path = named ?? readLink("/proc/self/exe") ?? ""
@@ -90,7 +77,6 @@ package struct ProcessStatus: Equatable, Sendable {
     package var process: Int32
     /// The id of the process that traces this one; 0 if there is none.
     package var tracer: Int32
-    /// The effective user id.
     package var effectiveUser: UInt32
     /// The seccomp mode: 0, 1 for strict, 2 for a filter; `nil` if the kernel does not show it.
     package var seccompMode: Int?
@@ -102,9 +88,8 @@ package struct ProcessStatus: Equatable, Sendable {
     /// Whether the process has CAP_SYS_PTRACE; `nil` if unknown.
     package var maySysPtrace: Bool? { capabilities.map { $0 >> 19 & 1 == 1 } }
 
-    /// Returns whether a text of the file shows a seccomp mode other than 0, or nothing at all.
-    ///
-    /// A kernel without seccomp shows the other fields only.
+    /// Returns whether the text shows a seccomp mode other than 0, or nothing; a kernel without seccomp shows other
+    /// fields.
     package static func mayHaveFilter(_ text: String) -> Bool {
         var fields = ByteCursor(text)
         return fields.skip(pastLinePrefix: "Seccomp:") ? fields.number() != 0 : text.isEmpty

@@ -3,9 +3,7 @@ import Glibc
 /// The permanent identity of a process: its pid, start time and boot, because the kernel reuses pids.
 package struct ProcessIdentity: Sendable, Hashable {
     package var pid: Int32
-    /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat).
-    ///
-    /// Does not change when the wall clock is set.
+    /// The start time in clock ticks since the boot (field 22 of /proc/<pid>/stat), whatever the wall clock.
     package var startTicks: UInt64
     /// The kernel's id of the boot: hexadecimal digits and dashes.
     package var bootID: String
@@ -21,7 +19,6 @@ package struct ProcessIdentity: Sendable, Hashable {
         self.init(pid: pid, startTicks: stat.startTicks, bootID: bootID)
     }
 
-    /// Returns whether the process that currently has the id `pid` runs.
     package static func isRunning(_ pid: Int32) -> Bool { stat(ofRunning: pid) != nil }
 
     private static func stat(ofRunning pid: Int32) -> ProcStat? {
@@ -111,9 +108,7 @@ package struct RunningProcess: Sendable, Equatable {
 package enum ProcessPause: Sendable, Equatable {
     /// A signal stopped it, such as SIGSTOP.
     case signal
-    /// A debugger stopped it.
     case debugger
-    /// Its cgroup is frozen.
     case frozen
 
     /// Returns why the process with the id `pid` cannot run; `nil` if it can, or if there is none.
@@ -155,7 +150,6 @@ package enum ProcessPause: Sendable, Equatable {
 
 /// The id and name of a thread of this process.
 package struct ThreadIdentity: Sendable, Equatable {
-    /// The thread's kernel id.
     package var id: Int32
     /// The thread's name in the kernel, at most 15 bytes; `nil` if the thread has ended.
     package var name: String?
@@ -165,7 +159,6 @@ package struct ThreadIdentity: Sendable, Equatable {
         self.name = name
     }
 
-    /// Creates the identity of the thread `id` with its current name.
     package init(_ id: Int32) {
         self.init(id: id, name: readSmallFile("/proc/self/task/\(id)/comm").map(firstLine))
     }

@@ -14,10 +14,8 @@ package final class ServiceNotifier: Sendable {
     private let address: sockaddr_un
     private let addressLength: socklen_t
 
-    /// Opens a socket for messages.
-    ///
-    /// - Parameter path: The value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name in the abstract namespace.
-    /// - Throws: ``SystemError`` for any other value, and if the system has no socket.
+    /// Opens a socket for messages to a value of `NOTIFY_SOCKET`: an absolute path, or `@` and a name in the abstract
+    /// namespace.
     package init(socket path: String) throws(SystemError) {
         var name = Array(path.utf8)
         var address = sockaddr_un()
@@ -41,10 +39,7 @@ package final class ServiceNotifier: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Sends a message, and never waits.
-    ///
-    /// - Parameter message: Assignments such as `READY=1`, one per line.
-    /// - Returns: The error number if the message was not sent, such as EAGAIN while the socket's queue is full, or `nil`.
+    /// Sends assignments such as `READY=1`, one per line, and never waits; returns the error number if that fails.
     package func send(_ message: String) -> Int32? {
         let bytes = Array(message.utf8)
         var address = address
@@ -57,15 +52,8 @@ package final class ServiceNotifier: Sendable {
         return count == bytes.count ? nil : count < 0 ? errno : EMSGSIZE
     }
 
-    /// Returns the longest time between two `WATCHDOG=1`, in nanoseconds: half of what the manager expects.
-    ///
-    /// sd_watchdog_enabled(3) asks for that half.
-    ///
-    /// - Parameters:
-    ///   - microseconds: The value of `WATCHDOG_USEC`; `nil` if it is not set.
-    ///   - process: The value of `WATCHDOG_PID`; `nil` if it is not set.
-    ///   - own: The id of this process.
-    /// - Returns: The time; `nil` if the manager does not expect messages of this process.
+    /// Returns the time between two `WATCHDOG=1`, in nanoseconds: half of `WATCHDOG_USEC`, as sd_watchdog_enabled(3)
+    /// asks.
     package static func watchdogPeriod(microseconds: String?, process: String?, own: Int32 = getpid()) -> UInt64? {
         guard let limit = microseconds.flatMap(UInt64.init), limit > 0, limit < UInt64.max / 1_000 else { return nil }
         guard process.map({ Int32($0) == own }) ?? true else { return nil }

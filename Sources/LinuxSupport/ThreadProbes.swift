@@ -4,7 +4,6 @@ import Synchronization
 
 /// A short-lived thread on which a tool or a monitor tests what it can read about threads.
 package enum ProbedThread {
-    /// Shared with the thread.
     private final class State: Sendable {
         let id = Atomic<Int32>(0)
         let isOver = Atomic<Bool>(false)
@@ -15,14 +14,7 @@ package enum ProbedThread {
     /// The limit on checks, a millisecond apart, of a thread that does not wait yet.
     private static let maximumChecks = 100
 
-    /// Starts a thread, calls `body` with its id, and ends the thread.
-    ///
-    /// - Parameters:
-    ///   - isWaiting: Whether the thread waits. If not, it computes.
-    ///   - signal: A signal that the thread must not block; 0 for none.
-    ///   - body: The code to run meanwhile.
-    /// - Returns: The result of `body`.
-    /// - Throws: ``SystemError`` if the system refuses the thread.
+    /// Starts a thread that waits or computes and does not block `signal`, calls `body` with its id, and ends it.
     package static func run<Result>(
         isWaiting: Bool, signal: Int32 = 0, _ body: (Int32) -> Result
     ) throws(SystemError) -> Result {
@@ -48,9 +40,7 @@ package enum ProbedThread {
         return body(id)
     }
 
-    /// Waits until two checks in a row find the thread asleep, for a bounded time.
-    ///
-    /// It posts shortly before it waits, and may wait for a page first.
+    /// Waits until two checks in a row find the thread asleep: it may wait for a page before it waits.
     private static func waitUntilBlocked(_ thread: Int32) {
         var asleep = 0
         for _ in 0..<maximumChecks {

@@ -23,18 +23,13 @@ package enum ThreadFile: String, CaseIterable, Sendable {
         case missing(errno: Int32)
     }
 
-    /// Reads the file of a thread.
-    ///
-    /// The thread must be waiting: `wchan` and `stack` are empty for a running thread.
-    ///
-    /// - Parameter directory: The thread's directory.
-    /// - Returns: Whether the file shows its value.
+    /// Reads the file in a thread's directory; the thread must wait, because `wchan` and `stack` are empty for a
+    /// running one.
     package func read(in directory: String) -> Answer {
         guard let text = readSmallFile("\(directory)/\(rawValue)") else { return .missing(errno: errno) }
         return isShown(text) ? .shown : .hidden
     }
 
-    /// Returns whether the text contains the file's value.
     func isShown(_ text: String) -> Bool {
         var cursor = ByteCursor(text)
         switch self {
@@ -55,21 +50,13 @@ package enum ThreadFile: String, CaseIterable, Sendable {
 /// Each file may be missing or empty, as in sandboxes (gVisor) or in a process that is not dumpable. That costs only what no
 /// other file shows, and never means that the thread has ended.
 package final class ThreadProc {
-    /// The thread's kernel id.
     package let thread: Int32
     private let directory: String
     private var files: [ThreadFile: OpenFile] = [:]
     /// Longer than all of these files but `status` of a process in many groups, which come before the counts.
     private var buffer = [UInt8](repeating: 0, count: 4096)
 
-    /// Opens files of a thread of this process.
-    ///
-    /// Fails if the thread does not exist, or the process is out of descriptors.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - files: The files; all but `stack` unless given.
-    ///   - process: The process's directory under /proc.
+    /// Opens files of a thread; fails if the thread does not exist, or the process is out of descriptors.
     package convenience init?(
         thread: Int32, files: Set<ThreadFile> = [.syscall, .wchan, .schedstat, .stat, .status],
         process: String = "/proc/self"
@@ -77,9 +64,7 @@ package final class ThreadProc {
         self.init(thread, files, "\(process)/task/\(thread)")
     }
 
-    /// Opens files of the calling thread.
-    ///
-    /// Other threads may read them, too.
+    /// Opens files of the calling thread, which other threads may read, too.
     package static func ofThisThread(_ files: Set<ThreadFile>) -> ThreadProc? {
         ThreadProc(clinux_gettid(), files, "/proc/thread-self")
     }
@@ -105,9 +90,7 @@ package final class ThreadProc {
     package var times: SchedulingTimes? { text(.schedstat).flatMap(SchedulingTimes.init) }
     package var waitChannel: WaitChannel { WaitChannel(text(.wchan)) }
 
-    /// Reads the thread's kernel functions, innermost first.
-    ///
-    /// Returns `nil` without CAP_SYS_ADMIN, and for a running thread.
+    /// Reads the kernel functions, innermost first; `nil` without CAP_SYS_ADMIN, and for a running thread.
     package func kernelStack() -> [String]? {
         guard let text = readSmallFile("\(directory)/stack") else { return nil }
         // Each line is "[<0>] function+0x1b/0x30".
@@ -132,10 +115,7 @@ package struct ProcStat: Equatable {
     package var threads: Int
     /// The start time in clock ticks since the boot (field 22).
     package var startTicks: UInt64
-    /// The processor of the last time slice (field 39); `nil` if the kernel does not show it.
-    package var processor: Int32?
 
-    /// The state as a text of one letter.
     package var letter: String { String(UnicodeScalar(state)) }
 
     /// Parses the file's text; `nil` if it lacks a field.
@@ -162,8 +142,6 @@ package struct ProcStat: Equatable {
         (minorFaults, majorFaults, userTicks, systemTicks) = (minor, major, user, system)
         self.threads = Int(clamping: threads)
         self.startTicks = startTicks
-        fields.skipWords(16)
-        processor = fields.number().flatMap(Int32.init(exactly:))
     }
 }
 
@@ -185,7 +163,6 @@ package struct SwitchCounts: Equatable, Sendable {
         if state == 0, voluntary == nil, involuntary == nil { return nil }
     }
 
-    /// Reads the counts of a thread of this process once.
     package init?(thread: Int32) {
         guard let text = readSmallFile("/proc/self/task/\(thread)/status") else { return nil }
         self.init(ByteCursor(text))
@@ -213,7 +190,6 @@ package struct SchedulingTimes: Equatable, Sendable {
 package enum WaitChannel: Equatable, Sendable {
     /// The system does not show it.
     case hidden
-    /// The thread does not wait.
     case none
     case function(String)
 

@@ -6,15 +6,8 @@ package enum UnixSocket {
     /// The longest path of a socket, in bytes: `sun_path` without its zero byte.
     package static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// Creates a socket at `path` that only this process's user may open, and listens.
-    ///
-    /// Replaces a socket there that no process listens on, as after `kill -9`.
-    ///
-    /// - Parameters:
-    ///   - path: The socket's path.
-    ///   - backlog: The number of connections that may wait for `accept`.
-    /// - Returns: The descriptor, which does not block.
-    /// - Throws: ``SystemError`` if the path is too long, in use, or cannot be created.
+    /// Creates a socket that only this process's user may open, in place of one that no process listens on any more,
+    /// and listens without blocking.
     package static func listen(at path: String, backlog: Int32) throws(SystemError) -> Int32 {
         let advice = "choose another directory for the control socket"
         guard path.utf8.count <= maximumPathBytes else {
@@ -55,9 +48,7 @@ package enum UnixSocket {
         case failed(Int32)
     }
 
-    /// Connects to the socket at `path`, which may be of any length.
-    ///
-    /// A full backlog gives EAGAIN: the call never blocks.
+    /// Connects to a socket whose path may be of any length; a full backlog gives EAGAIN, so it never blocks.
     package static func connect(to path: String) -> Connection {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         let folder = parts.dropLast().joined(separator: "/")
@@ -84,9 +75,7 @@ package enum UnixSocket {
     /// Returns the user id of the process at the other end of a connection; `nil` if the kernel does not tell.
     package static func peerUser(of descriptor: Int32) -> UInt32? { peer(of: descriptor)?.user }
 
-    /// Returns the id of the process at the other end of a connection; `nil` if the kernel does not tell.
-    ///
-    /// For a client it is the process that called listen(2).
+    /// Returns the process at the other end of a connection; for a client, the one that called listen(2).
     package static func peerProcess(of descriptor: Int32) -> Int32? { peer(of: descriptor)?.process }
 
     private static func peer(of descriptor: Int32) -> (process: Int32, user: UInt32)? {
@@ -94,13 +83,8 @@ package enum UnixSocket {
         return clinux_peer(descriptor, &process, &user) ? (process, user) : nil
     }
 
-    /// Waits until a descriptor is ready.
-    ///
-    /// - Parameters:
-    ///   - descriptor: The descriptor.
-    ///   - events: POLLIN or POLLOUT.
-    ///   - deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: Whether it is. A signal does not end the wait.
+    /// Waits until a descriptor is ready for POLLIN or POLLOUT; returns `false` at the deadline, in monotonic
+    /// nanoseconds.
     package static func wait(for descriptor: Int32, _ events: Int32, until deadline: UInt64) -> Bool {
         while true {
             var polled = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
@@ -117,13 +101,7 @@ package enum UnixSocket {
         return Int32((deadline - now) / 1_000_000 >= 60_000 ? 60_000 : (deadline - now) / 1_000_000 + 1)
     }
 
-    /// Writes all bytes to a connection.
-    ///
-    /// - Parameters:
-    ///   - bytes: The bytes.
-    ///   - descriptor: The connection, which does not block.
-    ///   - deadline: The end of the attempt, in monotonic nanoseconds.
-    /// - Returns: Whether they were written.
+    /// Writes all bytes to a connection that does not block; returns `false` if it fails or misses the deadline.
     @discardableResult
     package static func send(_ bytes: [UInt8], to descriptor: Int32, until deadline: UInt64) -> Bool {
         bytes.withUnsafeBytes { buffer in
@@ -145,13 +123,7 @@ package enum UnixSocket {
         }
     }
 
-    /// Reads a connection to its end.
-    ///
-    /// - Parameters:
-    ///   - descriptor: The connection, which does not block.
-    ///   - limit: The most bytes.
-    ///   - deadline: The end of the attempt, in monotonic nanoseconds.
-    /// - Returns: The bytes; `nil` if there are more, the end does not come in time, or the connection fails.
+    /// Reads a connection to its end; `nil` if it has over `limit` bytes, misses the deadline or fails.
     package static func receive(from descriptor: Int32, limit: Int, until deadline: UInt64) -> [UInt8]? {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)

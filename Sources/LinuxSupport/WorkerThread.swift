@@ -7,14 +7,11 @@ import Synchronization
 /// `@unchecked Sendable`: `init` writes the handle once, before any other thread has the object.
 package final class WorkerThread: @unchecked Sendable {
     private var handle = pthread_t()
-    /// Posted when the thread has done its work.
     private let ended = Semaphore()
     /// The kernel ids of all threads of this kind that run now.
     private static let running = Mutex<Set<Int32>>([])
 
-    /// The kernel ids of the monitors' own threads in this process, which are no part of the program.
-    ///
-    /// A name would not tell them: an unnamed thread of the program has the program's name.
+    /// The kernel ids of the monitors' own threads; a name would not tell them from unnamed threads of the program.
     package static var ids: Set<Int32> { running.withLock { $0 } }
 
     /// Counts the calling thread as a monitor's own while `body` runs.
@@ -25,15 +22,10 @@ package final class WorkerThread: @unchecked Sendable {
         return try body()
     }
 
-    /// Starts a thread that runs `body` and ends.
+    /// Starts a thread that runs `body` and ends; a name has at most 15 bytes.
     ///
-    /// The thread blocks the signals that apps use, so that it runs none of their handlers. The signals of crashes, traps
-    /// and profilers stay as the creating thread has them, so that a crash handler can stop this thread.
-    ///
-    /// - Parameters:
-    ///   - name: The thread's name, at most 15 bytes.
-    ///   - body: The code that the thread runs.
-    /// - Throws: ``SystemError`` if the system refuses the thread.
+    /// The thread blocks the signals that apps use, so that it runs none of their handlers. The signals of crashes,
+    /// traps and profilers stay as the creating thread has them, so that a crash handler can stop this thread.
     package init(name: String, body: @escaping @Sendable () -> Void) throws(SystemError) {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
@@ -67,37 +59,26 @@ package final class WorkerThread: @unchecked Sendable {
     /// The size of a thread's stack where addresses are scarce.
     private static let smallStackBytes = 1 << 20
 
-    /// Whether the limit on the address space (RLIMIT_AS) leaves so little that the threads take small stacks and share
-    /// a heap with the app's threads.
-    ///
-    /// Otherwise five threads took 360 MB of addresses, and the app's own allocations failed under a limit that it kept
-    /// without a monitor.
+    /// Whether the limit on the address space (RLIMIT_AS) requires small stacks and a heap shared with the app's
+    /// threads: five threads took 360 MB of addresses otherwise, and the app's own allocations failed.
     private static let mustSaveAddresses =
         clinux_is_short_of_addresses(addressesOfThreads) && clinux_share_heap()
 
-    /// Whether the calling thread is this one.
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
-    /// Waits for the end of the thread.
-    ///
-    /// Call it exactly once, from another thread.
+    /// Waits for the end of the thread; call it exactly once, from another thread.
     package func join() {
         pthread_join(handle, nil)
     }
 
-    /// Lets the thread end on its own.
-    ///
-    /// Call it exactly once, instead of ``join()``.
+    /// Lets the thread end on its own; call it exactly once, instead of ``join()``.
     package func detach() {
         pthread_detach(handle)
     }
 
-    /// Waits for the end of the thread until a deadline; after it, the thread ends on its own.
+    /// Waits for the thread's end, unless called on itself, until a deadline; returns whether it has ended.
     ///
-    /// Does not wait if it is called on the thread itself. Call it exactly once, instead of ``join()`` and ``detach()``.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds; `.max` for no end.
-    /// - Returns: Whether the thread has ended.
+    /// Call it exactly once, instead of ``join()`` and ``detach()``.
     @discardableResult
     package func finish(until deadline: UInt64) -> Bool {
         guard !isCurrent, ended.wait(until: deadline) else {
@@ -140,17 +121,13 @@ package final class Semaphore: @unchecked Sendable {
         semaphore.deallocate()
     }
 
-    /// Releases one wait.
-    ///
-    /// Never blocks.
+    /// Releases one wait; never blocks.
     package func post() {
         sem_post(semaphore)
     }
 
-    /// Waits for a post.
-    ///
-    /// - Parameter deadline: The end of the wait, in nanoseconds of the monotonic clock; `.max` for no end.
-    /// - Returns: Whether there was a post. A signal does not end the wait.
+    /// Waits for a post, also after a signal; returns `false` at the deadline, in monotonic nanoseconds (`.max`: no
+    /// end).
     @discardableResult
     package func wait(until deadline: UInt64 = .max) -> Bool {
         clinux_semaphore_wait_until(semaphore, deadline) == 0

@@ -8,7 +8,6 @@ extension CUnwindEngine {
     /// The most places of a value in a thread's storage that are returned.
     private static let maximumPlaces = 16
 
-    /// Adds the context that the engine read together with the stack.
     func addContext(to captured: inout CapturedStack) {
         let context = cunwind_engine_context(engine)
         switch cunwind_context_status(rawValue: UInt32(context.pointee.status)) {
@@ -38,16 +37,13 @@ extension CUnwindEngine {
         return captured.isEmpty ? nil : captured
     }
 
-    /// Lets all engines of the process read contexts from now on.
-    ///
-    /// The layout is kept forever: a capture may use it at any time.
+    /// Lets all engines of the process read contexts; the layout is kept forever, for captures at any time.
     package static func publish(_ layout: ContextLayout) {
         let kept = UnsafeMutablePointer<cunwind_context_layout>.allocate(capacity: 1)
         kept.initialize(to: cunwind_context_layout(layout))
         cunwind_publish_context_layout(kept)
     }
 
-    /// Reads the context of the calling thread; `nil` if there is none.
     static func contextOfThisThread(_ layout: ContextLayout) -> CapturedContext? {
         var layout = cunwind_context_layout(layout)
         var context = cunwind_context()

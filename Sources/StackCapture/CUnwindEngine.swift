@@ -3,9 +3,7 @@ import Glibc
 package import LinuxSupport
 import Synchronization
 
-/// The capture engine that uses CUnwind.
-///
-/// No C type leaves this module, the only importer of CUnwind. An engine belongs to one thread at a time: the watchdog.
+/// The capture engine that uses CUnwind, for one thread at a time, the watchdog; no C type leaves this module.
 package final class CUnwindEngine: CaptureEngine {
     let engine: OpaquePointer
     /// The result of the last unwind, reused because about 500 frames are too large for a stack.
@@ -17,7 +15,6 @@ package final class CUnwindEngine: CaptureEngine {
     private var imageList = ImageList()
     private var imageGeneration: UInt64 = 0
     private let executable = OwnExecutable.path
-    /// Who unwinds the stacks, chosen when the engine was created.
     package let unwinder: Unwinder
     /// The engine's steps with two results that ``disagreements`` has.
     private var countedDisagreements: UInt64 = 0
@@ -26,9 +23,7 @@ package final class CUnwindEngine: CaptureEngine {
     package static var disagreements: UInt64 { allDisagreements.load(ordering: .relaxed) }
     private static let allDisagreements = Atomic<UInt64>(0)
 
-    /// The limit on threads with open /proc files.
-    ///
-    /// At the limit the engine closes all of them, and reopens each when needed.
+    /// The limit on threads with open /proc files; at it the engine closes all of them, and reopens each when needed.
     static let maximumOpenThreads = 64
     /// The least number of open threads worth a search for ended ones; each has three descriptors.
     static let leastThreadsToTidy = 8
@@ -36,10 +31,8 @@ package final class CUnwindEngine: CaptureEngine {
     /// The readings of a clock, a millisecond apart, after which a thread counts as blocked: a busy one may be without a CPU.
     private static let maximumClockReadings = 5
 
-    /// The signal for captures where ptrace is refused, of threads that block ``harmlessSignal``.
-    ///
-    /// Dispatch's worker threads block all signals but ILL, TRAP, BUS, FPE, SEGV, SYS, PROF and PIPE. All of those but
-    /// PROF report errors.
+    /// The signal for captures where ptrace is refused, of threads that block ``harmlessSignal``: the only one without an
+    /// error that Dispatch's worker threads do not block.
     static let defaultSignal = SIGPROF
     /// The signal for all other threads.
     ///
@@ -47,8 +40,6 @@ package final class CUnwindEngine: CaptureEngine {
     private static let harmlessSignal = SIGURG
 
     /// Creates an engine.
-    ///
-    /// - Throws: `SystemError` if the system refuses a resource.
     package init() throws(SystemError) {
         var options = cunwind_options()
         options.signal_number = Self.defaultSignal
@@ -73,10 +64,7 @@ package final class CUnwindEngine: CaptureEngine {
         asyncCallers.deallocate()
     }
 
-    /// Asks the kernel to run the calling thread soon after it wakes.
-    ///
-    /// For the capturing thread, which would otherwise run milliseconds late on a busy CPU. Has no effect where the
-    /// kernel does not support it.
+    /// Asks the kernel, if it can, to run the capturing thread soon after it wakes, also on a busy CPU.
     package static func requestShortSlice() {
         _ = cunwind_request_short_slice()
     }
@@ -87,7 +75,6 @@ package final class CUnwindEngine: CaptureEngine {
         return tracer != 0 && !cunwind_is_stop_helper(tracer)
     }
 
-    /// The way in which memory is read, found when the engine was created.
     var memoryAccess: MemoryAccess {
         switch cunwind_engine_memory_access(engine) {
         case CUNWIND_MEMORY_FILE: .file
@@ -181,7 +168,6 @@ package final class CUnwindEngine: CaptureEngine {
 
     package func cpuTime(of thread: Int32) -> TickedCPUTime? { TickedCPUTime(thread: thread) }
 
-    /// Calls a function of the engine for an open thread and returns its stack.
     private func result(
         of thread: Int32, _ method: CapturedStack.Method, hasReturned: Bool = false,
         _ call: (OpaquePointer, inout cunwind_capture_info) -> cunwind_status
@@ -228,10 +214,6 @@ package final class CUnwindEngine: CaptureEngine {
         imageGeneration = generation
         imageList = ImageList((0..<count).compactMap(image))
         return imageList
-    }
-
-    package func leave(processor: Int32) {
-        _ = cunwind_engine_leave_processor(engine, processor)
     }
 }
 
@@ -332,8 +314,6 @@ extension CUnwindEngine {
     }
 
     /// Returns whether the number is a descriptor of an open socket in this process.
-    ///
-    /// Does not affect the socket.
     private static func isSocket(_ argument: UInt64) -> Bool {
         guard let descriptor = Int32(exactly: argument) else { return false }
         var status = stat()

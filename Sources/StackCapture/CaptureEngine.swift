@@ -6,24 +6,18 @@ package protocol CaptureEngine: AnyObject {
     /// Returns whether the system permits ptrace, by trying it on a thread of the engine.
     func probeStop() -> Bool
 
-    /// Who unwinds the stacks.
     var unwinder: Unwinder { get }
 
-    /// Returns the current status of a thread.
     func status(of thread: Int32) throws(CaptureFailure) -> ThreadStatus
 
-    /// Captures a thread's stack with one method.
     func capture(_ thread: Int32, by method: CapturedStack.Method) throws(CaptureFailure) -> CapturedStack
 
-    /// Captures a running thread's stack with ptrace; throws `.pending` if the thread stays in the kernel.
-    ///
-    /// Then the stack is captured when its system call returns.
+    /// Captures a running thread's stack with ptrace; throws `.pending` if that waits for its system call to return.
     func stopOrWait(_ thread: Int32) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the stack of a pending stop, once; throws `.pending` until there is one, and `.notPending` if none is due.
     func collectStop(of thread: Int32) throws(CaptureFailure) -> CapturedStack
 
-    /// Drops the pending stop of a thread, if there is one.
     func cancelStop(of thread: Int32)
 
     /// Closes the files of /proc that are open for a thread.
@@ -34,102 +28,56 @@ package protocol CaptureEngine: AnyObject {
 
     /// Returns the images that are currently mapped.
     func images() -> ImageList
-
-    /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
-    func leave(processor: Int32)
 }
 
 /// Who steps from a frame to its caller, by the functions' call frame information.
 package struct Unwinder: Sendable, Equatable {
-    /// The stepper without a library.
-    package static let builtIn = Unwinder(name: "built-in")
-
     /// The name in reports: `libunwind 1.6.2`, or `built-in`.
     package var name: String
     /// Why it is not libunwind; `nil` if it is.
     package var reason: String?
 }
 
-extension CaptureEngine {
-    package var unwinder: Unwinder { .builtIn }
-}
-
-/// Captures the stacks of threads of this process.
-///
-/// Only one thread, the watchdog, uses it.
+/// Captures the stacks of threads of this process, for one thread: the watchdog.
 package protocol StackCapturing: AnyObject {
-    /// Captures a thread's stack in bounded time.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - mayStop: Whether the capture may keep the thread from running. If not, only a blocked thread has a stack.
-    /// - Returns: The stack, complete or not.
-    /// - Throws: ``CaptureFailure`` if there is no stack.
+    /// Captures a thread's stack, complete or not, in bounded time; throws if there is none. Without `mayStop`, it
+    /// keeps no thread from running, and only a blocked thread has a stack.
     func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack
 
     /// Captures a thread's stack in bounded time, or later if the thread stays in the kernel.
     ///
-    /// - Parameter thread: The thread's kernel id.
-    /// - Returns: The stack, complete or not.
-    /// - Throws: ``CaptureFailure`` if there is no stack. If its ``CaptureFailure/isPending`` is set, the thread's stack is
-    ///   captured when its system call returns: see ``pendingCapture(of:)``.
+    /// Then it throws an error whose ``CaptureFailure/isPending`` is set, and the stack is captured when the thread's
+    /// system call returns: see ``pendingCapture(of:)``.
     func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack
 
     /// Returns the result of a pending capture, once; `nil` if none is pending or the thread is still in the kernel.
     func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>?
 
-    /// Drops a pending capture, if there is one.
     func cancelPendingCapture(of thread: Int32)
 
-    /// Opens the files of a loop's thread, and keeps them open.
-    ///
-    /// After a change of the process's user they could not be opened.
+    /// Opens a loop's thread's files and keeps them: after a change of the process's user they could not be opened.
     func keepFiles(of thread: Int32)
 
-    /// Notes a thread's CPU time so far, before a capture may be needed.
-    ///
-    /// A capture of a thread that may be in a system call tries not to disturb the call.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - turn: The beginning of its turn, in monotonic nanoseconds.
+    /// Notes a thread's CPU time in the turn that began at `turn`, so that a later capture does not disturb a system
+    /// call.
     func note(thread: Int32, turn: UInt64)
 
-    /// The time of all captures so far, in nanoseconds.
-    ///
-    /// It tells the time that the watchdog spends on captures from a time in which the process was stopped.
+    /// The time of all captures so far, in nanoseconds, in which the process was not stopped.
     var timeTaken: UInt64 { get }
 
-    /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { get }
 
-    /// Who unwinds the stacks.
     var unwinder: Unwinder { get }
 
     /// Returns the images that are currently mapped.
     func images() -> ImageList
-
-    /// Moves the calling thread to another CPU, if it is on `processor` and its affinity permits another one.
-    func leave(processor: Int32)
 }
 
 extension StackCapturing {
-    package var unwinder: Unwinder { .builtIn }
-
     /// Captures a thread's stack in bounded time, by a method that may keep the thread from running.
     package func capture(thread: Int32) throws(CaptureFailure) -> CapturedStack {
         try capture(thread: thread, mayStop: true)
     }
-}
-
-/// A capturer without pending captures.
-extension StackCapturing {
-    package func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack { try capture(thread: thread) }
-    package func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
-    package func cancelPendingCapture(of thread: Int32) {}
-    package func note(thread: Int32, turn: UInt64) {}
-    package func keepFiles(of thread: Int32) {}
-    package var timeTaken: UInt64 { 0 }
 }
 
 /// The reason why there is no stack of a thread.
@@ -161,10 +109,8 @@ package enum CaptureFailure: Error, Equatable {
     case unknownThread
     /// The loop is a pool, whose threads are captured instead.
     case pool
-    /// No capture was tried.
     case notTried
 
-    /// Whether the thread has ended.
     package var isThreadGone: Bool { self == .noSuchThread }
 
     /// Whether the stack is captured as soon as the thread leaves the kernel.

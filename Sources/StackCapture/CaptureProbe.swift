@@ -21,7 +21,6 @@ package struct CaptureProbe: Sendable, Equatable {
     package private(set) var ptrace = notTried
     package private(set) var signal = notTried
     package private(set) var perf = notTried
-    /// The access by which the engine reads memory.
     package private(set) var memory: MemoryAccess?
     /// Who unwinds the engine's stacks; `nil` without an engine.
     package private(set) var unwinder: Unwinder?
@@ -29,13 +28,11 @@ package struct CaptureProbe: Sendable, Equatable {
     /// The result for this process, once it is known.
     private static let known = Mutex<CaptureProbe?>(nil)
 
-    /// Tries the methods when it is first called.
+    /// Returns the result for this process; tries the methods when it is first called.
     ///
     /// Takes some milliseconds the first time, and less than a second where nothing answers. A second attempt could
-    /// disturb the captures of a monitor: under Yama's scope 1 a process names one tracer at a time.
-    ///
-    /// - Parameter mayUsePtrace: Whether a monitor's engine has found that ptrace works; then it is not tried again.
-    /// - Returns: The result for this process.
+    /// disturb the captures of a monitor: under Yama's scope 1 a process names one tracer at a time. If a monitor's
+    /// engine has found that ptrace works (`mayUsePtrace`), it is not tried again.
     package static func result(mayUsePtrace: Bool?) -> CaptureProbe {
         known.withLock { known in
             if let known { return known }
@@ -71,13 +68,9 @@ package struct CaptureProbe: Sendable, Equatable {
         }
     }
 
-    /// Returns the results by the names that features have in capabilities.
+    /// Returns a value for each method, process_vm_readv(2) and libunwind, by the names of features in capabilities.
     ///
-    /// - Parameters:
-    ///   - works: Makes the value for a feature that works, from a detail.
-    ///   - missing: Makes the value for one that does not, from the reason.
-    ///   - notTried: Makes the value for one that was not tried, from the reason.
-    /// - Returns: A value for each method, for process_vm_readv(2) and for libunwind.
+    /// The closures make it from a detail of what works, from the reason why it does not, or why it was not tried.
     package func features<Outcome>(
         works: (String?) -> Outcome, missing: (String) -> Outcome, notTried: (String) -> Outcome
     ) -> [String: Outcome] {

@@ -1,6 +1,5 @@
 /// A thread's stack at one moment, as addresses that are not yet symbolicated.
 package struct CapturedStack: Sendable, Equatable {
-    /// A method of capturing a stack.
     package enum Method: String, Sendable {
         /// The watchdog read the stack of a blocked thread.
         case read
@@ -20,9 +19,7 @@ package struct CapturedStack: Sendable, Equatable {
         package var arguments: [UInt64]
         /// The file behind the first argument, read when the call had just returned; `nil` if there is none.
         package var target: String?
-        /// Whether the call had returned before the stack was captured.
-        ///
-        /// Then its arguments may lead to something else by now.
+        /// Whether the call had returned before the capture: its arguments may lead to something else by now.
         package var hasReturned: Bool
 
         package init(number: Int?, arguments: [UInt64], target: String? = nil, hasReturned: Bool) {
@@ -33,7 +30,6 @@ package struct CapturedStack: Sendable, Equatable {
         }
     }
 
-    /// The state of a thread at its capture.
     package enum ThreadState: String, Sendable {
         /// On a CPU or ready to run.
         case running
@@ -43,7 +39,6 @@ package struct CapturedStack: Sendable, Equatable {
         case uninterruptible
     }
 
-    /// A kind of frame.
     package enum Kind: Sendable {
         /// A function on the thread's stack.
         case code
@@ -57,11 +52,8 @@ package struct CapturedStack: Sendable, Equatable {
     package struct Frame: Sendable, Equatable {
         /// The frame's program counter.
         package var address: UInt64
-        /// Whether `address` is the frame's current instruction.
-        ///
-        /// If not, it is a return address: the one after the call.
+        /// Whether `address` is the current instruction; if not, it is a return address: the one after the call.
         var isExact: Bool
-        /// The kind of frame.
         package var kind = Kind.code
 
         package init(
@@ -84,7 +76,6 @@ package struct CapturedStack: Sendable, Equatable {
     package var frames: [Frame]
     /// Whether the last frame is the thread's first function.
     package var isComplete: Bool
-    /// The reason why the stack is incomplete; `nil` if it is complete.
     package var incompleteReason: String?
     /// The reason why callers of an async function on the stack are missing; `nil` if none are.
     package var missingAsyncCallersReason: String?
@@ -118,7 +109,6 @@ package struct CapturedStack: Sendable, Equatable {
 
 /// What a thread was working on when its stack was captured, as the bytes that were in its memory.
 package struct CapturedContext: Sendable, Hashable {
-    /// The Swift task that ran on the thread.
     package struct SwiftTask: Sendable, Hashable {
         /// The task's id, as in the description of its job.
         package var id: UInt64

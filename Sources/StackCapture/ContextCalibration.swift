@@ -31,11 +31,8 @@ package struct ContextCalibration: Sendable, Equatable {
         init(_ value: Value) { self.value = Mutex(value) }
     }
 
-    /// Calibrates, on two short-lived threads, in less than a millisecond (measured).
-    ///
-    /// The tasks run on these threads too, so that a pool that is stuck does not matter.
-    ///
-    /// - Parameter publisher: Publishes a known context.
+    /// Calibrates, in less than a millisecond (measured), on two short-lived threads: a pool that is stuck does not
+    /// matter.
     package init(_ publisher: ContextPublisher) {
         let record = CUnwindEngine.threadContextRecord()
         guard let first = Self.onThread({ Self.find(publisher) }), let second = Self.onThread({ Self.find(publisher) })
@@ -176,23 +173,15 @@ enum KnownTask {
         }
     }
 
-    /// Runs `body` in a new task, on the calling thread.
-    ///
-    /// - Parameters:
-    ///   - name: The task's name.
-    ///   - body: Gets the address of the task, 0 if it is not known.
-    /// - Returns: The task's id; `nil` if the runtime does not tell it.
+    /// Runs `body` with the address of a new task, 0 if it is not known, on the calling thread; returns the task's id,
+    /// `nil` if the runtime does not tell it.
     static func run(name: String?, _ body: @escaping @Sendable (_ task: UInt64) -> Void) -> UInt64? {
         let executor = Executor()
         Task(name: name, executorPreference: executor) { body(address()) }
         return executor.run()
     }
 
-    /// Runs `body` in a child of a new task, on the calling thread.
-    ///
-    /// - Parameters:
-    ///   - bind: Calls an async function, in the parent.
-    ///   - body: The code of the child.
+    /// Runs `body` in a child of a new task, within `bind` in the parent, on the calling thread.
     static func runWithChild(
         in bind: @escaping @Sendable (@Sendable () async -> Void) async -> Void, _ body: @escaping @Sendable () -> Void
     ) {
@@ -230,7 +219,6 @@ package struct ContextLayout: Sendable, Equatable {
     package var robustList: Int64?
     /// The address of the current task.
     package var task: Int64?
-    /// Whether the tasks' names have the expected layout.
     package var hasTaskNames = false
     /// The address of the task-local values that are bound outside of tasks.
     package var plainLocals: Int64?

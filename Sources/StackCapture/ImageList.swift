@@ -8,7 +8,6 @@ package struct ImageList: Sendable, Equatable {
         self.images = images.sorted { $0.addresses.lowerBound < $1.addresses.lowerBound }
     }
 
-    /// Returns the image that contains `address`; `nil` if there is none.
     package func image(at address: UInt64) -> LoadedImage? {
         var low = 0
         var high = images.count
@@ -31,7 +30,6 @@ package struct LoadedImage: Sendable, Hashable {
     package var addresses: Range<UInt64>
     /// The bytes of the build ID; empty if the file has none.
     package var buildID: [UInt8]
-    /// Whether the image is the executable.
     package var isExecutable: Bool
 
     package init(path: String, base: UInt64, addresses: Range<UInt64>, buildID: [UInt8], isExecutable: Bool) {
@@ -42,6 +40,5 @@ package struct LoadedImage: Sendable, Hashable {
         self.isExecutable = isExecutable
     }
 
-    /// The file's name without its directories.
     package var name: String { fileName(path) }
 }

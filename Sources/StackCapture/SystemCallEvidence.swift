@@ -1,8 +1,7 @@
 import LinuxSupport
 
-/// The evidence of whether a running thread is in a system call: where its last clock tick went.
-///
-/// A thread that has got no tick since is where it was: it waits for a CPU.
+/// Whether a running thread is in a system call: where its last clock tick went (without one since, it is where it
+/// was).
 struct SystemCallEvidence: Equatable {
     private enum Place: Equatable {
         case user, kernel
@@ -14,11 +13,7 @@ struct SystemCallEvidence: Equatable {
     private var turn: UInt64?
     private var place = Place.unknown
 
-    /// Creates the evidence from the first reading of a thread.
-    ///
-    /// - Parameters:
-    ///   - time: The thread's CPU time.
-    ///   - turn: The turn in which it was read; `nil` if it was read for a capture.
+    /// Creates the evidence from the first reading of a thread; `turn` is `nil` if it was read for a capture.
     init(_ time: TickedCPUTime, turn: UInt64?) {
         self.time = time
         self.turn = turn
@@ -43,7 +38,6 @@ struct SystemCallEvidence: Equatable {
     /// Notes that the thread was seen outside of system calls.
     mutating func noteUserMode() { place = .user }
 
-    /// Whether the thread may be in a system call.
     var mayBeInKernel: Bool { place != .user }
 }
 
@@ -53,9 +47,7 @@ struct SystemCallEvidence: Equatable {
 /// this: there the kernel divides the exact CPU time in proportion to all earlier ticks (`cputime_adjust` in
 /// kernel/sched/cputime.c), so user time grows at the beginning of a system call, too.
 package struct TickedCPUTime: Equatable, Sendable {
-    /// The ticks in user mode.
     package var user: UInt64
-    /// The ticks in the kernel.
     package var system: UInt64
 
     package init(user: UInt64, system: UInt64) {
@@ -63,11 +55,7 @@ package struct TickedCPUTime: Equatable, Sendable {
         self.system = system
     }
 
-    /// Reads the CPU time of a thread of this process: three system calls, about a microsecond each.
-    ///
-    /// It is `nil` if the thread has ended or the system does not have these clocks.
-    ///
-    /// - Parameter thread: The thread's kernel id.
+    /// Reads a thread's CPU time by three system calls; `nil` if it has ended or the system lacks these clocks.
     package init?(thread: Int32) {
         // A tick between two readings would count for the wrong one; there is none between the next two.
         for _ in 0..<2 {

@@ -21,9 +21,7 @@ package final class ThreadCapture: StackCapturing {
     /// A capture waits at most twice for the thread to stop. Each wait takes at most `CUNWIND_STOP_TIMEOUT_NANOSECONDS`
     /// and the helper's grace period of 100 ms. If a capture takes longer, the whole process was stopped meanwhile.
     static let longestCapture: UInt64 = 500_000_000
-    /// The limit on attempts in one capture of a thread that keeps changing its state.
-    ///
-    /// A thread that moves this often makes progress; a later sample will catch it.
+    /// The limit on attempts in one capture of a thread that keeps moving: it makes progress, and is sampled later.
     static let maximumAttempts = 4
     /// The limit on threads whose CPU time is remembered; over it, all are forgotten.
     static let maximumNoted = 256
@@ -32,9 +30,8 @@ package final class ThreadCapture: StackCapturing {
     static let capturesBeforeProbe = 64
     /// The captures of a thread without a perf event after one that gave no sample in time.
     static let capturesWithoutPerf = 40
-    /// The attempts in a row without a sample after which the thread is stopped all the same.
-    ///
-    /// A copying thread waits for its disk now and then, and the machine's first event in a second may take 30 ms.
+    /// The attempts in a row without a sample after which the thread is stopped all the same: it may wait for its disk
+    /// now and then, and the machine's first event in a second may take 30 ms.
     static let maximumMissed = 12
 
     /// The last clock ticks of a thread, and its perf events without a sample.
@@ -46,13 +43,7 @@ package final class ThreadCapture: StackCapturing {
         var missed = 0
     }
 
-    /// Creates a capturer.
-    ///
-    /// - Parameters:
-    ///   - engine: The capture engine.
-    ///   - policy: The policy; `nil` to determine it once by probing ptrace.
-    ///   - maySignal: Whether a thread may get a signal where ptrace is refused.
-    ///   - now: Returns the time, in monotonic nanoseconds.
+    /// Creates a capturer; without a policy, it determines one by probing ptrace once.
     package init(
         engine: any CaptureEngine, policy: CapturePolicy? = nil, maySignal: Bool = true,
         now: @escaping () -> UInt64 = monotonicNow
@@ -117,11 +108,8 @@ package final class ThreadCapture: StackCapturing {
 
     /// Returns whether a perf event is the way to capture the thread.
     ///
-    /// - Parameters:
-    ///   - thread: The thread's kernel id.
-    ///   - isOfLoop: Whether the thread runs a loop, whose calls must not be cut short. Another thread that was never noted
-    ///     is captured once, and waiting for its sample would cost its stack where it has no CPU.
-    /// - Returns: Whether it is.
+    /// The calls of a loop's thread must not be cut short. Another thread that was never noted is captured once, and
+    /// waiting for its sample would cost its stack where it has no CPU.
     private func mayBeInKernel(_ thread: Int32, isOfLoop: Bool) -> Bool {
         guard isOfLoop || runningThreads[thread] != nil, let time = engine.cpuTime(of: thread) else { return false }
         makeRoom()
@@ -229,24 +217,19 @@ package final class ThreadCapture: StackCapturing {
     package var unwinder: Unwinder { engine.unwinder }
 
     package func images() -> ImageList { engine.images() }
-
-    package func leave(processor: Int32) { engine.leave(processor: processor) }
 }
 
 /// The choice of capture methods, a pure function of a thread's status and the system's permissions.
 package struct CapturePolicy: Equatable, Sendable {
-    /// Whether the system permits stopping threads of this process with ptrace.
-    ///
-    /// A seccomp filter without ptrace(2) and Yama's scopes 2 and 3 forbid it. A thread's tracer does not: it goes away.
+    /// Whether the system permits stopping threads of this process with ptrace; Yama's scopes 2 and 3 and seccomp
+    /// filters forbid it.
     var mayUsePtrace: Bool
-    /// Whether the system permits sampling the kernel with perf events; `nil` until it is tried.
-    ///
-    /// The sysctl kernel.perf_event_paranoid forbids it without CAP_PERFMON, and so do the filters of containers.
+    /// Whether the system permits sampling the kernel with perf events; `nil` until it is tried, as filters and the
+    /// sysctl kernel.perf_event_paranoid without CAP_PERFMON forbid it.
     var mayUsePerf: Bool?
     /// Whether a thread may get a signal where ptrace is refused.
     var maySignal = true
 
-    /// The methods that the policy may choose.
     var permitted: [CapturedStack.Method] {
         [.read] + stops + (mayUsePerf == true ? [.perf] : [])
     }
@@ -257,11 +240,7 @@ package struct CapturePolicy: Equatable, Sendable {
     /// Returns the methods to try for a thread, in order, until one returns a complete stack.
     ///
     /// None for a thread that waits in an unknown system call: it can be neither read nor stopped safely.
-    ///
-    /// - Parameters:
-    ///   - status: The thread's status.
-    ///   - mayBeInKernel: Whether the thread, if it runs, may be in a system call.
-    /// - Returns: The methods.
+    /// `mayBeInKernel`: the thread, if it runs, may be in a system call.
     func methods(for status: ThreadStatus, mayBeInKernel: Bool = false) -> [CapturedStack.Method] {
         switch status.state {
         case .running:

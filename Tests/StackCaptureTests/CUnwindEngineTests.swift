@@ -77,25 +77,4 @@ import Testing
         #expect(try openFiles(of: Set(threads.map(\.id))) == Self.filesEach)
         for thread in threads { thread.end() }
     }
-
-    @Test(.enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "needs two processors"))
-    func leaveMovesTheThreadToAnotherProcessor() throws {
-        let capturer = ThreadCapture(engine: try CUnwindEngine())
-        let moves = try (0..<100).count { _ in
-            let here = try processorOfThisThread()
-            capturer.leave(processor: here)
-            return try processorOfThisThread() != here
-        }
-        // The scheduler may move the thread back at once.
-        #expect(moves > 50)
-    }
-
-    /// Returns field 39 of /proc/thread-self/stat (proc(5)), counted from the end of the command's name.
-    private func processorOfThisThread() throws -> Int32 {
-        var stat = ByteCursor(try #require(readSmallFile("/proc/thread-self/stat")))
-        let isPastName = stat.skip(pastLast: UInt8(ascii: ")"))
-        try #require(isPastName)
-        stat.skipWords(36)
-        return try #require(stat.number().flatMap(Int32.init(exactly:)))
-    }
 }

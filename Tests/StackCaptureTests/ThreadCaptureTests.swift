@@ -5,6 +5,7 @@ import Testing
 
 /// An engine that returns scripted results and records the methods of its captures.
 private final class ScriptedEngine: CaptureEngine {
+    let unwinder = Unwinder(name: "built-in")
     var statuses: [ThreadStatus]
     var answers: [CapturedStack.Method: [Result<CapturedStack, CaptureFailure>]]
     private(set) var asked: [CapturedStack.Method] = []
@@ -56,8 +57,6 @@ private final class ScriptedEngine: CaptureEngine {
     func cpuTime(of thread: Int32) -> TickedCPUTime? { time }
 
     func images() -> ImageList { ImageList() }
-
-    func leave(processor: Int32) {}
 }
 
 private func stack(_ method: CapturedStack.Method, frames: Int, isComplete: Bool = true) -> CapturedStack {

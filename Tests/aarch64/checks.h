@@ -25,16 +25,15 @@ extern totals checked;
 /// Prints one line and counts it. `details` is a format as of printf(3).
 __attribute__((format(printf, 3, 4))) void check(bool is_right, const char *name, const char *details, ...);
 
-void check_states(void);      ///< States × methods.
-void check_calls(void);       ///< 31 blocking calls under captures.
-void check_late_stop(void);   ///< A stop that comes when its capture has been given up.
-void check_damage(void);      ///< Damaged stacks and unwind tables.
-void check_faults(void);      ///< Helpers that are killed, stopped or late; storms of signals.
-void check_refusals(void);    ///< Seccomp filters, other ways of reading memory, ended threads.
-void check_images(void);      ///< The list of images.
-void check_scheduling(void);  ///< Where helpers and the watchdog run.
-void check_stress(void);      ///< Threads that hold locks.
-void check_symbols(void);     ///< Names and lines from DWARF.
-void check_steppers(void);    ///< libunwind and the built-in stepper.
+void check_states(void);     ///< States × methods.
+void check_calls(void);      ///< 31 blocking calls under captures.
+void check_late_stop(void);  ///< A stop that comes when its capture has been given up.
+void check_damage(void);     ///< Damaged stacks and unwind tables.
+void check_faults(void);     ///< Helpers that are killed, stopped or late; storms of signals.
+void check_refusals(void);   ///< Seccomp filters, other ways of reading memory, ended threads.
+void check_images(void);     ///< The list of images.
+void check_stress(void);     ///< Threads that hold locks.
+void check_symbols(void);    ///< Names and lines from DWARF.
+void check_steppers(void);   ///< libunwind and the built-in stepper.
 
 #endif

@@ -1,4 +1,4 @@
-// Damaged stacks and tables, disturbed helpers, refused calls, images, processors, and threads that hold locks: the
+// Damaged stacks and tables, disturbed helpers, refused calls, images, and threads that hold locks: the
 // expectations of CUnwindTests on x86-64, for shorter times.
 
 #define _GNU_SOURCE
@@ -128,8 +128,6 @@ void check_refusals(void) {
   check_hidden_yama();
   check_filter(false);
   check_filter(true);
-  check(cunwind_test_stop_under_filter(false) == 0 && cunwind_test_stop_under_filter(true) == 0,
-        "a filter against affinity does not prevent captures", "refused and killed");
   check(cunwind_test_short_slice_under_filter(false) == 0 && cunwind_test_short_slice_under_filter(true) == 0,
         "a filter against sched_setattr is survived", "refused and killed");
   static const char *const accesses[] = {NULL, "process_vm_readv", "/proc/self/mem", "a pipe"};
@@ -164,20 +162,6 @@ void check_images(void) {
   cunwind_engine_destroy(engine);
   int cut = cunwind_test_cut_image();
   check(cut == 0, "an image with a truncated file is left out", "step %d", cut);
-}
-
-void check_scheduling(void) {
-  cunwind_test_placement_result placement = {0};
-  bool has_run = cunwind_test_placement(&placement);
-  checked.captures += placement.captures;
-  check(has_run && placement.seen > 0 && placement.bound == placement.seen && placement.roams,
-        "the helper stays on its maker's processor", "%llu of %llu seen, %llu captures", COUNT(placement.bound),
-        COUNT(placement.seen), COUNT(placement.captures));
-  cunwind_test_leaving_result leaving = {0};
-  has_run = cunwind_test_leaving(&leaving);
-  check(has_run && leaving.leaves_own && leaving.is_free && !leaving.leaves_another && !leaving.leaves_its_only &&
-            !leaving.leaves_unprobed,
-        "a thread leaves its processor and may come back", "two processors");
 }
 
 void check_stress(void) {

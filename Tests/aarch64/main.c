@@ -34,9 +34,8 @@ void check(bool is_right, const char *name, const char *details, ...) {
 }
 
 static int run(void) {
-  static void (*const groups[])(void) = {check_late_stop, check_calls,    check_states,  check_damage,
-                                         check_faults,    check_refusals, check_images,  check_scheduling,
-                                         check_stress,    check_symbols,  check_steppers};
+  static void (*const groups[])(void) = {check_late_stop, check_calls,  check_states, check_damage,  check_faults,
+                                         check_refusals,  check_images, check_stress, check_symbols, check_steppers};
   struct utsname system;
   double began = seconds_now();
   uname(&system);

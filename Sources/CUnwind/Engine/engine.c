@@ -63,7 +63,6 @@ cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *engine) {
       .stood_in = unwinder->stood_in,
       .compared = unwinder->compared,
       .disagreements = unwinder->disagreements,
-      .disagreed_at = unwinder->disagreed_at,
   };
 }
 
@@ -136,8 +135,6 @@ size_t cunwind_engine_refresh_images(cunwind_engine *engine) {
 }
 
 uint64_t cunwind_engine_image_generation(const cunwind_engine *engine) { return engine->modules.generation; }
-
-size_t cunwind_engine_omitted_image_count(const cunwind_engine *engine) { return engine->modules.omitted_count; }
 
 bool cunwind_engine_image(const cunwind_engine *engine, size_t index, cunwind_image *image) {
   if (index >= engine->modules.count) return false;

@@ -15,7 +15,7 @@
 #include "Memory/guarded_memory.h"
 #include "Memory/modules.h"
 #include "Methods/pending_stop.h"
-#include "Methods/perf_capture.h"
+#include "Methods/stop_helper.h"
 #include "Unwinding/stepper.h"
 
 struct cunwind_signal_slot;
@@ -51,19 +51,18 @@ struct cunwind_engine {
 /// context says why. Async-signal-safe: yes.
 const cunwind_context_layout *cunwind_context_prepare(cunwind_engine *engine, cunwind_thread *thread);
 
-/// A method that copies a thread once: sets `*copy` and `*registers`, adds its cost to `info`, and returns why it
-/// failed.
+/// A method that copies a thread once: sets `*copy` and `*registers`, and adds its cost to `info`.
 typedef cunwind_status cunwind_copying(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy **copy,
                                        cunwind_registers *registers, cunwind_capture_info *info);
 
-/// Unwinds a copy that cannot be repeated. Async-signal-safe: no.
+/// Unwinds a copy that cannot be repeated.
 void cunwind_finish(cunwind_engine *engine, cunwind_thread *thread, const cunwind_stack_copy *copy,
                     const cunwind_registers *registers, cunwind_stack *stack);
 
 /// Empties a stack. Async-signal-safe: yes.
 void cunwind_clear(cunwind_stack *stack);
 
-/// Captures a thread with the method `copy_once`. Async-signal-safe: no.
+/// Captures a thread with the method `copy_once`.
 cunwind_status cunwind_capture_by(cunwind_copying *copy_once, cunwind_engine *engine, cunwind_thread *thread,
                                   cunwind_stack *stack, cunwind_capture_info *info);
 

@@ -11,8 +11,7 @@
 
 /// The bytes kept for the outermost part of a stack that does not fit (256 KiB). The innermost part gets the rest.
 #define CUNWIND_OUTER_BYTES (256u * 1024u)
-/// The bytes copied of a stack whose end is not known yet (64 KiB). If they are too few, the capture finds the end in
-/// /proc/self/maps and starts again.
+/// The bytes copied of a stack whose end is not known yet (64 KiB). If it ends later, the capture starts again.
 #define CUNWIND_FIRST_COPY_BYTES (64u * 1024u)
 
 typedef struct cunwind_stack_copy {
@@ -39,13 +38,12 @@ typedef struct cunwind_stack_bounds {
 bool cunwind_stack_copy_init(cunwind_stack_copy *copy);
 void cunwind_stack_copy_destroy(cunwind_stack_copy *copy);
 
-/// Creates a copy with its buffer; NULL with errno on failure. Async-signal-safe: no.
+/// Creates a copy with its buffer; NULL with errno on failure.
 cunwind_stack_copy *cunwind_copy_create(void);
-/// Frees a copy; does nothing for NULL. Async-signal-safe: no.
+/// Frees a copy; does nothing for NULL.
 void cunwind_copy_destroy(cunwind_stack_copy *copy);
 
-/// Touches the buffer's pages once, so that no page fault happens while a thread is stopped or in a signal handler.
-/// Call it before, while the buffer is unused. Costs 256 page faults the first time.
+/// Touches the unused buffer's pages once (256 page faults), so that none happens while a thread is held.
 void cunwind_stack_copy_touch(cunwind_stack_copy *copy);
 
 /// Copies the stack from `stack_pointer` (less the red zone) up to its end in `bounds`. Leaves out unmapped parts.

@@ -5,9 +5,8 @@
 #include "Memory/guarded_memory.h"
 #include "System/raw_system_call.h"
 
-// The fields of a task, as words from its beginning, in the runtimes of Swift 6.2 and 6.3 on 64-bit platforms
-// (swift/ABI/Task.h: Job has eight words, AsyncTask two more, then Private; TaskPrivate.h: PrivateStorage). Calibration
-// checks each of them against a task that it knows.
+// The fields of a task, as words from its beginning, in Swift 6.2 and 6.3 on 64-bit platforms (swift/ABI/Task.h,
+// TaskPrivate.h). Calibration checks each of them against a task that it knows.
 #define TASK_FLAGS_AND_ID 4    // Job::Flags, Job::Id: the low half of the task's id is the high half of the word.
 #define TASK_STATUS_RECORD 13  // ActiveTaskStatus::Record, the innermost of a list.
 #define TASK_LOCALS 17         // TaskLocal::Storage::head, the innermost of a list.
@@ -97,8 +96,7 @@ CUNWIND_BARE static void copy_name(cunwind_context *context, uint64_t address) {
   context->task_name_length = (uint16_t)length;
 }
 
-// Other threads may add records to the task, such as a lock, but the one of its name stays. If the list has changed
-// meanwhile, the task has no name rather than a wrong one.
+// Other threads may add records to the task. If the list has changed meanwhile, it has no name rather than a wrong one.
 CUNWIND_BARE static void take_name(cunwind_context *context, uint64_t task, uint64_t first) {
   uint64_t at = first, now = 0;
   for (int count = 0; at != 0 && at % sizeof at == 0 && count < CUNWIND_MAX_TASK_RECORDS; count++) {

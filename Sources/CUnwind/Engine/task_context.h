@@ -13,8 +13,7 @@
 
 #include "CUnwind.h"
 
-/// The most async functions on one stack whose callers are read. A stack has several only if an async function runs an
-/// executor.
+/// The most async functions on one stack whose callers are read; there are several only if one runs an executor.
 #define CUNWIND_MAX_ASYNC_FRAMES 4u
 
 /// The frame of an async function in the copy.

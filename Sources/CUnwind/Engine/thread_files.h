@@ -40,22 +40,18 @@ bool cunwind_thread_exists(pid_t tid);
 bool cunwind_thread_is_there(const cunwind_thread *thread);
 
 /// The first half of cunwind_thread_inspect(): state, blocked signals, and switch counts. False: the thread has ended.
-/// Async-signal-safe: yes.
 bool cunwind_thread_read_status(cunwind_thread *thread, cunwind_thread_status *thread_status);
-/// The second half: whether it is blocked, the system call, SP and PC. False: the thread has ended. Async-signal-safe:
-/// yes.
+/// The second half: whether it is blocked, the system call, SP and PC. False: the thread has ended.
 bool cunwind_thread_read_system_call(cunwind_thread *thread, cunwind_thread_status *thread_status);
 
 /// Returns the number of time slices that the thread has begun so far (sched-stats.rst of the kernel). 0: the kernel
 /// does not count them, or the thread has ended. Async-signal-safe: yes.
 uint64_t cunwind_thread_slices(cunwind_thread *thread);
 
-/// Inspects a thread before its stack is read. Returns CUNWIND_OK, CUNWIND_NOT_BLOCKED, CUNWIND_NOT_SHOWN or
-/// CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
+/// Inspects a thread before its stack is read: CUNWIND_OK, _NOT_BLOCKED, _NOT_SHOWN or _NO_SUCH_THREAD.
 cunwind_status cunwind_thread_before_read(cunwind_thread *thread, cunwind_blocked_thread *before);
 
-/// Inspects the thread after the read. Returns CUNWIND_OK if it stayed blocked at the same place, so that the read is
-/// valid, else CUNWIND_MOVED or CUNWIND_NO_SUCH_THREAD. Async-signal-safe: yes.
+/// Inspects it afterwards: CUNWIND_OK if it stayed blocked at the same place, else CUNWIND_MOVED or _NO_SUCH_THREAD.
 cunwind_status cunwind_thread_after_read(cunwind_thread *thread, const cunwind_blocked_thread *before);
 
 #pragma GCC visibility pop

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -69,8 +68,6 @@ bool cunwind_call_before(uint64_t pc, const cunwind_registers *registers, int64_
 }
 
 // ---- Registers ------------------------------------------------------------------------------------------------------
-// Registers on aarch64: from ptrace, and from a signal handler's context.
-//
 // `make test-aarch64` runs the aarch64 files under Linux 6.1 in qemu-system-aarch64.
 
 void cunwind_registers_from_ptrace(cunwind_registers *to, const cunwind_ptrace_registers *from) {
@@ -148,8 +145,7 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
 /// The number of instructions before and after the call that are searched for jumps (glibc's wrappers: fewer than 80).
 #define SEARCHED_INSTRUCTIONS 128
 
-/// Signals whose handlers do not count: signals that end a program, and those that glibc uses for cancellation and
-/// setuid(2).
+/// Signals whose handlers do not count: those that end a program, and glibc's for cancellation and setuid(2).
 static const unsigned left_out[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33};
 
 // Reads the status file of a thread and appends a 0. `text` has FILE_BYTES.
@@ -161,12 +157,7 @@ CUNWIND_BARE static bool read_status(pid_t tid, char *text) {
   while (count > 0) path[length++] = digits[--count];
   for (const char *from = "/status"; *from; from++) path[length++] = *from;
   path[length] = 0;
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return false;
-  long got = cunwind_raw(SYS_read, file, (long)text, FILE_BYTES - 1, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  text[got > 0 ? got : 0] = 0;
-  return got > 0;
+  return cunwind_read_text(path, text, FILE_BYTES) > 0;
 }
 
 // Returns whether the program has a handler that may return to interrupted code: one for a signal that counts.

@@ -22,8 +22,7 @@
 
 uint64_t cunwind_strip(uint64_t address) { return address; }
 
-// Returns the length of an indirect call whose opcode byte FF is at `at`; 0 if there is none. Prefixes come before and
-// do not matter.
+// Returns the length of an indirect call whose opcode byte FF is at `at`; 0 if there is none.
 static unsigned indirect_call_length(const uint8_t *at, unsigned available) {
   if (available < 2 || at[0] != 0xff || ((at[1] >> 3) & 7) != 2) return 0;
   unsigned mode = at[1] >> 6, base = at[1] & 7, length = 2;
@@ -75,8 +74,7 @@ uint64_t cunwind_resolve_stub(cunwind_unwinder *unwinder, uint64_t target) {
   return cunwind_guarded_read(slot, &resolved, sizeof resolved) == sizeof resolved ? resolved : target;
 }
 
-// The restorers of glibc and musl are "mov $15, %rax; syscall" (rt_sigreturn). gdb and libgcc recognize these bytes,
-// too.
+// The restorers of glibc and musl: "mov $15, %rax; syscall" (rt_sigreturn), as gdb and libgcc recognize them.
 bool cunwind_is_signal_return(cunwind_unwinder *unwinder, uint64_t pc) {
   static const uint8_t restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
   uint8_t code[sizeof restorer];
@@ -172,8 +170,7 @@ static unsigned skip(const uint8_t *code, const uint8_t *pattern, size_t length)
   return memcmp(code, pattern, length) == 0 ? (unsigned)length : 0;
 }
 
-// Returns the length of the prologue; 0 if it is another one. `*reserved`: the bytes subtracted from the stack pointer
-// first.
+// Returns the length of the prologue; 0 for another one. `*reserved`: the bytes subtracted from the stack pointer.
 static unsigned prologue_length(const uint8_t *code, uint64_t *reserved) {
   unsigned at = skip(code, endbr, sizeof endbr);
   *reserved = 0;
@@ -208,8 +205,7 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
 }
 
 // ---- Restarted calls ------------------------------------------------------------------------------------------------
-// Restarts a system call that a stop has interrupted, on x86-64: orig_rax has the call's number, and the result has
-// overwritten no argument.
+// On x86-64, orig_rax has the call's number, and the result has overwritten no argument.
 
 #define SYSCALL_INSTRUCTION_BYTES 2
 

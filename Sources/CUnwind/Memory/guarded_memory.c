@@ -18,7 +18,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 #include "System/seccomp_probe.h"
 
@@ -27,8 +26,7 @@
 
 /// A cunwind_memory_access. Creating an engine sets it; existing engines read the same bytes by any access.
 static int chosen_access = CUNWIND_MEMORY_ANY;
-/// /proc/self/mem: the process id in the upper half, the descriptor in the lower half. 0: not open. A child of fork(2)
-/// needs its own file.
+/// /proc/self/mem: the process id, because a child of fork(2) needs its own file, and the descriptor; 0: not open.
 static uint64_t chosen_file;
 /// The seccomp filters under which the access was chosen: cunwind_seccomp_filters().
 static uint32_t chosen_under;
@@ -39,8 +37,7 @@ CUNWIND_BARE static long read_once(long pid, const struct iovec *local, const st
   return cunwind_raw(SYS_process_vm_readv, pid, (long)local, 1, (long)remote, count, 0);
 }
 
-// A partial transfer never splits a remote piece (process_vm_readv(2)). So each piece is one page: otherwise the part
-// before a hole would be unknown.
+// A partial transfer never splits a remote piece (process_vm_readv(2)): with pages, the part before a hole is known.
 CUNWIND_BARE static size_t read_by_page(long pid, uint64_t address, uint8_t *to, size_t length) {
   size_t done = 0;
   while (done < length) {

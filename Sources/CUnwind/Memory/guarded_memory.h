@@ -13,8 +13,7 @@
 
 /// The unit in which memory can be missing. Larger kernel pages are multiples of it, so reads stay exact.
 #define CUNWIND_PAGE_BYTES 4096u
-/// The number of pages of images that are kept between reads (512 KiB). The first unwind of a stack of 40 frames in 8
-/// images touches about 100 of them.
+/// The number of pages of images that are kept (512 KiB). A first unwind of 40 frames in 8 images touches about 100.
 #define CUNWIND_CACHED_PAGES 128u
 
 typedef struct cunwind_cached_page {
@@ -40,13 +39,13 @@ size_t cunwind_guarded_read(uint64_t address, void *to, size_t length);
 bool cunwind_guarded_gather(const struct iovec *pieces, size_t count, void *to, size_t length);
 
 /// Chooses the first access that works, or tries only `wanted` if that is not CUNWIND_MEMORY_ANY. False with errno if
-/// none works. Under a seccomp filter a child process tries process_vm_readv(2) first. Async-signal-safe: no.
+/// none works. Under a seccomp filter a child process tries process_vm_readv(2) first.
 bool cunwind_guarded_choose(cunwind_memory_access wanted);
 
 /// Returns the access in use. Async-signal-safe: yes.
 cunwind_memory_access cunwind_guarded_access(void);
 
-/// Allocates the cache's pages. False with errno on failure. Async-signal-safe: no.
+/// Allocates the cache's pages. False with errno on failure.
 bool cunwind_page_cache_init(cunwind_page_cache *cache);
 void cunwind_page_cache_destroy(cunwind_page_cache *cache);
 

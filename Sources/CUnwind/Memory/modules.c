@@ -41,8 +41,7 @@ static bool read_exactly(uint64_t address, void *to, size_t length) {
   return cunwind_guarded_read(address, to, length) == length;
 }
 
-// The kernel gives the address of the executable's headers (getauxval(3)), whose first segment may not begin at its
-// base.
+// The first segment of the executable may not begin at its base: the kernel gives the headers' address (getauxval(3)).
 static bool read_executable_segments(linked_image *image) {
   uint64_t address = getauxval(AT_PHDR), count = getauxval(AT_PHNUM);
   if (address == 0 || count > MAX_SEGMENTS) return false;
@@ -60,30 +59,9 @@ static bool read_library_segments(linked_image *image) {
   return read_exactly(image->base + header.e_phoff, image->segments, header.e_phnum * sizeof(ElfW(Phdr)));
 }
 
-// Calls `visit` for each image with readable program headers, in the linker's order, and counts the others in
-// `unreadable`. False: the list changed during the walk, its links no longer matched, and not every image was visited.
-static bool walk_link_map(void (*visit)(const linked_image *image, void *context), void *context, size_t *unreadable) {
-  uint64_t previous = 0, at = (uint64_t)(uintptr_t)_r_debug.r_map;
-  *unreadable = 0;
-  for (unsigned index = 0; at != 0; index++) {
-    struct link_map entry;
-    if (index == MAX_LINKED_IMAGES || !read_exactly(at, &entry, sizeof entry)) return false;
-    // An entry that was freed or unlinked meanwhile does not point back to the previous one.
-    if ((uint64_t)(uintptr_t)entry.l_prev != previous) return false;
-    linked_image image = {
-        .entry = at, .base = entry.l_addr, .name = (uint64_t)(uintptr_t)entry.l_name, .is_executable = index == 0};
-    if (image.is_executable ? read_executable_segments(&image) : read_library_segments(&image)) visit(&image, context);
-    else ++*unreadable;
-    previous = at;
-    at = (uint64_t)(uintptr_t)entry.l_next;
-  }
-  return true;
-}
-
 // ---- The record of bytes ---------------------------------------------------------------------------------------------
 
-/// The pieces in one call: half of the maximum (UIO_MAXIOV). The kernel keeps up to 8 pieces on its stack; any larger
-/// number costs one allocation.
+/// Half of the maximum (UIO_MAXIOV). The kernel keeps 8 pieces on its stack; any larger number costs one allocation.
 #define PIECES_PER_CALL 512u
 
 bool cunwind_memory_record_init(cunwind_memory_record *record, size_t capacity) {
@@ -140,8 +118,7 @@ bool cunwind_memory_record_hold(const cunwind_memory_record *record) {
 // of 4-byte offsets relative to the section. Every linker writes exactly this.
 enum { EH_VERSION = 1, EH_COUNT_UDATA4 = 0x03, EH_TABLE_DATAREL_SDATA4 = 0x3b, EH_SIZE_MASK = 0x0f, EH_SDATA4 = 0x0b };
 
-// The most walks that are tried if another thread changes the list. A walk takes about 0.2 ms, a change some
-// microseconds.
+// The most walks if another thread changes the list. A walk takes about 0.2 ms, a change some microseconds.
 enum { MAX_WALKS = 3 };
 
 bool cunwind_modules_init(cunwind_modules *modules) {
@@ -255,14 +232,10 @@ static const char *keep_path(cunwind_modules *modules, const linked_image *image
   return kept;
 }
 
-static void add_image(const linked_image *image, void *context) {
-  cunwind_modules *modules = context;
+static void add_image(const linked_image *image, cunwind_modules *modules) {
   // Before the image is read, so that the next refresh detects a change in between.
   cunwind_memory_record_add(&modules->record, image->entry, sizeof(struct link_map));
-  if (modules->count == CUNWIND_MAX_IMAGES) {
-    modules->omitted_count++;
-    return;
-  }
+  if (modules->count == CUNWIND_MAX_IMAGES) return;
   cunwind_module *module = &modules->list[modules->count];
   uint64_t note = 0;
   if (!read_module(module, image, &note)) return;
@@ -270,6 +243,25 @@ static void add_image(const linked_image *image, void *context) {
   if (note) cunwind_memory_record_add(&modules->record, note, BUILD_ID_NOTE_BYTES);
   module->image.path = keep_path(modules, image);
   modules->count++;
+}
+
+// Adds each image with readable program headers, in the linker's order. False: the list changed during the walk, its
+// links no longer matched, and not every image was added.
+static bool walk_link_map(cunwind_modules *modules) {
+  uint64_t previous = 0, at = (uint64_t)(uintptr_t)_r_debug.r_map;
+  for (unsigned index = 0; at != 0; index++) {
+    struct link_map entry;
+    if (index == MAX_LINKED_IMAGES || !read_exactly(at, &entry, sizeof entry)) return false;
+    // An entry that was freed or unlinked meanwhile does not point back to the previous one.
+    if ((uint64_t)(uintptr_t)entry.l_prev != previous) return false;
+    linked_image image = {
+        .entry = at, .base = entry.l_addr, .name = (uint64_t)(uintptr_t)entry.l_name, .is_executable = index == 0};
+    if (image.is_executable ? read_executable_segments(&image) : read_library_segments(&image))
+      add_image(&image, modules);
+    previous = at;
+    at = (uint64_t)(uintptr_t)entry.l_next;
+  }
+  return true;
 }
 
 // Shell sort: sorts in place; qsort(3) would allocate.
@@ -289,10 +281,8 @@ bool cunwind_modules_refresh(cunwind_modules *modules) {
   bool is_whole = false;
   for (int walk = 0; !is_whole && walk < MAX_WALKS; walk++) {
     cunwind_memory_record_clear(&modules->record);
-    modules->count = modules->omitted_count = modules->path_bytes = 0;
-    size_t unreadable;
-    is_whole = walk_link_map(add_image, modules, &unreadable);
-    modules->omitted_count += unreadable;
+    modules->count = modules->path_bytes = 0;
+    is_whole = walk_link_map(modules);
   }
   // Keep the partial list; the next refresh rebuilds it.
   if (!is_whole) cunwind_memory_record_clear(&modules->record);

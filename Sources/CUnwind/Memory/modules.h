@@ -38,7 +38,6 @@ typedef struct cunwind_module {
 typedef struct cunwind_modules {
   cunwind_module *list;  ///< Sorted by `image.low`.
   size_t count;
-  size_t omitted_count;  ///< The number of images that did not fit, or whose headers are unreadable.
   char *paths;
   size_t path_bytes;
   cunwind_memory_record record;  ///< The record of the last refresh.
@@ -48,12 +47,12 @@ typedef struct cunwind_modules {
 
 #pragma GCC visibility push(hidden)
 
-/// Allocates the list. False with errno on failure. Async-signal-safe: no.
+/// Allocates the list. False with errno on failure.
 bool cunwind_modules_init(cunwind_modules *modules);
 void cunwind_modules_destroy(cunwind_modules *modules);
 
 /// Rebuilds the list if images were loaded or unloaded, and returns whether it did. Takes no lock. Must not run while a
-/// capture uses the list. Async-signal-safe: no.
+/// capture uses the list.
 bool cunwind_modules_refresh(cunwind_modules *modules);
 
 /// Returns the image that contains `address`, or NULL.
@@ -63,7 +62,6 @@ const cunwind_module *cunwind_module_at(const cunwind_modules *modules, uint64_t
 const cunwind_module *cunwind_module_of_code(const cunwind_modules *modules, uint64_t address);
 
 /// Reserves room for `capacity` pieces, which costs memory only when used. False with errno on failure.
-/// Async-signal-safe: no.
 bool cunwind_memory_record_init(cunwind_memory_record *record, size_t capacity);
 void cunwind_memory_record_destroy(cunwind_memory_record *record);
 

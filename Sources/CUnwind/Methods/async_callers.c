@@ -18,8 +18,7 @@ static uint32_t find_frames(cunwind_engine *engine, const cunwind_stack *stack, 
   walk->frame_count = 0;
   for (uint32_t index = 0; index + 1 < stack->frame_count && walk->frame_count < CUNWIND_MAX_ASYNC_FRAMES; index++) {
     const cunwind_frame *frame = &stack->frames[index], *caller = &stack->frames[index + 1];
-    // The caller's stack pointer is the frame's CFA only if the caller was found by call frame information and no frame
-    // between the two was left out.
+    // Only then the caller's stack pointer is the frame's CFA.
     if (caller->source != CUNWIND_FRAME_CFI || (stack->omitted_at != 0 && index + 1 == stack->omitted_at)) continue;
     cunwind_async_frame *found = &walk->frames[walk->frame_count];
     found->frame = index;

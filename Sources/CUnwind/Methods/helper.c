@@ -9,9 +9,7 @@
 
 #include "Memory/guarded_memory.h"
 #include "Methods/stop_helper.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
-#include "System/scheduling.h"
 
 #define HELPER_STACK_BYTES 32768u
 #define KERNEL_SIGSET_BYTES 8
@@ -71,11 +69,8 @@ bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound) {
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *)) {
   uint64_t all = ~0ull, before = 0;
   uint8_t *top = helper->stack + CUNWIND_PAGE_BYTES + HELPER_STACK_BYTES;
-  cunwind_processors processors = {.bytes = 0};
-  if (helper->may_be_placed) cunwind_processor_stay(&processors);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, KERNEL_SIGSET_BYTES, 0, 0);
   long pid = cunwind_raw_clone(HELPER_FLAGS, top, &helper->request->alive, function, helper->request);
   cunwind_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
-  cunwind_processor_roam(&processors);
   return pid;
 }

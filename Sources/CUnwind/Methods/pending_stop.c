@@ -17,8 +17,7 @@ static cunwind_pending_stop *find(cunwind_engine *engine, pid_t tid) {
   return NULL;
 }
 
-// Keeps the memory as the spare if there is none. Allocating it later may block: mmap(2) waits while a thread is in
-// munmap(2).
+// Keeps the memory as the spare: allocating it later may block, because mmap(2) waits for another thread's munmap(2).
 static void release(cunwind_engine *engine, cunwind_pending_stop *pending) {
   if (!engine->spare_copy) {
     engine->spare.request = pending->helper.request;
@@ -56,8 +55,6 @@ void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted) {
   pending->copy = engine->copy;
   engine->helper = engine->spare;
   engine->helper.name_as_tracer = pending->helper.name_as_tracer;
-  engine->helper.is_checked = pending->helper.is_checked;
-  engine->helper.may_be_placed = pending->helper.may_be_placed;
   engine->copy = engine->spare_copy;
   memset(&engine->spare, 0, sizeof engine->spare);
   engine->spare_copy = NULL;

@@ -25,7 +25,7 @@ typedef struct cunwind_pending_stop {
 void cunwind_describe_stop(const cunwind_stop_request *answer, cunwind_capture_info *info);
 
 /// Allocates a helper's memory and a copy, which replace those of a stop that is set aside. False: no place or no
-/// memory is left. Async-signal-safe: no.
+/// memory is left.
 bool cunwind_prepare_spare(cunwind_engine *engine);
 
 /// Sets aside the helper that still waits for `tid`, and its copy; the spare ones take their place.
@@ -37,14 +37,14 @@ void cunwind_set_aside(cunwind_engine *engine, pid_t tid, bool is_wanted);
 cunwind_status cunwind_pending_status(cunwind_engine *engine, pid_t tid);
 
 /// Frees the memory of stops that were set aside, if the helper has ended and the result is not wanted. Waits for each
-/// helper for at most `bound` nanoseconds. Async-signal-safe: no.
+/// helper for at most `bound` nanoseconds.
 void cunwind_tidy_pending(cunwind_engine *engine, uint64_t bound);
 
-/// Ends all stops that were set aside. Async-signal-safe: no.
+/// Ends all stops that were set aside.
 void cunwind_pending_destroy(cunwind_engine *engine);
 
 /// Runs the helper once on `tid`, whose stack it copies up to `bounds`. `may_stay`: if the thread does not stop in
-/// time, the request stays, and the result is CUNWIND_PENDING instead of CUNWIND_TIMED_OUT. Async-signal-safe: no.
+/// time, the request stays, and the result is CUNWIND_PENDING instead of CUNWIND_TIMED_OUT.
 cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_stack_bounds bounds, bool may_stay);
 
 #pragma GCC visibility pop

@@ -19,7 +19,6 @@
 #endif
 
 #include "Engine/engine.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 #include "System/seccomp_probe.h"
 
@@ -180,7 +179,6 @@ static bool run_sampler(cunwind_engine *engine, pid_t tid, const struct perf_eve
   request->phase = CUNWIND_HELPER_WAITS;
   request->sample =
       (cunwind_sample_request){.event_attributes = event, .ring_bytes = ring_bytes, .event = -ECANCELED, .ring = -1};
-  helper->may_be_placed = engine->helper.may_be_placed;
   long made = cunwind_make_helper(helper, cunwind_sample_helper);
   if (made < 0) {
     request->sample.event = made;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "Engine/engine.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 #define COOKIE_MARK 0x5357ull  // Bits 48...63; bits 32...47 are the slot, bits 0...31 its armed state.

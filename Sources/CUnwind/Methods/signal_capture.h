@@ -15,8 +15,7 @@
 /// The number of engines that can capture by signal at the same time.
 #define CUNWIND_MAX_SIGNAL_SLOTS 16
 
-/// The two low bits of a slot's `state`. The other bits count captures: a handler that runs too late finds another
-/// number than its own, and does nothing.
+/// The two low bits of a slot's `state`. The others count captures, so that a handler that is too late does nothing.
 enum { CUNWIND_SLOT_IDLE = 0, CUNWIND_SLOT_ARMED = 1, CUNWIND_SLOT_COPYING = 2, CUNWIND_SLOT_DONE = 3 };
 #define CUNWIND_SLOT_STATE_MASK 3u
 
@@ -48,15 +47,14 @@ void cunwind_signal_slot_give_back(cunwind_signal_slot *slot);
 /// Returns the value that the slot's signal carries for this capture.
 uint64_t cunwind_signal_cookie(const cunwind_signal_slot *slot, uint32_t state);
 
-/// Installs our handler, and keeps the previous action to chain to. False with errno: EBUSY if the app has replaced our
-/// handler since.
+/// Installs our handler, and keeps the previous action to chain to. False with errno: EBUSY if the app has replaced
+/// ours.
 bool cunwind_signal_handler_install(int signal_number);
 
-/// Restores the previous action, if no slot uses our handler, it is still installed, and none of our signals is
-/// pending.
+/// Restores the previous action, if no slot uses our handler, it is still installed, and no signal of ours is pending.
 void cunwind_signal_handler_remove(int signal_number);
 
-/// Removes the handler and frees the slot, unless a signal may still arrive. Async-signal-safe: no.
+/// Removes the handler and frees the slot, unless a signal may still arrive.
 void cunwind_signal_slot_destroy(cunwind_engine *engine);
 
 #pragma GCC visibility pop

@@ -16,7 +16,6 @@
 
 #include "Engine/engine.h"
 #include "Methods/pending_stop.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 #include "System/seccomp_probe.h"
 
@@ -28,26 +27,20 @@
 // Whether Yama may refuse because the helper was not named with PR_SET_PTRACER. If Yama's file cannot be read, because
 // /proc hides it, only an attempt with the name shows that.
 static bool yama_may_require_name(void) {
-  static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
-  char scope = 0;
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return !cunwind_call_is_deadly(CUNWIND_CALL_NAME_TRACER);
-  cunwind_raw(SYS_read, file, (long)&scope, 1, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  return scope == '1';
+  char scope[2];
+  if (cunwind_read_text("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope) < 0)
+    return !cunwind_call_is_deadly(CUNWIND_CALL_NAME_TRACER);
+  return scope[0] == '1';
 }
 
 // Returns the state letter of proc_pid_stat(5); 0: there is no such process or thread.
 static char state_of(const char *directory, pid_t id) {
   char path[64], text[512];
   snprintf(path, sizeof path, "%s/%d/stat", directory, (int)id);
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return 0;
-  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  if (cunwind_read_text(path, text, sizeof text) < 0) return 0;
   // The state follows the last ')': the name before it may contain one, too.
-  const char *close = got > 0 ? memrchr(text, ')', (size_t)got) : NULL;
-  return close && close + 2 < text + got ? close[2] : 0;
+  const char *close = strrchr(text, ')');
+  return close && close[1] != 0 ? close[2] : 0;
 }
 
 // Detaches from a helper whose thread has not stopped; the helper keeps waiting on its own, as `phase` says. False: its
@@ -155,11 +148,6 @@ cunwind_status cunwind_run_helper(cunwind_engine *engine, pid_t tid, cunwind_sta
     helper->request->error = EBUSY;
     helper->request->held_nanoseconds = 0;
     return pending;
-  }
-  if (!helper->is_checked) {
-    helper->is_checked = true;
-    helper->may_be_placed =
-        !cunwind_call_is_deadly(CUNWIND_CALL_READ_AFFINITY) && !cunwind_call_is_deadly(CUNWIND_CALL_SET_AFFINITY);
   }
   // Each time, because the app may have added a filter.
   if (cunwind_call_is_deadly(CUNWIND_CALL_PTRACE)) {

@@ -161,8 +161,7 @@ CUNWIND_BARE static bool wait_until_named(const cunwind_stop_request *request) {
 CUNWIND_BARE int cunwind_stop_helper(void *context) {
   cunwind_stop_request *request = context;
   if (!wait_until_named(request)) return finish_with(request, CUNWIND_TIMED_OUT, 0);
-  // clone(2) copied the signal actions. With the app's SA_NOCLDSTOP or SIG_IGN no SIGCHLD would come. This is the
-  // kernel's struct sigaction, all zero: SIG_DFL.
+  // With the app's SA_NOCLDSTOP or SIG_IGN no SIGCHLD would come. The kernel's struct sigaction, all zero: SIG_DFL.
   uint64_t by_default[4];
   for (int index = 0; index < 4; index++) by_default[index] = 0;
   cunwind_raw(SYS_rt_sigaction, SIGCHLD, (long)by_default, 0, KERNEL_SIGSET_BYTES, 0, 0);

@@ -3,6 +3,7 @@
 #ifndef CUNWIND_STOP_HELPER_H
 #define CUNWIND_STOP_HELPER_H
 
+#include <linux/perf_event.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -27,8 +28,7 @@ enum {
   CUNWIND_SAMPLER_WAITS,  ///< It waits for the sample.
 };
 
-/// A perf event that a helper opens. The caller does not, because mmap(2) waits for calls such as munmap(2) of other
-/// threads.
+/// A perf event that a helper opens, because mmap(2) waits for calls such as munmap(2) of other threads.
 typedef struct cunwind_sample_request {
   const struct perf_event_attr *event_attributes;
   uint64_t ring_bytes;
@@ -69,9 +69,13 @@ typedef struct cunwind_helper_memory {
   pid_t unreaped;       ///< A helper that did not end in time and may still use this memory; 0 if there is none.
   uint64_t left_until;  ///< The time until which that helper may wait for its thread, in monotonic nanoseconds.
   bool name_as_tracer;  ///< The kernel requires PR_SET_PTRACER (Yama).
-  bool is_checked;      ///< The next field is valid.
-  bool may_be_placed;   ///< No seccomp filter kills a thread that chooses its processor.
 } cunwind_helper_memory;
+
+/// What captures by perf event keep.
+typedef struct cunwind_perf_capture {
+  struct perf_event_attr event;
+  cunwind_helper_memory helper;  ///< The memory of the helper that opens events.
+} cunwind_perf_capture;
 
 #pragma GCC visibility push(hidden)
 
@@ -79,26 +83,24 @@ typedef struct cunwind_helper_memory {
 /// our thread-local storage, with all signals blocked. So it uses only raw system calls and the memory in `request`.
 int cunwind_stop_helper(void *request);
 
-/// The function of the helper for `sample`: opens the event, maps its ring and waits for one sample. It does not touch
-/// the thread.
+/// The helper's function for `sample`: opens the event, maps its ring and waits for one sample.
 int cunwind_sample_helper(void *request);
 
 bool cunwind_helper_init(cunwind_helper_memory *helper);
 void cunwind_helper_destroy(cunwind_helper_memory *helper);
 
-/// How long a helper may run after the bound on a stop before it is killed, and how long a killed helper may take to
-/// end, in nanoseconds (50 ms).
+/// How long a late helper may run before it is killed, and a killed one until it ends, in nanoseconds (50 ms).
 #define CUNWIND_HELPER_GRACE_NANOSECONDS 50000000ull
 
 /// Reaps a helper that did not end in time; waits for its end for at most `bound` nanoseconds. Returns whether no
 /// helper is left, so that its memory can be reused. Async-signal-safe: yes.
 bool cunwind_helper_has_ended(cunwind_helper_memory *helper, uint64_t bound);
 
-/// Creates a helper process that runs `function` with the request, first on the caller's processor. Returns its id, or
-/// a negative errno. Async-signal-safe: yes.
+/// Creates a helper process that runs `function` with the request. Returns its id, or a negative errno.
+/// Async-signal-safe: yes.
 long cunwind_make_helper(cunwind_helper_memory *helper, int (*function)(void *));
 
-/// Waits until `alive` is 0, at most `bound` nanoseconds. True: the helper no longer runs our code. Async-signal-safe:
+/// Waits until `alive` is 0, and the helper no longer runs our code, at most `bound` nanoseconds. Async-signal-safe:
 /// yes.
 bool cunwind_wait_until_gone(uint32_t *alive, uint64_t bound);
 

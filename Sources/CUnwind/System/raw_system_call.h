@@ -4,9 +4,12 @@
 #ifndef CUNWIND_RAW_SYSTEM_CALL_H
 #define CUNWIND_RAW_SYSTEM_CALL_H
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <time.h>
 
 /// The attributes of every function that runs in the helper or in the handler: no stack-protector canary (it is read
@@ -100,6 +103,17 @@ CUNWIND_BARE static inline long cunwind_raw_clone(unsigned long flags, void *top
 #endif
 }
 
+/// Reads the beginning of a file as a string into `text`. Returns its length, 0 on failure; negative: it cannot be
+/// opened.
+CUNWIND_BARE static inline long cunwind_read_text(const char *path, char *text, size_t size) {
+  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  long got = file < 0 ? 0 : cunwind_raw(SYS_read, file, (long)text, (long)size - 1, 0, 0, 0);
+  text[got > 0 ? got : 0] = 0;
+  if (file < 0) return file;
+  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
+  return got > 0 ? got : 0;
+}
+
 CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {
   struct timespec now;
   now.tv_sec = 0;
@@ -108,11 +122,21 @@ CUNWIND_BARE static inline uint64_t cunwind_clock(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/// Returns CLOCK_MONOTONIC in nanoseconds, by a system call. The C library's function uses the vDSO, which the helper
-/// could reach only through a lazily bound symbol.
+/// Returns CLOCK_MONOTONIC in nanoseconds, without the vDSO, which the helper cannot reach.
 CUNWIND_BARE static inline uint64_t cunwind_now(void) { return cunwind_clock(CLOCK_MONOTONIC); }
 
 /// Returns the CPU time of the calling thread in nanoseconds.
 CUNWIND_BARE static inline uint64_t cunwind_cpu_time(void) { return cunwind_clock(CLOCK_THREAD_CPUTIME_ID); }
+
+#pragma GCC visibility push(hidden)
+
+/// Reaps a child with any exit signal, within `bound` nanoseconds; `*status` is that of wait(2). True also if the app
+/// has reaped it. Async-signal-safe: yes.
+bool cunwind_reap(pid_t pid, uint64_t bound, int *status);
+
+/// Sleeps for `nanoseconds` without the C library's cancellation point. Async-signal-safe: yes.
+void cunwind_pause(uint64_t nanoseconds);
+
+#pragma GCC visibility pop
 
 #endif

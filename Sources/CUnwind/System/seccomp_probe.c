@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #include "System/seccomp_probe.h"
 
-#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,7 +24,6 @@
 #include <sys/utsname.h>
 
 #include "CUnwind.h"
-#include "System/child_process.h"
 #include "System/raw_system_call.h"
 
 /// The time that a child has to be scheduled, make its calls and end (1 s). Only a filter that asks another process
@@ -44,8 +42,7 @@ static const struct {
 } rare_calls[CUNWIND_RARE_CALLS] = {
     [CUNWIND_CALL_READ_MEMORY] = {SYS_process_vm_readv, 0},   [CUNWIND_CALL_PTRACE] = {SYS_ptrace, PTRACE_SEIZE},
     [CUNWIND_CALL_NAME_TRACER] = {SYS_prctl, PR_SET_PTRACER}, [CUNWIND_CALL_PERF_EVENT] = {SYS_perf_event_open, 0},
-    [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0}, [CUNWIND_CALL_READ_AFFINITY] = {SYS_sched_getaffinity, 0},
-    [CUNWIND_CALL_SET_AFFINITY] = {SYS_sched_setaffinity, 0}, [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},
+    [CUNWIND_CALL_QUEUE_SIGNAL] = {SYS_rt_tgsigqueueinfo, 0}, [CUNWIND_CALL_SET_SCHEDULING] = {SYS_sched_setattr, 0},
     [CUNWIND_CALL_ROBUST_LIST] = {SYS_get_robust_list, 0},
 };
 
@@ -137,11 +134,7 @@ uint32_t cunwind_seccomp_filters(void) {
   if (cunwind_raw(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_FILTER) return 0;
   static const char label[] = "\nSeccomp_filters:";
   char text[STATUS_BYTES];
-  long file = cunwind_raw(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (file < 0) return 1;
-  long got = cunwind_raw(SYS_read, file, (long)text, sizeof text - 1, 0, 0, 0);
-  cunwind_raw(SYS_close, file, 0, 0, 0, 0, 0);
-  text[got > 0 ? got : 0] = 0;
+  if (cunwind_read_text("/proc/thread-self/status", text, sizeof text) < 0) return 1;
   const char *line = strstr(text, label);
   return 1 + (line ? (uint32_t)strtoul(line + sizeof label - 1, NULL, 10) : 0);
 }
@@ -162,5 +155,3 @@ bool cunwind_call_is_deadly(cunwind_rare_call call) {
 }
 
 bool cunwind_may_send_signals(void) { return !cunwind_call_is_deadly(CUNWIND_CALL_QUEUE_SIGNAL); }
-
-bool cunwind_may_poll_events(void) { return cunwind_seccomp_filters() == 0; }

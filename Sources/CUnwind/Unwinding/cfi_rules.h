@@ -39,7 +39,7 @@ typedef struct cunwind_rules {
 #pragma GCC visibility push(hidden)
 
 /// Runs the instructions of `function` up to `pc`. False: they are damaged, or use unknown operations. Bounded; never
-/// faults. Async-signal-safe: no.
+/// faults.
 bool cunwind_find_rules(cunwind_page_cache *pages, const cunwind_function *function, uint64_t pc, cunwind_rules *rules);
 
 #pragma GCC visibility pop

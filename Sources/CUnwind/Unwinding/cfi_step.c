@@ -82,7 +82,6 @@ static void compare(cunwind_unwinder *unwinder, const cunwind_registers *from, b
   unwinder->compared++;
   if (own->step(own, unwinder, from, is_exact, &by_own) == CUNWIND_STEP_OK && is_same(&by_own, by_library)) return;
   unwinder->disagreements++;
-  unwinder->disagreed_at = from->value[CUNWIND_PC];
 }
 
 cunwind_step cunwind_step_by_cfi(cunwind_unwinder *unwinder, const cunwind_registers *from, bool is_exact,

@@ -33,7 +33,7 @@ typedef struct cunwind_function {
 #pragma GCC visibility push(hidden)
 
 /// Finds the function that contains `pc`. False: no table of the image covers it, or it is damaged. Bounded; never
-/// faults. Async-signal-safe: no.
+/// faults.
 bool cunwind_find_function(const cunwind_modules *modules, cunwind_page_cache *pages, uint64_t pc,
                            cunwind_function *function);
 

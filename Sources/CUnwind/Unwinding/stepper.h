@@ -48,7 +48,6 @@ cunwind_stepper *cunwind_own_stepper(void);
 
 /// Loads libunwind, the file `library`, and makes a stepper of it. NULL: `reason` (CUNWIND_UNWINDER_REASON_BYTES) says
 /// why. The library stays loaded for good. Takes the dynamic linker's lock, so no thread may be stopped.
-/// Async-signal-safe: no.
 cunwind_stepper *cunwind_library_stepper_create(const char *library, char *reason);
 
 #pragma GCC visibility pop

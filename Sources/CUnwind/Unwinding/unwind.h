@@ -62,7 +62,6 @@ typedef struct cunwind_unwinder {
   uint64_t stood_in;       ///< The steps that libunwind failed to make, and ours made.
   uint64_t compared;       ///< The steps that both made...
   uint64_t disagreements;  ///< ...and those with different results.
-  uint64_t disagreed_at;   ///< The PC of the last of these.
   cunwind_judged_pc judged[CUNWIND_JUDGED_PCS];
 } cunwind_unwinder;
 
@@ -132,7 +131,7 @@ bool cunwind_async_frame_slots(cunwind_unwinder *unwinder, uint64_t pc, bool is_
 
 /// Evaluates the expression at `start`...`end` of an image with a frame's registers. If `first` is not NULL, the
 /// expression's stack begins with it. Returns CUNWIND_STEP_OK with `*value`, CUNWIND_STEP_NO_INFO (damaged, or unknown
-/// operations), CUNWIND_STEP_UNKNOWN_REGISTER or CUNWIND_STEP_NO_MEMORY. Bounded; never faults. Async-signal-safe: no.
+/// operations), CUNWIND_STEP_UNKNOWN_REGISTER or CUNWIND_STEP_NO_MEMORY. Bounded; never faults.
 cunwind_step cunwind_evaluate(cunwind_unwinder *unwinder, const cunwind_registers *registers, const uint64_t *first,
                               uint64_t start, uint64_t end, uint64_t *value);
 

@@ -13,6 +13,8 @@
 //
 // fork(2). A child has a copy of the engine that it must not use; it may destroy it.
 //
+// Signals. Functions that are async-signal-safe say so.
+//
 // Errors. Functions that can fail return a `cunwind_status`; `_create` and `_open` return NULL and set errno.
 
 #ifndef CUNWIND_H
@@ -254,47 +256,44 @@ typedef struct cunwind_context {
 // ---- Engine ---------------------------------------------------------------------------------------------------------
 
 /// Creates an engine: buffers and module list. Loads libunwind, unless the environment variable STALLWATCH_UNWINDER is
-/// `builtin`; with `compared`, every stack is unwound by libunwind and by our own stepper, instead of one in 64. If memory is read by file, one descriptor stays open from then on.
-/// Returns NULL with errno: EINVAL, ENOMEM, or EPERM if no access to memory works. Async-signal-safe: no.
+/// `builtin`; with `compared`, every stack is unwound by libunwind and by our own stepper, instead of one in 64. If
+/// memory is read by file, one descriptor stays open from then on. Returns NULL with errno: EINVAL, ENOMEM, or EPERM if
+/// no access to memory works.
 cunwind_engine *_Nullable cunwind_engine_create_with(const cunwind_options *_Nonnull options);
 
-/// Creates an engine with default options. Async-signal-safe: no.
+/// Creates an engine with default options.
 cunwind_engine *_Nullable cunwind_engine_create(int signal_number);
 
 /// Returns how memory is read; never CUNWIND_MEMORY_ANY. Async-signal-safe: yes.
 cunwind_memory_access cunwind_engine_memory_access(const cunwind_engine *_Nonnull engine);
 
 /// Copies `length` bytes at `address` of this process. Memory that is not mapped is an error, not a signal. Needs no
-/// engine. Returns whether all of it could be read. Async-signal-safe: no.
+/// engine. Returns whether all of it could be read.
 bool cunwind_read_memory(uint64_t address, void *_Nonnull to, size_t length);
 
 /// Frees an engine; does nothing for NULL. Restores the signal action that it found, if the current one is still ours,
 /// no other engine uses it, and none of our signals is pending. Waits at most 50 ms, and only for a helper that did not
-/// end in time. Async-signal-safe: no.
+/// end in time.
 void cunwind_engine_destroy(cunwind_engine *_Nullable engine);
 
 /// Tries a stop on a short-lived thread of its own, to find out whether ptrace works. Returns CUNWIND_OK,
-/// CUNWIND_REFUSED (EPERM: seccomp, Yama; EBUSY: a debugger traces every new thread) or CUNWIND_FAILED; `error` may be NULL. Under Yama scope 1
-/// each stop names the helper with PR_SET_PTRACER and clears the name afterwards. The kernel does not show a tracer
-/// that the app had named, so it is not restored. Takes about 1 ms. Async-signal-safe: no.
+/// CUNWIND_REFUSED (EPERM: seccomp, Yama; EBUSY: a debugger traces every new thread) or CUNWIND_FAILED; `error` may be
+/// NULL. Under Yama scope 1 each stop names the helper with PR_SET_PTRACER and clears the name afterwards. The kernel
+/// does not show a tracer that the app had named, so it is not restored. Takes about 1 ms.
 cunwind_status cunwind_engine_probe_stop(cunwind_engine *_Nonnull engine, int *_Nullable error);
 
 /// Returns false if a seccomp filter would end the process for the system call of `cunwind_capture_signal`. Under a
-/// filter a child process tries the call. Async-signal-safe: no.
+/// filter a child process tries the call.
 bool cunwind_may_send_signals(void);
 
 /// Updates the list of images after dlopen and dlclose, and returns its length. Captures do not update it: call this
 /// first. Costs 0.5 us per image if nothing changed, else 4 us (measured). Takes no lock of the dynamic linker: the
 /// thread to be captured may hold it, for example in a callback of dl_iterate_phdr(3). Pointers from
-/// `cunwind_engine_image` are valid until the next call. Async-signal-safe: no.
+/// `cunwind_engine_image` are valid until the next call.
 size_t cunwind_engine_refresh_images(cunwind_engine *_Nonnull engine);
 
 /// Returns a number that changes whenever the list of images changes. Async-signal-safe: yes.
 uint64_t cunwind_engine_image_generation(const cunwind_engine *_Nonnull engine);
-
-/// Returns the number of images that the list lacks: those beyond 8192, and those with unreadable headers. A frame in
-/// one of them ends a stack with CUNWIND_END_BAD_CODE_ADDRESS. Async-signal-safe: yes.
-size_t cunwind_engine_omitted_image_count(const cunwind_engine *_Nonnull engine);
 
 /// Copies image number `index` of the list, which is sorted by address. Returns false if there is none.
 /// Async-signal-safe: yes.
@@ -303,13 +302,8 @@ bool cunwind_engine_image(const cunwind_engine *_Nonnull engine, size_t index, c
 /// Makes the calling thread run soon after it wakes, and its timed waits end on time. The watchdog's thread calls it
 /// before its first capture. Requests short slices (sched_setattr(2); ignored before Linux 6.12) and the least timer
 /// slack. Needs no privilege, and keeps policy and nice value. Returns whether the kernel accepted the slice; if not,
-/// the thread runs like any other. Under a seccomp filter a child process tries the call first. Async-signal-safe: no.
+/// the thread runs like any other. Under a seccomp filter a child process tries the call first.
 bool cunwind_request_short_slice(void);
-
-/// Moves the calling thread off `processor`, if it is on it and may run on another one. Its affinity stays the same.
-/// Returns false if it was not moved, also if a seccomp filter would kill it for the call, or stops have not been
-/// probed (cunwind_engine_probe_stop). Costs a comparison, or a move. Async-signal-safe: yes.
-bool cunwind_engine_leave_processor(cunwind_engine *_Nonnull engine, int processor);
 
 /// Who makes the steps by call frame information.
 typedef struct cunwind_unwinder_status {
@@ -318,7 +312,6 @@ typedef struct cunwind_unwinder_status {
   uint64_t stood_in;             ///< The steps that libunwind failed to make, and ours made.
   uint64_t compared;             ///< The steps that were made by both...
   uint64_t disagreements;        ///< ...and those with different results.
-  uint64_t disagreed_at;         ///< The PC of the last of these.
 } cunwind_unwinder_status;
 
 /// Returns who makes the steps. The strings are valid as long as the engine. Async-signal-safe: yes.
@@ -328,10 +321,10 @@ cunwind_unwinder_status cunwind_engine_unwinder(const cunwind_engine *_Nonnull e
 
 /// Opens the /proc files of a thread of this process; later inspections need one pread per file. A missing file is not
 /// an error. Returns NULL with errno: ESRCH if there is no such thread, EMFILE, ENFILE, ENOMEM. If the process is not
-/// dumpable (PR_SET_DUMPABLE), /proc does not show system calls. Async-signal-safe: no.
+/// dumpable (PR_SET_DUMPABLE), /proc does not show system calls.
 cunwind_thread *_Nullable cunwind_thread_open(cunwind_engine *_Nonnull engine, pid_t tid);
 
-/// Closes the files of a thread; does nothing for NULL. Async-signal-safe: no.
+/// Closes the files of a thread; does nothing for NULL.
 void cunwind_thread_close(cunwind_thread *_Nullable thread);
 
 /// Reads the status of a thread. Returns CUNWIND_OK or CUNWIND_NO_SUCH_THREAD. Costs the caller about 10 us and the
@@ -347,11 +340,10 @@ bool cunwind_call_is_interrupted_by_stop(int64_t number, bool is_on_socket);
 bool cunwind_wait_restarts_after_stop(const char *_Nonnull name);
 
 /// Returns the process that traces thread `tid` of this process; 0 if there is none or /proc does not show it.
-/// Async-signal-safe: no.
 pid_t cunwind_tracer(pid_t tid);
 
-/// Returns whether process `pid` is the helper of a capture, of any engine: a child of this process that sends no signal
-/// at its end. A debugger is not. Async-signal-safe: no.
+/// Returns whether process `pid` is the helper of a capture, of any engine: a child of this process that sends no
+/// signal at its end. A debugger is not.
 bool cunwind_is_stop_helper(pid_t pid);
 
 // ---- Captures -------------------------------------------------------------------------------------------------------
@@ -367,7 +359,7 @@ bool cunwind_is_stop_helper(pid_t pid);
 /// Read: captures a blocked thread from SP and PC in /proc, without touching it. If the thread moves, it is read again,
 /// until CUNWIND_READ_TIMEOUT_NANOSECONDS have passed. If a frame needs a register that neither /proc shows nor the
 /// code implies, the stack is incomplete (CUNWIND_END_NO_UNWIND_INFO). Returns CUNWIND_OK, CUNWIND_NOT_BLOCKED,
-/// CUNWIND_MOVED, CUNWIND_NOT_SHOWN or CUNWIND_NO_SUCH_THREAD. Async-signal-safe: no.
+/// CUNWIND_MOVED, CUNWIND_NOT_SHOWN or CUNWIND_NO_SUCH_THREAD.
 cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
@@ -384,9 +376,9 @@ cunwind_status cunwind_capture_read(cunwind_engine *_Nonnull engine, cunwind_thr
 
 /// Stop: a helper process that shares our memory seizes the thread with ptrace, copies its stack, and releases it.
 /// Whatever happens to the helper, the thread continues. Returns CUNWIND_OK, CUNWIND_REFUSED (EBUSY: another process
-/// traces this thread; the system permits ptrace), CUNWIND_TIMED_OUT (the thread sleeps uninterruptibly), CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY:
-/// the thread has not stopped since the last request, or since one of another engine, or too many threads have not).
-/// Async-signal-safe: no.
+/// traces this thread; the system permits ptrace), CUNWIND_TIMED_OUT (the thread sleeps uninterruptibly),
+/// CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (ECANCELED: the helper was killed; EBUSY: the thread has not stopped since
+/// the last request, or since one of another engine, or too many threads have not).
 cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
@@ -398,18 +390,18 @@ cunwind_status cunwind_capture_stop(cunwind_engine *_Nonnull engine, cunwind_thr
 /// Stop: the same, but if the thread does not stop in time, the request stays: CUNWIND_PENDING. Such a thread is in a
 /// system call that computes or copies for long. It stops when the call returns, with the same user stack; the helper
 /// then copies the stack and releases the thread at once. Until then, or until `cunwind_cancel_stop`, the thread gets
-/// no other stop request. Async-signal-safe: no.
+/// no other stop request.
 cunwind_status cunwind_capture_stop_pending(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                             cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// Takes the result of a pending stop, once. Returns CUNWIND_PENDING if the thread has not stopped yet,
 /// CUNWIND_NOT_PENDING if no stop is pending, else the statuses of `cunwind_capture_stop`. Waits only for the end of a
-/// helper that has copied the stack, at most 50 ms. Async-signal-safe: no.
+/// helper that has copied the stack, at most 50 ms.
 cunwind_status cunwind_collect_stop(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
 /// Drops the pending stop of a thread, if there is one. The helper releases the thread without copying, and is killed
-/// if that takes longer than CUNWIND_RELEASE_TIMEOUT_NANOSECONDS. Async-signal-safe: no.
+/// if that takes longer than CUNWIND_RELEASE_TIMEOUT_NANOSECONDS.
 void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
 
 /// The longest wait for the sample of an open perf event, in nanoseconds (5 ms). A thread on a CPU is sampled within
@@ -424,7 +416,6 @@ void cunwind_cancel_stop(cunwind_engine *_Nonnull engine, pid_t tid);
 /// The machine's first event costs the caller 5 to 15 ms (measured). Returns CUNWIND_OK, CUNWIND_NOT_IN_CALL,
 /// CUNWIND_NOT_SAMPLED, CUNWIND_TIMED_OUT (a call of the process holds the memory map), CUNWIND_REFUSED
 /// (kernel.perf_event_paranoid over 1 without CAP_PERFMON; a seccomp filter), CUNWIND_NO_SUCH_THREAD or CUNWIND_FAILED.
-/// Async-signal-safe: no.
 cunwind_status cunwind_capture_perf(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                     cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
@@ -436,7 +427,6 @@ cunwind_status cunwind_capture_perf(cunwind_engine *_Nonnull engine, cunwind_thr
 /// CUNWIND_SIGNAL_BLOCKED, CUNWIND_TIMED_OUT, CUNWIND_NO_SUCH_THREAD, or CUNWIND_FAILED (EBUSY: the app has replaced
 /// our handler and keeps its own; EAGAIN: the queue of signals is full; ENOSPC: 16 engines use signals already). Use it
 /// only for threads on CPU: a call that is never restarted after a handler (signal(7)) returns EINTR.
-/// Async-signal-safe: no.
 cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                       cunwind_stack *_Nonnull stack, cunwind_capture_info *_Nonnull info);
 
@@ -447,7 +437,7 @@ cunwind_status cunwind_capture_signal(cunwind_engine *_Nonnull engine, cunwind_t
 /// Stops the thread again (`by_stop`), or proves that it stayed blocked. Reads nothing if the frames of the async
 /// functions differ from the copy. If the stack has no async function, the cost is one pass over its frames. Adds the
 /// cost to the capture's `info`. Returns CUNWIND_OK, also without callers, CUNWIND_MOVED if the functions have returned
-/// meanwhile, else the statuses of the captures. Async-signal-safe: no.
+/// meanwhile, else the statuses of the captures.
 cunwind_status cunwind_read_async_callers(cunwind_engine *_Nonnull engine, cunwind_thread *_Nonnull thread,
                                           bool by_stop, const cunwind_stack *_Nonnull stack,
                                           cunwind_async_callers *_Nonnull callers, cunwind_capture_info *_Nonnull info);
@@ -471,7 +461,7 @@ void cunwind_publish_context_layout(const cunwind_context_layout *_Nullable layo
 void cunwind_context_of_this_thread(const cunwind_context_layout *_Nonnull layout, cunwind_context *_Nonnull context);
 
 /// Stores the distance of the calling thread's list of robust futexes from its thread pointer. False: the kernel does
-/// not tell, or a seccomp filter ends programs that ask. Async-signal-safe: no.
+/// not tell, or a seccomp filter ends programs that ask.
 bool cunwind_robust_list_offset(int64_t *_Nonnull offset);
 
 /// Returns the distance of a thread-local variable from the calling thread's thread pointer. Async-signal-safe: yes.
@@ -480,7 +470,6 @@ int64_t cunwind_thread_offset(const void *_Nonnull address);
 /// Looks through the calling thread's thread-local variables, of all images, for words with the value `value`; if `key`
 /// is not 0, for words that lead to a list of task-local values that begins with that key and value. Stores their
 /// distances from the thread pointer, at most `capacity`, and returns their number. Takes the dynamic linker's lock.
-/// Async-signal-safe: no.
 size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *_Nonnull offsets, size_t capacity);
 
 /// The distance from the thread pointer to the address of the thread's vector of TLS blocks, in bytes (glibc:
@@ -492,7 +481,8 @@ size_t cunwind_find_in_thread_storage(uint64_t value, uint64_t key, int64_t *_No
 #endif
 
 /// Finds the TLS block of the calling thread that has the variable at `address`: the block's module id, and the
-/// variable's place in it. False: there is none, or the thread's vector of blocks is not as expected. Takes the dynamic linker's lock. Async-signal-safe: no.
+/// variable's place in it. False: there is none, or the thread's vector of blocks is not as expected. Takes the dynamic
+/// linker's lock.
 bool cunwind_thread_storage_place(const void *_Nonnull address, uint64_t *_Nonnull module, uint64_t *_Nonnull offset);
 
 #ifdef __cplusplus

@@ -60,6 +60,20 @@ public struct StallContext: @unchecked Sendable {
     public var spanID: String? { storage.payload.spanID.map { hexadecimal($0) } }
 }
 
+/// Calls a function that does not suspend, with a new context for the reports of its stalls.
+///
+/// - Parameters:
+///   - label: What is being worked on: see ``StallContext/init(_:_:traceID:spanID:)``.
+///   - attributes: More about it.
+///   - body: The function.
+/// - Returns: The result of `body`.
+/// - Throws: The error of `body`.
+public func withStallContext<Result>(
+    _ label: String, _ attributes: [String: String] = [:], body: () throws -> Result
+) rethrows -> Result {
+    try withStallContext(StallContext(label, attributes), body: body)
+}
+
 /// The memory of a context: the block of ``ContextPayload`` behind an object's header.
 final class ContextStorage: ManagedBuffer<Int, UInt8> {
     /// Creates the memory of a payload; its header is the number of bytes in use.

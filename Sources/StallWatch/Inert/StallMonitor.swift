@@ -145,7 +145,6 @@ final class MonitorPhase: @unchecked Sendable {
         for stream in ended { stream.finish() }
     }
 
-    /// Returns a sequence that ends with the monitor.
     func stream() -> AsyncStream<StallReport> {
         AsyncStream { continuation in
             let isOver = lock.withLock {

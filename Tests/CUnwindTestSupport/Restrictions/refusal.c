@@ -129,22 +129,6 @@ int cunwind_test_short_slice_under_filter(bool kills) {
   return run_under_filter(SYS_sched_setattr, kills ? 0 : EPERM, cunwind_request_short_slice);
 }
 
-static bool captures_nothing_whole(void) {
-  static cunwind_stack stack;
-  cunwind_capture_info info;
-  cunwind_engine *engine = cunwind_engine_create(SIGPROF);
-  cunwind_test_thread *thread_state = cunwind_test_thread_start(CUNWIND_TEST_SPINNING, 3);
-  cunwind_thread *thread =
-      engine && thread_state ? cunwind_thread_open(engine, cunwind_test_thread_tid(thread_state)) : NULL;
-  if (!thread) return true;
-  cunwind_engine_refresh_images(engine);
-  return cunwind_capture_stop(engine, thread, &stack, &info) != CUNWIND_OK || stack.end != CUNWIND_END_COMPLETE;
-}
-
-int cunwind_test_stop_under_filter(bool kills) {
-  return run_under_filter(SYS_sched_setaffinity, kills ? 0 : EPERM, captures_nothing_whole);
-}
-
 #define MEMORY_BYTES (64ul << 20)
 
 static uint64_t page_faults(void) {

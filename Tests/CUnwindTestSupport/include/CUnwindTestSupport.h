@@ -277,38 +277,11 @@ int cunwind_test_try_calls(uint32_t action, bool shares_memory, cunwind_test_tri
 /// (0). Returns how the child ended (wait(2)); its exit status is 1 if `body` returned true, 0 if false.
 int cunwind_test_run_without_vm_readv(int error, bool (*_Nonnull body)(void));
 
-/// Makes a child process with such a filter for sched_setaffinity(2) capture a thread by stop. Returns the child's wait
-/// status (wait(2)); its exit status is 0 if the stack was whole.
-int cunwind_test_stop_under_filter(bool kills);
-
 /// Makes a child process read its own memory by that access, also at the edges of a hole, and capture threads with it.
 /// Returns 0, the number of the first step that failed, or -1 if the child ended otherwise.
 int cunwind_test_memory_access(cunwind_memory_access access);
 /// The same, but the engine chooses the access, and process_vm_readv(2) fails with `error`, or kills the child (0).
 int cunwind_test_memory_without_call(int error);
-
-/// The processors that helpers may use, and whether the thread that made them may use the same ones as before.
-typedef struct cunwind_test_placement_result {
-  uint64_t captures;  ///< With a stack.
-  uint64_t seen;      ///< The number of times that a running helper was found.
-  uint64_t bound;     ///< Of these, the times that it was limited to one processor.
-  bool roams;         ///< The thread that created the helpers may use the same processors as before.
-} cunwind_test_placement_result;
-
-/// Captures a thread by stop, and reads the helpers' affinity during the captures. Returns false if setup failed.
-bool cunwind_test_placement(cunwind_test_placement_result *_Nonnull result);
-
-/// Whether a thread moved off the processor that it had to leave, case by case.
-typedef struct cunwind_test_leaving_result {
-  bool leaves_own;       ///< The processor that it ran on.
-  bool is_free;          ///< After that, it may use the same processors as before.
-  bool leaves_another;   ///< A processor that it did not run on.
-  bool leaves_its_only;  ///< The only processor that it may use.
-  bool leaves_unprobed;  ///< Its own, with an engine that has not probed the permitted calls.
-} cunwind_test_leaving_result;
-
-/// Makes a new thread leave processors. Returns false if setup failed or there is only one processor.
-bool cunwind_test_leaving(cunwind_test_leaving_result *_Nonnull result);
 
 /// Makes a child process with such a filter for sched_setattr(2) call cunwind_request_short_slice(). Returns the
 /// child's wait status (wait(2)); its exit status is the result of the call.

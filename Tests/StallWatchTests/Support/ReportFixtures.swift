@@ -110,9 +110,11 @@ private struct StuckReporter: Error {}
 ///
 /// Gives up a reporter that does not end within two minutes.
 func withReporter(
-    _ sinks: [ReportSink], settings: Reporter.Settings = .fixture(), _ body: (Reporter) throws -> Void
+    _ sinks: [ReportSink], hooks: HookSink.Hooks = .init(), settings: Reporter.Settings = .fixture(),
+    _ body: (Reporter) throws -> Void
 ) throws -> ReportCounts.Counts {
-    let reporter = try Reporter(settings: settings, sinks: sinks.map(\.describe))
+    let called: [SinkFactory] = hooks.isEmpty ? [] : [{ _, _ in hooks.description }]
+    let reporter = try Reporter(settings: settings, sinks: sinks.map { $0.describe } + called)
     try reporter.startSinks()
     let thread = try WorkerThread(name: "test-reporter") { reporter.run() }
     let result = Result { try body(reporter) }

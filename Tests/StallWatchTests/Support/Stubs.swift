@@ -4,6 +4,17 @@
 @testable import StackCapture
 @testable import StallWatch
 
+/// A capturer without pending captures.
+extension StackCapturing {
+    var unwinder: Unwinder { Unwinder(name: "built-in") }
+    var timeTaken: UInt64 { 0 }
+    func captureOrWait(thread: Int32) throws(CaptureFailure) -> CapturedStack { try capture(thread: thread) }
+    func pendingCapture(of thread: Int32) -> Result<CapturedStack, CaptureFailure>? { nil }
+    func cancelPendingCapture(of thread: Int32) {}
+    func note(thread: Int32, turn: UInt64) {}
+    func keepFiles(of thread: Int32) {}
+}
+
 extension StallRecord {
     /// A stall of the loop "main" that has taken 400 ms.
     static func stub(

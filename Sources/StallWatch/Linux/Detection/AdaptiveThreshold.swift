@@ -5,10 +5,8 @@
 /// ``windows`` of them, the second largest p99.9 counts. So one window with stalls does not raise the threshold, a load that
 /// changes for good does after two windows, and bursts that come twice in all windows keep it up.
 struct AdaptiveThreshold {
-    /// The threshold is this multiple of the p99.9.
-    ///
-    /// A shorter multiple would report the tail of a healthy distribution: between p99.9 and the longest turn of a day
-    /// there often is a factor of two to three.
+    /// The threshold is this multiple of the p99.9: between that and the longest turn of a healthy day there often is a
+    /// factor of two to three.
     static let multiple: UInt64 = 4
     /// The least length of a window, in nanoseconds.
     static let window: UInt64 = 60_000_000_000
@@ -28,19 +26,13 @@ struct AdaptiveThreshold {
     /// When the current window may end, in monotonic nanoseconds.
     private var nextReview: UInt64 = 0
 
-    /// Begins at the upper bound.
-    ///
-    /// - Parameter bounds: The bounds of the threshold, in nanoseconds.
+    /// Begins at the upper one of the bounds, in nanoseconds.
     init(_ bounds: ClosedRange<UInt64>) {
         self.bounds = bounds
         threshold = bounds.upperBound
     }
 
-    /// Learns from the turns so far, at the end of a window.
-    ///
-    /// - Parameters:
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - histogram: Reads the loop's turns. Called once per ``window``.
+    /// Learns from the turns so far, at the end of a window; reads the histogram once per ``window``.
     mutating func review(at now: UInt64, _ histogram: () -> TurnHistogram.Snapshot) {
         guard bounds.lowerBound < bounds.upperBound, now >= nextReview else { return }
         nextReview = now &+ Self.window
@@ -60,10 +52,7 @@ struct AdaptiveThreshold {
         threshold = overflows ? bounds.upperBound : min(max(learned, bounds.lowerBound), bounds.upperBound)
     }
 
-    /// Returns the least duration that at most one in 1,000 turns exceeds.
-    ///
-    /// - Parameter counts: The number of turns in each bucket of a ``TurnHistogram``.
-    /// - Returns: The duration in nanoseconds, up to 12.5 % too large.
+    /// Returns the least duration that at most one in 1,000 turns exceeds, in nanoseconds, up to 12.5 % too large.
     static func unusualDuration(of counts: [UInt64]) -> UInt64 {
         var longer = counts.reduce(0, &+)
         let permitted = longer / 1_000
@@ -76,11 +65,7 @@ struct AdaptiveThreshold {
 }
 
 extension LoopMonitor {
-    /// Learns an adaptive threshold from the loop's turns so far; reads them once per ``AdaptiveThreshold/window``.
-    ///
-    /// - Parameters:
-    ///   - adaptive: What has been learned; `nil` for a fixed threshold.
-    ///   - time: The time, in monotonic nanoseconds.
+    /// Learns an adaptive threshold from the loop's turns so far; `adaptive` is `nil` for a fixed one.
     func learnThreshold(_ adaptive: inout AdaptiveThreshold?, at time: UInt64) {
         let bounds = thresholdBounds
         guard bounds.lowerBound < bounds.upperBound else { return adaptive = nil }

@@ -15,7 +15,6 @@ struct EarlySampling {
 
     /// The number of turns that may still be stopped.
     private(set) var credits = 1
-    /// The turn that was stopped last.
     private var stoppedTurn: UInt64?
     /// The number of turns at which the next credit is due, and the histogram is read again.
     private var nextReview: UInt64 = EarlySampling.turnsPerStop
@@ -32,14 +31,9 @@ struct EarlySampling {
         return ages
     }
 
-    /// Returns the shortest of the ages that is unusual for a loop; `nil` if none is.
+    /// Returns the shortest of the ages that is unusual for a loop with these turns, in nanoseconds; `nil` if none is.
     ///
     /// With fewer than ``turnsPerStop`` turns nothing can be said, and the result is the shortest.
-    ///
-    /// - Parameters:
-    ///   - turns: The loop's turns that are over.
-    ///   - threshold: The loop's threshold, in nanoseconds.
-    /// - Returns: The age in nanoseconds.
     static func unusualAge(of turns: TurnHistogram.Snapshot, threshold: UInt64) -> UInt64? {
         let ages = ages(threshold: threshold)
         let total = turns.counts.reduce(0, &+)
@@ -51,15 +45,8 @@ struct EarlySampling {
         }
     }
 
-    /// Returns the age from which the loop's turns are sampled, in nanoseconds; `nil` if early samples are not taken.
-    ///
-    /// Adds the credits for the turns since the last call.
-    ///
-    /// - Parameters:
-    ///   - turn: The number of turns so far.
-    ///   - threshold: The loop's threshold, in nanoseconds.
-    ///   - histogram: Reads the loop's turns. Called once per ``turnsPerStop`` turns, or if the threshold has changed.
-    /// - Returns: The age.
+    /// Returns the age from which the loop's turns are sampled, in nanoseconds, from the histogram of at most
+    /// ``turnsPerStop`` turns ago, unless the threshold has changed; `nil` if early samples are not taken.
     mutating func age(atTurn turn: UInt64, threshold: UInt64, _ histogram: () -> TurnHistogram.Snapshot) -> UInt64? {
         let isDue = turn >= nextReview
         if isDue {
@@ -76,19 +63,14 @@ struct EarlySampling {
     /// Whether a turn may be stopped: it already was, or there is a credit.
     func mayStop(_ turnBegan: UInt64) -> Bool { stoppedTurn == turnBegan || credits > 0 }
 
-    /// Notes that a turn was stopped before the threshold.
     mutating func noteStop(of turnBegan: UInt64) {
         guard stoppedTurn != turnBegan else { return }
         stoppedTurn = turnBegan
         credits -= 1
     }
 
-    /// Notes the result of a turn that is over or has reached its threshold.
-    ///
-    /// - Parameters:
-    ///   - turnBegan: The turn.
-    ///   - isStall: Whether the turn became a stall. If it was stopped, its credit comes back.
-    /// - Returns: Whether the turn was stopped and did not become a stall.
+    /// Notes that a turn is over or has become a stall, which gives its credit back; returns whether it was stopped in
+    /// vain.
     mutating func finish(_ turnBegan: UInt64, isStall: Bool) -> Bool {
         guard stoppedTurn == turnBegan else { return false }
         stoppedTurn = nil

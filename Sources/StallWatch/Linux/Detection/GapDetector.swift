@@ -39,13 +39,8 @@ struct GapDetector: Equatable {
     /// The part of its lateness in which a process must have run not to count as stopped: a tenth.
     private static let leastShare: UInt64 = 10
 
-    /// Returns how long turns that the host delayed may go on before they are inspected, in nanoseconds.
-    ///
-    /// A healthy turn needs a part of its threshold. A longer period would hide stalls on hosts that steal CPU all the
-    /// time.
-    ///
-    /// - Parameter threshold: The shortest threshold of all loops, in nanoseconds.
-    /// - Returns: A fifth of the threshold, 50 ms at most.
+    /// Returns how long turns that the host delayed may go on before they are inspected, in nanoseconds: a fifth of the
+    /// shortest threshold, because a longer period would hide stalls on hosts that steal CPU all the time.
     static func gracePeriod(threshold: UInt64) -> UInt64 { min(threshold / 5, tolerance) }
 
     private var last: Reading?
@@ -53,25 +48,20 @@ struct GapDetector: Equatable {
     private var hadGracePeriod = false
     private var deadline = UInt64.max
 
-    /// Notes that the watchdog goes to sleep.
+    /// Notes that the watchdog goes to sleep until `deadline`, in monotonic nanoseconds; `.max` for no deadline.
     ///
-    /// - Parameters:
-    ///   - reading: The clocks at the last wake-up. All work since then excuses as much lateness, even work before the
-    ///     deadline. Without captures that is some 100 µs, while a gap is over 50 ms.
-    ///   - deadline: The end of the sleep, in monotonic nanoseconds; `.max` for a sleep without a deadline.
+    /// `reading` has the clocks at the last wake-up. All work since then excuses as much lateness, even work before the
+    /// deadline. Without captures that is some 100 µs, while a gap is over 50 ms.
     mutating func sleep(at reading: Reading, until deadline: UInt64) {
         last = reading
         self.deadline = deadline
     }
 
-    /// Notes that the watchdog has woken up.
+    /// Notes that the watchdog has woken up; returns the gap if there was one.
     ///
-    /// - Parameters:
-    ///   - reading: The clocks now.
-    ///   - firstBegin: When the earliest turn in progress began. That turn ended a sleep without a deadline.
-    ///   - stolen: Returns how long the host has kept a CPU from running during the sleep, in nanoseconds, or slightly
-    ///     more. Called only if the watchdog is late.
-    /// - Returns: The gap, or `nil` if there was none.
+    /// `firstBegin`, when the earliest turn in progress began, is the end of a sleep without a deadline. `stolen`
+    /// returns how long the host has kept a CPU from running during the sleep, in nanoseconds, or slightly more. It is
+    /// called only if the watchdog is late.
     mutating func wake(at reading: Reading, firstBegin: UInt64?, stolen: () -> UInt64) -> Gap? {
         guard let last else { return nil }
         let isRested = hadGracePeriod
@@ -92,9 +82,8 @@ struct GapDetector: Equatable {
         return isRested ? nil : .stolen
     }
 
-    /// Whether the process has provably run while the watchdog was late: more than all CPUs could have before.
-    ///
-    /// Only for a system that does not show the watchdog's own waits for a CPU. A stopped process does not run.
+    /// Whether the process has provably run while the watchdog was late, by more than all CPUs could have before; for a
+    /// system that does not show the watchdog's own waits for a CPU.
     private func hasRun(since last: Reading, until reading: Reading, planned: UInt64, late: UInt64) -> Bool {
         guard let before = last.processTime, let now = reading.processTime, now > before else { return false }
         return now - before > planned &* processors &+ late / Self.leastShare

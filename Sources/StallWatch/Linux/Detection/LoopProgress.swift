@@ -3,10 +3,8 @@ import Synchronization
 
 /// Whether a loop makes progress, as the watchdog found at its last poll.
 struct LoopProgress: Sendable, Equatable {
-    /// The state of a loop.
-    ///
-    /// The raw values are the words of `loops[].state` in health records. Of a loop with several monitors the state that
-    /// comes last in this list counts.
+    /// The raw values are the words of `loops[].state` in health records; of several monitors of a loop, the last in
+    /// the list counts.
     enum State: String, Sendable, CaseIterable {
         /// The loop has not begun a turn.
         case starting
@@ -16,11 +14,9 @@ struct LoopProgress: Sendable, Equatable {
         case running
         /// A debugger holds the thread in a turn over the threshold.
         case held
-        /// The loop is in a stall.
         case stalled
     }
 
-    /// The loop's label.
     var label: String
     var state: State
     /// When the state began, in monotonic nanoseconds: for a stall, when the age of its turn begins to count.
@@ -62,9 +58,6 @@ final class ProgressRequest: Sendable {
     private let reading = Mutex<ProgressReading?>(nil)
     private let answered = Semaphore()
 
-    /// Answers the request.
-    ///
-    /// - Parameter reading: The answer; `nil` if the watchdog ends.
     func answer(_ reading: ProgressReading?) {
         self.reading.withLock { $0 = reading }
         answered.post()

@@ -13,7 +13,6 @@ struct LoopSupervisor {
     private var adaptive: AdaptiveThreshold?
     /// What is known of the turn that the last poll saw.
     private var turn = TurnCase.none
-    /// Whether the loop made progress at the last poll.
     private(set) var progress: LoopProgress
     /// Whether the last poll found nothing to poll for: the loop wakes the watchdog before anything can happen.
     private var isQuiet = false
@@ -31,7 +30,7 @@ struct LoopSupervisor {
             context.capturer.keepFiles(of: thread)
             diagnostician.open(thread)
         }
-        if loop.source.reportsWaits { saturation = context.saturationThreshold.map(SaturationSupervisor.init) }
+        if loop.source.reportsWaits { saturation = context.options.saturationThreshold.map(SaturationSupervisor.init) }
     }
 
     /// When the current turn began, in monotonic nanoseconds; `nil` between turns.
@@ -40,26 +39,17 @@ struct LoopSupervisor {
     /// Whether the loop waits, and may wake the watchdog with its next turn.
     var mayWake: Bool { isQuiet && turnBegan == nil }
 
-    /// Whether the last poll found the loop in a stall.
-    var isInStall: Bool { detector.stall != nil }
-
-    /// Whether the loop wakes the watchdog before anything can happen.
-    ///
-    /// That is so if the loop waits, if its stall has used up its samples and will ring at its end, or if its thread
-    /// has ended.
+    /// Whether the loop wakes the watchdog before anything can happen: it waits, its stall has used up its samples and
+    /// will ring at its end, or its thread has ended.
     var mayPark: Bool {
         let began = turnBegan
         return began == nil || began == detector.stall?.turnBegan || began == detector.abandoned
     }
 
-    /// Polls the loop and carries out the decisions of the detectors.
+    /// Polls the loop, carries out the decisions of the detectors, and returns when to poll again.
     ///
-    /// - Parameters:
-    ///   - time: The time, in monotonic nanoseconds.
-    ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
-    ///   - reason: Why earlier time does not count.
-    /// - Returns: When to poll again, in monotonic nanoseconds; `.max` if the loop wakes the watchdog before anything
-    ///   can happen.
+    /// That is `.max` if the loop wakes the watchdog before anything can happen. The age of a turn counts from
+    /// `countingFrom`, because of `reason`. Times are in monotonic nanoseconds.
     mutating func poll(at time: UInt64, countingFrom: UInt64, suppressed reason: SuppressionReason) -> UInt64 {
         let poll = loop.poll(at: time)
         // The threshold of a stall stays as it was at its beginning.
@@ -91,7 +81,6 @@ struct LoopSupervisor {
         return nextPoll
     }
 
-    /// Follows the turn in progress, if it is another one than at the last poll.
     private mutating func follow(_ current: TurnSnapshot) {
         let began = current.began ?? 0
         if began != turn.began {
@@ -104,12 +93,8 @@ struct LoopSupervisor {
     /// Prepares for the case that the current turn becomes a stall.
     private mutating func prepare(_ target: CaptureTarget, at time: UInt64) {
         guard case .thread(let thread) = target else { return }
-        let reading = diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
+        diagnostician.inspect(thread, turn: turn.began, threshold: loop.threshold, now: time)
         context.capturer.note(thread: thread, turn: turn.began)
-        // The watchdog must not compete with the stalled thread for a CPU when it takes the first sample.
-        if context.mayShareProcessor, let processor = reading?.processor {
-            context.capturer.leave(processor: processor)
-        }
     }
 
     /// Notes whether the loop makes progress, and since when.
@@ -165,7 +150,9 @@ extension LoopSupervisor {
     private mutating func begin(_ stall: StallDetector.Stall, _ poll: LoopPoll, at time: UInt64) {
         let target = poll.target
         // A pending capture is a tracer, too.
-        if case .thread(let thread) = target, thread != turn.pendingThread, context.ignoresDebugged, isTraced(thread) {
+        if context.options.ignoresDebugged, case .thread(let thread) = target, thread != turn.pendingThread,
+            isTraced(thread)
+        {
             detector.measureAnew(from: time)
             turn.isDebugged = true
             return suppress(.debugger)
@@ -191,7 +178,7 @@ extension LoopSupervisor {
         if turn.isUncertain { record.startUncertainty = stall.start &- stall.turnBegan }
         record.history = StallHistory(of: loop, among: context.loops, start: stall.start, now: context.now())
         turn.record = record
-        turn.escalation = context.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
+        turn.escalation = context.options.escalationMultiple.map { stall.start &+ UInt64($0) &* loop.threshold }
         _ = early.finish(stall.turnBegan, isStall: true)
         add(first, to: stall, of: target, isFirst: true, overSince: overSince)
     }
@@ -261,7 +248,7 @@ extension LoopSupervisor {
         record.unwinder = context.capturer.unwinder
         // In a deadlock every thread matters, and there may be no later opportunity to capture them.
         let isDeadlock = record.cause?.kind == .deadlock && record.otherThreads.isEmpty
-        if isDeadlock || context.capturesAllThreads && isFirst {
+        if isDeadlock || context.options.capturesAllThreads && isFirst {
             record.captureOtherThreads(than: target, with: context)
         }
         record.suppressed = context.suppressed.current
@@ -269,9 +256,6 @@ extension LoopSupervisor {
         context.submit(record)
     }
 
-    /// Returns whether the sample was taken before the turn ended.
-    ///
-    /// A thread that stopped when its long system call returned may end the turn before the watchdog runs again.
     private func isWithinTurn(_ sample: StallRecord.Sample) -> Bool {
         guard let end = loop.recorder.stalledTurnEnd(turn.began) else { return true }
         guard let captured = (try? sample.stack.get())?.capturedAt else { return false }
@@ -298,12 +282,7 @@ extension LoopSupervisor {
         context.submit(record)
     }
 
-    /// Escalates the stall when it is due, with a sample of that moment.
-    ///
-    /// - Parameters:
-    ///   - target: The threads to sample.
-    ///   - time: The time, in monotonic nanoseconds.
-    /// - Returns: When the escalation is due, in monotonic nanoseconds; `nil` if none is.
+    /// Escalates the stall when it is due, with a sample of that moment; returns when it is due, `nil` if it is not.
     private mutating func escalate(_ target: CaptureTarget, at time: UInt64) -> UInt64? {
         guard let stall = detector.stall, turn.record != nil, let due = turn.escalation else { return nil }
         guard time >= due else { return due }
@@ -323,9 +302,8 @@ extension LoopSupervisor {
 // MARK: - Checks and samples
 
 extension LoopSupervisor {
-    /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for never.
-    ///
-    /// Checks of a pool would capture all threads, and stops would count as waits of a turn that may wait unobserved.
+    /// Returns the age from which the loop's turns are checked, in nanoseconds; `nil` for pools, where a check captures
+    /// all threads, and for turns that may wait unobserved, where a stop would count as a wait.
     private mutating func checkAge(_ poll: LoopPoll) -> UInt64? {
         guard case .thread = poll.target, poll.turn.began != nil || poll.nextHeartbeat == nil else { return nil }
         let mayWaitUnobserved = poll.turn.began == turn.began && (turn.unobservedRun != nil || turn.isUncertain)
@@ -334,7 +312,6 @@ extension LoopSupervisor {
         return early.age(atTurn: poll.turn.number, threshold: threshold, loop.recorder.histogram.snapshot) ?? threshold
     }
 
-    /// Checks a turn that may become a stall.
     private mutating func checkEarly(_ early: StallDetector.EarlyTurn, _ target: CaptureTarget) {
         guard case .thread(let thread) = target else { return }
         beginSamples(from: early.start)
@@ -350,7 +327,6 @@ extension LoopSupervisor {
         keep(inspection, of: thread, isEarly: true)
     }
 
-    /// Checks a stall between two samples.
     private mutating func check(_ stall: StallDetector.Stall, _ target: CaptureTarget) {
         guard case .thread(let thread) = target, resolvePending() else { return }
         let inspection = turn.inspect(target, context, &diagnostician) { [mayStop = turn.mayStop] in mayStop }
@@ -385,9 +361,7 @@ extension LoopSupervisor {
         if early.finish(turn.began, isStall: false) { loop.noteEarlyStop() }
     }
 
-    /// Completes the samples that waited for the thread to leave the kernel, if it has left.
-    ///
-    /// - Returns: Whether none is left. Until then, their stack will stand for every moment.
+    /// Completes the samples that waited for the thread to leave the kernel; returns `false` if it has not left yet.
     @discardableResult
     private mutating func resolvePending() -> Bool {
         guard let thread = turn.pendingThread else { return true }

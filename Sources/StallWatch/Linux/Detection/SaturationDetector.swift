@@ -1,8 +1,6 @@
 import StackCapture
 
-/// Decides when a loop is saturated: it has not waited for too long, although its turns are short.
-///
-/// A pure value, like ``StallDetector``. A saturation ends when the loop waits again or exits.
+/// Decides when a loop is saturated: it has not waited for too long, although its turns are short (a pure value).
 struct SaturationDetector {
     /// The time that a loop may go without waiting, in nanoseconds.
     let threshold: UInt64
@@ -11,7 +9,6 @@ struct SaturationDetector {
     struct Saturation: Equatable {
         /// When the loop last left a wait, in monotonic nanoseconds.
         var since: UInt64
-        /// The number of the first turn.
         var firstTurn: UInt64
         /// The number of the last turn that a poll has seen.
         var lastTurn: UInt64
@@ -32,12 +29,7 @@ struct SaturationDetector {
         self.threshold = threshold
     }
 
-    /// Decides on the loop's state at `now`.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop's state.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The beginning or the end of a saturation, or `nil`.
+    /// Returns the beginning or the end of a saturation, if the loop's state at `now` is one.
     mutating func decide(_ loop: TurnSnapshot, at now: UInt64) -> Action? {
         // Between two turns of a busy loop no turn is in progress, but the number of turns has grown.
         let isFed = loop.leftWait != 0 && !loop.isGap && (loop.began != nil || loop.number > lastNumber)
@@ -72,18 +64,11 @@ struct SaturationSupervisor {
     private var detector: SaturationDetector
     private var record: StallRecord?
 
-    /// - Parameter threshold: The time that the loop may go without waiting, in nanoseconds.
     init(threshold: UInt64) {
         detector = SaturationDetector(threshold: threshold)
     }
 
-    /// Reports a saturation that begins or ends.
-    ///
-    /// - Parameters:
-    ///   - poll: The loop's state.
-    ///   - loop: The loop.
-    ///   - context: Takes a sample and receives the record.
-    ///   - time: The time, in monotonic nanoseconds.
+    /// Reports a saturation that begins or ends, with a sample and a record of `context`.
     mutating func poll(_ poll: LoopPoll, of loop: LoopMonitor, _ context: WatchdogContext, at time: UInt64) {
         switch detector.decide(poll.turn, at: time) {
         case .begin(let saturation):

@@ -36,13 +36,10 @@ struct StallDetector {
 
     /// A turn over the threshold.
     struct Stall: Equatable {
-        /// When the turn began, in monotonic nanoseconds.
-        ///
-        /// It also identifies the turn.
+        /// When the turn began, in monotonic nanoseconds, which identifies it.
         var turnBegan: UInt64
         /// When the turn's age begins to count: at its beginning, unless it was measured anew.
         var start: UInt64
-        /// The turn's number.
         var turn: UInt64
         /// The number of runs of the same loop around the current one; 0 in the outermost run.
         var nesting: Int
@@ -56,7 +53,6 @@ struct StallDetector {
         /// When the next check is due; `nil` if the stall is not checked between samples.
         var nextCheck: UInt64?
 
-        /// When the next sample or check is due.
         fileprivate var nextPoll: UInt64? { nextSample.map { min($0, nextCheck ?? .max) } }
     }
 
@@ -77,13 +73,10 @@ struct StallDetector {
 
     /// An action for the supervisor to carry out.
     enum Action: Equatable {
-        /// Checks a turn that may become a stall.
         case checkEarly(EarlyTurn)
-        /// Checks the stall between samples.
         case check(Stall)
         /// Reports a new stall, with a first sample.
         case begin(Stall)
-        /// Samples the stall again.
         case sample(Stall)
         /// Ends the stall: its turn is over, or another has begun.
         case end(Stall)
@@ -91,14 +84,10 @@ struct StallDetector {
 
     /// The result of a poll.
     struct Decision: Equatable {
-        /// The actions, in the order to carry them out.
-        ///
-        /// There are two if one stalled turn ends and the next one is already over the threshold.
+        /// The actions, in order: two if one stalled turn ends and the next one is already over the threshold.
         var actions: [Action] = []
-        /// When to poll again, in monotonic nanoseconds.
-        ///
-        /// It is `nil` if nothing can happen before the loop begins a turn or ends the stalled one. Both wake the
-        /// watchdog.
+        /// When to poll again, in monotonic nanoseconds; `nil` if the loop wakes the watchdog before anything can
+        /// happen.
         var nextPoll: UInt64?
     }
 
@@ -115,14 +104,8 @@ struct StallDetector {
         stall = nil
     }
 
-    /// Decides on the loop's state at `now`.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop's state.
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - countingFrom: The moment from which the age of a turn counts, in monotonic nanoseconds.
-    ///   - checkAge: The age from which turns are checked, in nanoseconds; `nil` for never.
-    /// - Returns: The actions to carry out, and when to poll again.
+    /// Decides on the loop's state at `now`, with a turn's age from `countingFrom` and checks from the age `checkAge`
+    /// on (`nil`: none), all in nanoseconds, and when to poll again.
     mutating func decide(_ loop: TurnSnapshot, at now: UInt64, countingFrom: UInt64 = 0, checkAge: UInt64? = nil)
         -> Decision
     {
@@ -193,10 +176,7 @@ struct StallDetector {
         decision.nextPoll = min(turn.nextCheck, start &+ threshold)
     }
 
-    /// Counts a sample and schedules the next one.
-    ///
-    /// The schedule continues from this sample's time. If a poll comes late because the process was stopped, no burst
-    /// of overdue samples follows.
+    /// Counts a sample, and schedules the next one from its time: no burst of overdue samples follows a late poll.
     private mutating func take(sampleOf stall: inout Stall, at now: UInt64, isChecked: Bool) {
         stall.samples += 1
         stall.nextCheck = isChecked ? stall.start &+ schedule.nextCheck(age: now &- stall.start) : nil
@@ -215,15 +195,11 @@ struct StallDetector {
 struct SampleSchedule: Equatable {
     /// The largest number of samples of one stall.
     var budget: Int
-    /// The ratio of a sample's age to the age of the sample before it.
-    ///
-    /// It is over 1.
+    /// The ratio of a sample's age to the age of the sample before it, over 1.
     var growth: Double
 
-    /// The ratio of a check's age to the age of the check before it.
-    ///
-    /// It bounds the error of the time for which a thread was in one place: half of the interval, 4 % of the age. The age
-    /// doubles in nine checks.
+    /// The ratio of a check's age to that of the check before: it bounds the error of the time in one place to half of
+    /// the interval, 4 % of the age, and doubles the age in nine checks.
     var checkGrowth = 1.08
 
     static let standard = SampleSchedule(budget: 20, growth: 1.5)
@@ -231,12 +207,8 @@ struct SampleSchedule: Equatable {
     /// The largest age at which a sample is due, in nanoseconds: 146 years.
     static let maximumAge: UInt64 = 1 << 62
 
-    /// Returns the age of the turn at which the next sample is due.
-    ///
-    /// - Parameters:
-    ///   - taken: The number of samples so far.
-    ///   - age: The age of the turn at the last sample, in nanoseconds. The sample may have been late.
-    /// - Returns: The age in nanoseconds, or `nil` if the budget is used up.
+    /// Returns the age of the turn at which the next sample is due, in nanoseconds; `nil` if the budget is used up by
+    /// `taken` samples, the last of which was taken at `age`, and maybe late.
     func next(after taken: Int, age: UInt64) -> UInt64? {
         guard taken < budget else { return nil }
         return Self.grown(age, by: growth)

@@ -6,7 +6,6 @@ struct StallHistory: Sendable, Equatable {
     private(set) var own: LoopTurns
     /// The turns of the other loops, in the order in which they were watched.
     private(set) var others: [LoopTurns]
-    /// The number of further loops.
     let omittedLoops: Int
 
     /// The time before a stall that counts, in nanoseconds: 5 s.
@@ -14,15 +13,8 @@ struct StallHistory: Sendable, Equatable {
     /// The largest number of other loops.
     static let maximumOthers = 16
 
-    /// Reads the turns of all loops at the beginning of a stall.
-    ///
-    /// It copies at most 6 KiB for each loop, and takes no lock.
-    ///
-    /// - Parameters:
-    ///   - loop: The stalled loop.
-    ///   - loops: All watched loops.
-    ///   - start: When the stalled turn began to count, in monotonic nanoseconds.
-    ///   - now: The time.
+    /// Reads the turns of all loops at `now`, before and since a stalled turn that counts from `start`: at most 6 KiB
+    /// each.
     init(of loop: LoopMonitor, among loops: [LoopMonitor], start: UInt64, now: UInt64) {
         self.start = start
         let since = start - min(start, Self.window)
@@ -33,9 +25,7 @@ struct StallHistory: Sendable, Equatable {
         omittedLoops = others.count - self.others.count
     }
 
-    /// Adds what the other loops did since the last reading.
-    ///
-    /// A loop that is no longer watched keeps its turns, and a new one is not added.
+    /// Adds what the other loops did since the last reading; one that is no longer watched keeps its turns.
     mutating func update(among loops: [LoopMonitor], now: UInt64) {
         let since = start - min(start, Self.window)
         for index in others.indices {
@@ -45,7 +35,6 @@ struct StallHistory: Sendable, Equatable {
     }
 }
 
-/// The turns of one loop around a stall.
 struct LoopTurns: Sendable, Equatable {
     /// The loop's name in reports.
     var label: String
@@ -55,12 +44,7 @@ struct LoopTurns: Sendable, Equatable {
     /// Whether the loop had more such turns than it keeps.
     var isCut = false
 
-    /// Reads the turns of a loop since a moment.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop.
-    ///   - since: The earliest end of a turn, in monotonic nanoseconds.
-    ///   - now: The time.
+    /// Reads the turns of a loop that ended after `since`, in monotonic nanoseconds, or last.
     init(of loop: LoopMonitor, since: UInt64, now: UInt64) {
         let turns = loop.recorder.turns(endedSince: since, now: now)
         self.init(
@@ -76,7 +60,6 @@ struct LoopTurns: Sendable, Equatable {
         self.isCut = isCut
     }
 
-    /// Adds a later reading of the same loop.
     mutating func add(_ later: LoopTurns) {
         let first = later.turns.first?.began ?? .max
         // A turn that lasted has ended meanwhile: the later reading has its end, unless the loop has replaced it.

@@ -14,7 +14,6 @@ struct StallRecord: Sendable {
         var stack: Result<CapturedStack, CaptureFailure>
         /// The threads of the process if the loop is a pool, whose workers are among them.
         var workers: [OtherThread] = []
-        /// The images that were mapped at that time.
         var images = ImageList()
         /// Whether the sample was taken before the turn reached its threshold.
         var isEarly = false
@@ -44,27 +43,21 @@ struct StallRecord: Sendable {
     struct OtherThread: Sendable {
         var thread: ThreadIdentity
         var stack: Result<CapturedStack, CaptureFailure>
-        /// What the thread waits for; `nil` if it does not wait, or this was not asked.
         var wait: ThreadWait?
         /// The kind of stall that the thread's activity would be the cause of; `nil` if it is not known.
         var activity: Cause.Kind?
     }
 
-    /// The kind of a stall.
-    ///
-    /// The raw values are the words of `kind` in reports.
+    /// The kind of a stall, by the words of `kind` in reports.
     enum Kind: String, Sendable {
         case stall, saturation, starvation
     }
 
-    /// The state of a stall.
-    ///
-    /// The raw values are the words of `state` in reports.
+    /// The state of a stall, by the words of `state` in reports.
     enum State: String, Sendable {
         case ongoing, ended, abandoned
     }
 
-    /// The loop and its turn.
     struct Loop: Sendable, Equatable {
         var label: String
         var kind: LoopKind
@@ -102,22 +95,18 @@ struct StallRecord: Sendable {
     var startUncertainty: UInt64?
     /// The suppressions so far, at the last update of the record.
     var suppressed = SuppressionCounts()
-    /// The images of `otherThreads`.
     var otherImages = ImageList()
     /// The cause, if one thread runs the loop.
     var cause: Cause?
-    /// The capture methods that are available.
     var captureMethods: [CapturedStack.Method] = []
     /// Who unwound the stacks.
     var unwinder: Unwinder?
     /// What the watched loops did before the stall, and the others during it.
     var history: StallHistory?
-    /// Whether the stall has escalated.
     var isEscalated = false
 }
 
 extension StallRecord {
-    /// Creates the record of a new stall.
     init(_ stall: StallDetector.Stall, of loop: LoopMonitor, _ poll: LoopPoll, at now: UInt64) {
         let age = now &- stall.start
         let kind: Kind = poll.target == .pool ? .starvation : .stall

@@ -1,12 +1,8 @@
 import LinuxSupport
 import StackCapture
 
-/// What is known of one turn of a loop.
-///
-/// The supervisor replaces it when the loop begins another turn. Samples from before the threshold are kept for the case
-/// that the turn becomes a stall.
+/// What is known of one turn of a loop, with samples from before the threshold in case it becomes a stall.
 struct TurnCase {
-    /// No turn.
     static let none = TurnCase(began: 0)
 
     /// When the turn began, in monotonic nanoseconds, which identifies it; 0 for no turn.
@@ -14,9 +10,7 @@ struct TurnCase {
     /// The moment from which the samples count the turn's age: its beginning, unless it was measured anew.
     private(set) var start: UInt64
     private(set) var samples: [StallRecord.Sample] = []
-    /// Whether checks may stop the thread: not after a capture that failed.
-    ///
-    /// An attempt takes up to 100 ms if the thread stays in the kernel.
+    /// Whether checks may stop the thread: not after a capture that failed, because an attempt takes up to 100 ms.
     private(set) var mayStop = true
     /// The thread of the samples that are captured as soon as it leaves the kernel.
     var pendingThread: Int32?
@@ -26,7 +20,6 @@ struct TurnCase {
     var isUncertain = false
     /// Whether the turn is over the threshold, but no stall because a debugger holds its thread.
     var isDebugged = false
-    /// Whether the turn has been counted as suppressed.
     var isSuppressed = false
     /// The stall that the turn is; `nil` below the threshold.
     var record: StallRecord?
@@ -45,9 +38,7 @@ struct TurnCase {
         mayStop = true
     }
 
-    /// An inspection of the thread of a turn.
     struct Inspection {
-        /// The sample: a new one, or the last one.
         var sample: StallRecord.Sample
         /// Whether the thread has not run since the last sample.
         var isUnchanged = false
@@ -59,14 +50,8 @@ struct TurnCase {
         }
     }
 
-    /// Inspects the threads of the turn; captures none that has provably not run since the last sample.
-    ///
-    /// - Parameters:
-    ///   - target: The threads.
-    ///   - context: Takes the sample.
-    ///   - diagnostician: Reads the thread.
-    ///   - mayStop: Returns whether the thread may be stopped. Called only before a capture.
-    /// - Returns: The new sample, or the last one if the thread has not run since.
+    /// Inspects the threads of the turn, and captures those that may have run since the last sample, if `mayStop`,
+    /// which is called only before a capture, permits a stop.
     mutating func inspect(
         _ target: CaptureTarget, _ context: WatchdogContext, _ diagnostician: inout StallDiagnostician,
         mayStop: () -> Bool = { true }
@@ -85,7 +70,6 @@ struct TurnCase {
         return Inspection(sample: sample)
     }
 
-    /// Adds a sample of a stall.
     mutating func add(_ sample: StallRecord.Sample) {
         samples.add(sample)
         if case .success = sample.stack {
@@ -107,9 +91,7 @@ struct TurnCase {
         record?.samples = samples
     }
 
-    /// Adds the sample of a check, if it has a stack or will have one.
-    ///
-    /// - Returns: The stack; `nil` if there is none yet, or the sample was dropped.
+    /// Adds the sample of a check, if it has a stack or will have one; returns the stack if there is one already.
     mutating func add(_ inspection: Inspection, isEarly: Bool) -> CapturedStack? {
         let stack = try? inspection.sample.stack.get()
         guard stack != nil || inspection.sample.isPending else {
@@ -142,7 +124,6 @@ extension CaptureTarget {
 }
 
 extension StallRecord.Sample {
-    /// The addresses of the stack; `nil` if it is not whole.
     var wholeStack: [UInt64]? {
         guard let stack = try? stack.get(), stack.isComplete else { return nil }
         return stack.frames.map(\.address)
@@ -156,7 +137,6 @@ extension StallRecord.Sample {
 }
 
 extension StallRecord {
-    /// The largest number of samples in a report.
     static let maximumSamples = 20
 }
 
@@ -164,20 +144,13 @@ extension [StallRecord.Sample] {
     /// Returns whether the thread has provably not run since the last sample, which therefore shows it now, too.
     ///
     /// The last sample was read while the thread was blocked, and the thread has not got a CPU since right before that:
-    /// the kernel counts a time slice before the thread runs in it.
-    ///
-    /// - Parameter slices: The number of the thread's time slices so far; 0 if the kernel does not count them.
-    /// - Returns: Whether that is proved.
+    /// the kernel counts a time slice before the thread runs in it. `slices` is 0 if it does not count them.
     func isCurrent(slices: UInt64) -> Bool {
         guard slices != 0, let last, last.isValid else { return false }
         return last.slices == slices && last.isRead
     }
 
-    /// Notes that the last sample still shows the thread.
-    ///
-    /// - Parameters:
-    ///   - age: The age of the turn now, in nanoseconds.
-    ///   - used: The thread's CPU and run-queue time so far, in nanoseconds.
+    /// Notes that the last sample still shows the thread at this age, with that CPU and run-queue time, in nanoseconds.
     mutating func extendLast(to age: UInt64, used: UInt64?) {
         guard let index = indices.last else { return }
         self[index].seenUntil = Swift.max(self[index].seenUntil, age)
@@ -217,9 +190,7 @@ extension [StallRecord.Sample] {
         self[index].slices = second.isRead ? second.slices : 0
     }
 
-    /// Returns the time that each sample stands for, in nanoseconds.
-    ///
-    /// An invalid sample, which may show a later turn, stands for some only if there are no valid ones.
+    /// Returns the nanoseconds that each sample stands for: an invalid one, of a later turn, only if none is valid.
     func weights(duration: UInt64) -> [UInt64] {
         let valid = indices.filter { self[$0].isValid }
         let counted = valid.isEmpty ? Swift.Array(indices) : valid

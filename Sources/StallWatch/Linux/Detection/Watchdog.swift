@@ -43,7 +43,6 @@ final class Watchdog: Sendable {
         self.passed = passed
     }
 
-    /// Adds loops to poll.
     func add(_ loops: [LoopMonitor]) {
         shared.withLock { shared in
             shared.loops += loops
@@ -69,10 +68,7 @@ final class Watchdog: Sendable {
         alarm.ring()
     }
 
-    /// Waits until the watchdog has polled all loops at least once from now on.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: Whether it has.
+    /// Waits until the watchdog has polled all loops at least once from now on; returns `false` at the deadline.
     func waitForPass(until deadline: UInt64) -> Bool {
         let before = passes.load(ordering: .acquiring)
         // The next pass to end may have begun before this call; the one after it has not.
@@ -84,12 +80,10 @@ final class Watchdog: Sendable {
         return true
     }
 
-    /// Returns whether the loops make progress, as a pass that begins after this call finds it.
+    /// Wakes the watchdog, and returns whether the loops make progress, as its next pass finds it; `nil` without an
+    /// answer.
     ///
-    /// Wakes the watchdog. Never call it on the watchdog's own thread.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: The answer; `nil` if the watchdog does not answer in time, or does not run any more.
+    /// Never call it on the watchdog's own thread.
     func readProgress(until deadline: UInt64) -> ProgressReading? {
         let request = ProgressRequest()
         let isRunning = shared.withLock { shared in
@@ -130,7 +124,6 @@ final class Watchdog: Sendable {
             answer(&requests, supervisors)
             sleep(supervisors, version, until: deadline)
             timekeeper.sleep(until: deadline)
-            context.mayShareProcessor = deadline == .max || supervisors.contains(where: \.isInStall)
         }
         passed(context.loops, now(), true)
         for request in requests { request.answer(nil) }
@@ -138,9 +131,7 @@ final class Watchdog: Sendable {
         for index in supervisors.indices { supervisors[index].leave(at: now(), stoppedBy: stopper) }
     }
 
-    /// Begins to supervise new loops, leaves those that were removed, and takes the requests.
-    ///
-    /// - Returns: The version of the list of loops; `nil` if the watchdog is to end.
+    /// Follows the list of loops, takes the requests, and returns the list's version; `nil` if the watchdog is to end.
     private func takeChanges(
         _ supervisors: inout [LoopSupervisor], _ requests: inout [ProgressRequest], _ context: WatchdogContext
     ) -> Int? {
@@ -175,8 +166,6 @@ final class Watchdog: Sendable {
     }
 
     /// Sleeps until a deadline, or until a loop begins a turn that may be late before.
-    ///
-    /// Without a deadline every loop wakes the watchdog before anything can happen.
     private func sleep(_ supervisors: [LoopSupervisor], _ version: Int, until deadline: UInt64) {
         let time = now()
         let left = deadline - min(time, deadline)
@@ -216,14 +205,8 @@ struct Timekeeper {
     /// Why earlier time does not count.
     private(set) var reason = SuppressionReason.processStopped
 
-    /// Notes that the watchdog has woken up.
-    ///
-    /// - Parameters:
-    ///   - capturing: The total time of captures and checks so far, in nanoseconds.
-    ///   - supervisors: The supervisors of all loops.
-    ///   - suppressed: Counts the time in which no thread ran.
-    ///   - now: Returns the time, in monotonic nanoseconds.
-    /// - Returns: The end of a grace period, in monotonic nanoseconds, if the turns may have been delayed by the host.
+    /// Notes that the watchdog has woken up, after `capturing` nanoseconds of captures and checks so far, and counts a
+    /// time in which no thread ran; returns the end of a grace period if the host may have delayed the turns.
     mutating func wake(
         capturing: UInt64, _ supervisors: [LoopSupervisor], _ suppressed: SuppressionCounter, _ now: () -> UInt64
     ) -> UInt64? {
@@ -256,19 +239,15 @@ struct Timekeeper {
     mutating func sleep(until deadline: UInt64) { gaps.sleep(at: awake, until: deadline) }
 }
 
-/// The clocks that show whether the watchdog itself was late; a reading costs one `pread` and two vDSO calls.
-///
-/// It is created and used on the watchdog's thread, because it keeps that thread's own file open.
+/// The clocks that show whether the watchdog itself was late, by one `pread` and two vDSO calls; to be created and used
+/// on its thread, whose file they keep open.
 final class WatchdogClocks {
     private let files = ThreadProc.ofThisThread([.schedstat])
 
-    /// Reads the clocks.
+    /// Reads the clocks; `capturing` is the total time of captures and checks so far, in nanoseconds.
     ///
-    /// If the kernel does not record these times (CONFIG_SCHED_INFO), the process's CPU time takes their place.
-    ///
-    /// - Parameter capturing: The total time of captures so far, in nanoseconds. Their CPU time counts twice, which
-    ///   hardly matters: a long capture spends its time waiting.
-    /// - Returns: The clocks now.
+    /// If the kernel does not record the others (CONFIG_SCHED_INFO), the process's CPU time takes their place. The CPU
+    /// time of captures counts twice, which hardly matters: a long capture spends its time waiting.
     func read(capturing: UInt64) -> GapDetector.Reading {
         let times = files?.times.flatMap { $0.slices > 0 ? $0 : nil }
         return GapDetector.Reading(
@@ -282,6 +261,7 @@ final class WatchdogClocks {
 struct WatchdogOptions: Sendable, Equatable {
     var capturesAllThreads = false
     var ignoresDebugged = true
+    /// The time that a loop may go without waiting, in nanoseconds; `nil` for no limit.
     var saturationThreshold: UInt64?
     /// The number of thresholds after which a stall escalates; `nil` for never.
     var escalationMultiple: Int?
@@ -292,9 +272,7 @@ final class PauseState: Sendable {
     private let depth = Atomic<Int>(0)
     private let resumed = Atomic<UInt64>(0)
 
-    /// Begins a pause, which lasts until the matching ``end(at:)``.
-    ///
-    /// Pauses nest.
+    /// Begins a pause, which lasts until the matching ``end(at:)``; pauses nest.
     func begin() {
         depth.wrappingAdd(1, ordering: .sequentiallyConsistent)
     }
@@ -305,7 +283,6 @@ final class PauseState: Sendable {
         depth.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether a pause is in progress.
     var isPaused: Bool { depth.load(ordering: .relaxed) > 0 }
 
     /// Returns when turns begin to count: at the end of the last pause, or at `now` during a pause.
@@ -318,7 +295,6 @@ final class PauseState: Sendable {
 final class SuppressionCounter: Sendable {
     private let counts = Mutex(SuppressionCounts())
 
-    /// The counts so far.
     var current: SuppressionCounts { counts.withLock { $0 } }
 
     func add(_ reason: SuppressionReason) {

@@ -3,40 +3,23 @@ import StallReports
 import LinuxSupport
 internal import CLinux
 
-/// The state that the supervisors of all loops share.
-///
-/// Only the watchdog's thread uses it, except for the counts.
+/// The state that the supervisors of all loops share, for the watchdog's thread only.
 final class WatchdogContext {
     let capturer: any StackCapturing
     let now: @Sendable () -> UInt64
     let submit: @Sendable (StallRecord) -> Void
     let suppressed: SuppressionCounter
-    let capturesAllThreads: Bool
-    let ignoresDebugged: Bool
-    /// The time that a loop may go without waiting, in nanoseconds; `nil` for no limit.
-    let saturationThreshold: UInt64?
-    /// The number of thresholds after which a stall escalates; `nil` for never.
-    let escalationMultiple: Int?
-    /// The watchdog's thread.
+    let options: WatchdogOptions
     private let watchdog = clinux_gettid()
-    /// The time of all checks so far, in nanoseconds.
-    ///
-    /// A check may wait for a disk: it reads the names of functions. The watchdog is late then, but was not stopped.
+    /// The time of all checks so far, in nanoseconds: a check that reads names may wait for a disk, which makes the
+    /// watchdog late.
     private(set) var timeOfChecks: UInt64 = 0
-    /// The longest time that counts for one check, in nanoseconds.
-    ///
-    /// If a check takes longer, the process was stopped meanwhile.
+    /// The longest time that counts for one check, in nanoseconds: beyond it, the process was stopped meanwhile.
     private static let longestCheck: UInt64 = 500_000_000
-    /// The threads of the process, as a diagnosis reads them.
     let threads: ProcessThreads
     /// The version of the list of loops.
     var version = 0
-    /// All watched loops.
     var loops: [LoopMonitor] = []
-    /// Whether the watchdog may be on the CPU of a loop's thread, because a loop has just woken it or has just stalled.
-    ///
-    /// Only then does it move to another CPU: a move costs a context switch, as much as a wake-up.
-    var mayShareProcessor = true
 
     init(
         capturer: any StackCapturing, now: @escaping @Sendable () -> UInt64,
@@ -46,10 +29,7 @@ final class WatchdogContext {
         self.now = now
         self.submit = submit
         self.suppressed = suppressed
-        capturesAllThreads = options.capturesAllThreads
-        ignoresDebugged = options.ignoresDebugged
-        saturationThreshold = options.saturationThreshold
-        escalationMultiple = options.escalationMultiple
+        self.options = options
         threads = ProcessThreads(capturer: capturer)
     }
 
@@ -63,16 +43,8 @@ final class WatchdogContext {
         timeOfChecks += min(now() &- begun, Self.longestCheck)
     }
 
-    /// Takes the stack or stacks that explain the current turn.
-    ///
-    /// The sample is not valid until the caller says so.
-    ///
-    /// - Parameters:
-    ///   - target: The threads to sample.
-    ///   - age: The age of the turn, in nanoseconds.
-    ///   - mayStop: Whether a thread may be stopped for its stack.
-    ///   - mayWait: Whether the stop of a thread in the kernel may stay pending; the caller then collects it.
-    /// - Returns: The sample.
+    /// Takes the stacks that explain a turn of this age; the sample is not valid until the caller says so, and, with
+    /// `mayWait`, has to be collected if the stop of a thread in the kernel stays pending.
     func sample(
         _ target: CaptureTarget, age: UInt64, mayStop: Bool = true, mayWait: Bool = true
     ) -> StallRecord.Sample {
@@ -108,7 +80,6 @@ final class WatchdogContext {
         return (threads, max(others.count - threads.count, 0))
     }
 
-    /// Returns what a thread waits for; `nil` if it does not wait.
     func wait(of thread: Int32, _ stack: CapturedStack?) -> ThreadWait? { locks.wait(of: thread, stack: stack) }
 
     /// Marks the waits of threads that can never go on.
@@ -125,7 +96,6 @@ final class WatchdogContext {
     }
 }
 
-/// Returns whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)).
-///
-/// The helper of a capture, as of a profile, is none: it lets go of the thread at once.
+/// Returns whether a debugger is attached to the thread (`TracerPid` in /proc/…/status, proc(5)); no capture's helper
+/// is.
 func isTraced(_ thread: Int32) -> Bool { CUnwindEngine.isDebugged(thread: thread) }

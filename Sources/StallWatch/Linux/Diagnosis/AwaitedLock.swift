@@ -4,7 +4,6 @@ import StallReports
 
 /// The lock that a thread waits for, and its owner.
 struct AwaitedLock: Equatable, Sendable {
-    /// The kind of lock.
     enum Kind: String, Sendable {
         /// A pthread mutex, also in C++'s `std::mutex` and Foundation's `NSLock`.
         case pthreadMutex
@@ -28,11 +27,9 @@ struct AwaitedLock: Equatable, Sendable {
         case file
         /// A futex of unknown use.
         case futex
-        /// System V semaphores.
         case systemSemaphore
     }
 
-    /// The owner of a lock.
     enum Ownership: Equatable, Sendable {
         /// A thread of this process, confirmed by the lock's memory.
         case thread(Int32)
@@ -68,7 +65,6 @@ struct LockOwnership: Sendable {
         var stack: Result<CapturedStack, CaptureFailure>
         /// The system call in which it waits, if it waits.
         var systemCall: DescribedCall?
-        /// The lock that it waits for, if it waits for one.
         var waitsFor: AwaitedLock?
         /// Whether it was on a CPU or ready to run.
         var isRunning: Bool
@@ -80,16 +76,13 @@ struct LockOwnership: Sendable {
     var owners: [Owner] = []
     /// Whether the last owner waits for a lock of an earlier owner or of the stalled thread: a deadlock.
     var isDeadlock = false
-    /// Whether there are more owners than the limit.
     var isCutOff = false
     /// The images that the stacks refer to.
     var images = ImageList()
 }
 
-/// The system call that a thread waits in, and the lock that it waits for.
 struct ThreadWait: Equatable, Sendable {
     var call: DescribedCall
-    /// The lock; `nil` if the call does not wait for one.
     var lock: AwaitedLock?
     /// Whether the thread can never go on, because it waits, directly or not, for threads that wait for each other.
     var isDeadlock = false

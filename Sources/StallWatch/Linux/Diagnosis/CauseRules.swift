@@ -24,18 +24,13 @@ enum CauseRules {
     static let tieMargin = 0.05
     /// The share from which a cause is certain.
     static let nearlyAll = 0.75
-    /// The least CPU time of a major page fault, in nanoseconds.
-    ///
-    /// The block layer, the file system and the copy of up to 16 surrounding pages take 20 to 100 us.
+    /// The least CPU time of a major page fault: the block layer and the copy of up to 16 pages take 20 to 100 us.
     static let cpuPerMajorFault: UInt64 = 20_000
-    /// The largest CPU time of a major page fault, in nanoseconds, with the copy of up to 16 pages around it.
-    ///
-    /// Measured: 28,800 faults took 1,523 ms in the kernel, 53 us each.
+    /// The largest CPU time of a major page fault (measured: 28,800 faults took 1,523 ms in the kernel, 53 us each).
     static let maximumCPUPerMajorFault: UInt64 = 100_000
     /// The longest wait of a major page fault, in nanoseconds: a spinning disk seeks in 10 ms.
     static let waitPerMajorFault: UInt64 = 10_000_000
 
-    /// Returns the cause that the evidence shows.
     static func conclusion(from evidence: Evidence) -> CauseConclusion {
         if let deadlock = evidence.observations.last(where: { $0.lock?.isDeadlock == true }) {
             let endsByItself = deadlock.lock.map {
@@ -154,12 +149,7 @@ enum CauseRules {
     }
 
     /// Returns the kind with the largest weight and the best observation of the place that has the largest part of it,
-    /// with the kind's share of the weight of all kinds.
-    ///
-    /// - Parameters:
-    ///   - evidence: The evidence with the observations.
-    ///   - kind: Returns the kind that an observation shows; `nil` if it shows none.
-    /// - Returns: The winner, `nil` if no observation shows a kind, and its part of the weight, 0 to 1.
+    /// with the kind's share of the weight of all kinds, 0 to 1.
     private static func mostSeen(in evidence: Evidence, _ kind: (Observation) -> Cause.Kind?)
         -> (winner: (kind: Cause.Kind, observation: Observation)?, part: Double)
     {
@@ -208,9 +198,8 @@ enum CauseRules {
         observation.function.flatMap(SystemCall.Purpose.init(ofFunction:)).map(Cause.Kind.init)
     }
 
-    /// Returns the observation that knows more of a lock: the lock, its owners, their stacks; the later one if they are equal.
-    ///
-    /// A thread whose wait is over shows no lock until it runs.
+    /// Returns the observation that knows more of a lock, as one after the wait shows none; the later one if they are
+    /// equal.
     private static func better(_ old: Observation?, _ new: Observation) -> Observation {
         guard let old else { return new }
         return knownParts(of: old.lock) > knownParts(of: new.lock) ? old : new
@@ -247,7 +236,6 @@ extension Cause.Kind {
         }
     }
 
-    /// The cause that waiting for that purpose is.
     fileprivate init(_ purpose: SystemCall.Purpose) {
         switch purpose {
         case .lock: self = .lock
@@ -265,7 +253,6 @@ struct Cause: Sendable {
         case cpu, lock, io, sleep, syscall, paging, cpuContention, throttled, deadlock, unknown
     }
 
-    /// The certainty of the cause.
     enum Confidence: String, Sendable, Comparable {
         /// The largest part has less than half of the time.
         case possible
@@ -288,15 +275,12 @@ struct Cause: Sendable {
     var kind: Kind
     var confidence: Confidence
     var evidence: Evidence
-    /// The observation that shows the cause best.
     var observation: Observation?
     var pressure: Pressure?
 }
 
-/// The result of ``CauseRules``: a cause and the observation that shows it.
 struct CauseConclusion {
     var kind: Cause.Kind
     var confidence: Cause.Confidence
-    /// The observation that shows the cause best; `nil` when the cause needs none.
     var observation: Observation?
 }

@@ -15,7 +15,6 @@ struct Evidence: Sendable {
     var kernelShare: Double?
     /// The time that CPU quotas throttled the thread's cgroups, in nanoseconds.
     var throttled: UInt64 = 0
-    /// The file of the last page that the thread waited for, if known.
     var pagedFile: String?
 
     /// The time that each observation stands for, in nanoseconds.
@@ -44,7 +43,6 @@ struct Observation: Sendable {
     var used: (from: UInt64, to: UInt64)?
     /// The stack, as a number: equal for observations of the same place.
     var place: Int?
-    /// The thread's activity.
     var activity: ThreadActivity
     /// The system call that the thread waited in, if any.
     var call: DescribedCall?
@@ -83,12 +81,7 @@ enum SampleWeights {
         }
     }
 
-    /// Divides a turn's duration among sightings.
-    ///
-    /// - Parameters:
-    ///   - sightings: The sightings, ascending by time.
-    ///   - duration: The turn's duration, in nanoseconds.
-    /// - Returns: The time that each sighting stands for, in nanoseconds. The times add up to the duration.
+    /// Divides a turn's duration among sightings, ascending by time: the results, in nanoseconds, add up to it.
     static func weights(_ sightings: [Sighting], duration: UInt64) -> [UInt64] {
         guard !sightings.isEmpty else { return [] }
         var weights: [UInt64] = []

@@ -10,9 +10,8 @@ struct LockIdentifier {
     /// Returns whether this process has a thread with the kernel's thread id.
     let isLive: (Int32) -> Bool
 
-    /// The lock that the thread `waiter` waits for in `call`, or `nil` if the call is no wait for one.
-    ///
-    /// `frames` are the thread's innermost functions; there may be none.
+    /// The lock that `waiter` waits for in `call`, if it is a wait for one; `frames` are its innermost functions, if
+    /// any.
     func identify(_ call: SystemCall, of waiter: Int32, in frames: [NamedFrame]) -> AwaitedLock? {
         guard call.purpose == .lock else { return nil }
         switch call.name {
@@ -153,9 +152,7 @@ extension LockIdentifier {
         return live(owner, else: "the thread that locked it belongs to another process, or has ended")
     }
 
-    /// Returns the rwlock's address and writer.
-    ///
-    /// A waiter sleeps on the word at offset 8 (phase) or 12 (writers).
+    /// Returns the rwlock's address and writer: a waiter sleeps on the word at offset 8 (phase) or 12 (writers).
     private func writer(of futex: UInt64) -> (UInt64, AwaitedLock.Ownership) {
         for offset in [12, 8] as [UInt64] where futex > offset {
             guard let lock = PthreadReadWriteLock(at: futex - offset, memory), let writer = lock.writerWhileHeld,

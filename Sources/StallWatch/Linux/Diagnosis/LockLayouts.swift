@@ -3,7 +3,6 @@ import LinuxSupport
 /// The operations of futex(2), and the futex words that contain an owner.
 enum Futex {
     enum Operation: Equatable {
-        /// FUTEX_WAIT or FUTEX_WAIT_BITSET.
         case wait
         /// FUTEX_LOCK_PI or FUTEX_LOCK_PI2: the futex word contains the owner.
         case lockPriorityInheritance
@@ -53,10 +52,8 @@ struct PthreadMutex {
         (lock, count, owner, users, kind) = (fields[0], UInt32(bitPattern: fields[1]), fields[2], fields[3], fields[4])
     }
 
-    /// The owner of a mutex with waiting threads, if all fields agree.
-    ///
-    /// glibc sets `__owner` after it locks the mutex and clears it before it unlocks it, so a thread in `__owner` has the
-    /// lock. The futex operation already identifies mutexes with priority inheritance.
+    /// The owner of a mutex with waiting threads, if all fields agree: glibc sets `__owner` after it locks the mutex
+    /// and clears it before it unlocks it, and the futex operation identifies mutexes with priority inheritance.
     var ownerWhileWaitedFor: Int32? {
         let typeMask: Int32 = 3
         let robust: Int32 = 16
@@ -84,17 +81,14 @@ struct PthreadReadWriteLock {
         (readers, writer, flags) = (UInt32(bitPattern: fields[0]), fields[6], UInt32(bitPattern: fields[12]))
     }
 
-    /// The writer that has the lock.
-    ///
-    /// A writer has the lock if PTHREAD_RWLOCK_WRPHASE (1) and PTHREAD_RWLOCK_WRLOCKED (2) are both set (pthread_rwlock_common.c).
+    /// The writer that has the lock: PTHREAD_RWLOCK_WRPHASE (1) and _WRLOCKED (2) are set (pthread_rwlock_common.c).
     var writerWhileHeld: Int32? {
         readers & 3 == 3 && writer > 0 && flags <= 2 ? writer : nil
     }
 }
 
-/// glibc's struct new_sem on 64-bit machines (nptl/sem_waitcommon.c).
-///
-/// It has the value and the number of waiters in one word, followed by a futex flag for private semaphores.
+/// glibc's struct new_sem on 64-bit machines (nptl/sem_waitcommon.c): the value and the number of waiters in one word,
+/// then a futex flag for private semaphores.
 enum PosixSemaphore {
     /// The plausible numbers of waiting threads.
     private static let waiters: ClosedRange<Int32> = 1...100_000

@@ -3,34 +3,26 @@ import LinuxSupport
 import StackCapture
 import StallReports
 
-/// Follows a thread's wait for a lock to the lock's owner, to the lock that the owner waits for, and so on.
-///
-/// The watchdog uses it. Owners are captured in the same way as the stalled thread.
+/// Follows a thread's wait for a lock to its owner, to the lock that the owner waits for, and so on.
 struct LockOwnerResolver {
     /// The threads of a process; a protocol, so that tests need no threads.
     protocol Threads {
         /// Returns the thread's current activity and how often it has run; `nil` if it has ended.
         func state(of thread: Int32) -> ThreadState?
-        /// Captures the thread's stack.
         func capture(_ thread: Int32) -> Result<CapturedStack, CaptureFailure>
-        /// Returns the functions of a stack's innermost frames.
         func names(of stack: CapturedStack) -> [NamedFrame]
-        /// Returns the thread's name and identity.
         func describe(_ thread: Int32) -> ThreadIdentity
         /// Returns the images that stacks refer to.
         func images() -> ImageList
     }
 
-    /// The state of a thread at one moment.
-    ///
-    /// Two equal states mean that it has not run in between.
+    /// The state of a thread at one moment; two equal states mean that it has not run in between.
     struct ThreadState: Equatable {
         var activity: ThreadActivity
         /// A number that grows whenever the thread runs.
         var runs: UInt64
     }
 
-    /// The largest number of owners to follow.
     static let maximumOwners = 16
 
     let threads: any Threads
@@ -87,9 +79,7 @@ struct LockOwnerResolver {
         return ThreadWait(call: DescribedCall(call, memory: memory), lock: lock, runs: state.runs)
     }
 
-    /// Marks the waits of threads that can never go on.
-    ///
-    /// A thread that has run since its wait was found is in no deadlock.
+    /// Marks the waits of threads that can never go on; a thread that has run meanwhile is in no deadlock.
     func markDeadlocks(_ waits: inout [Int32: ThreadWait]) {
         var owners = waits.compactMapValues { $0.lock?.owner }
         for thread in DeadlockSearch.deadlocked(owners)
@@ -97,7 +87,6 @@ struct LockOwnerResolver {
         for thread in DeadlockSearch.deadlocked(owners) { waits[thread]?.isDeadlock = true }
     }
 
-    /// Returns an owner for the report, and its wait for a lock if it waits for one.
     private func describe(_ thread: Int32, own stack: CapturedStack?) -> (LockOwnership.Owner, Link?) {
         let before = threads.state(of: thread)
         let captured = stack.map(Result.success) ?? threads.capture(thread)
@@ -126,9 +115,8 @@ struct LockOwnerResolver {
         return Link(thread: thread, state: state, call: call, frames: frames, lock: lock)
     }
 
-    /// Returns the call that a thread waits in: as the system shows it or, where it does not, as a stop has met it.
-    ///
-    /// The stop itself makes the thread run, and then the thread waits in the same call again.
+    /// Returns the call that a thread waits in, as the system shows it, or as a stop has met it: the thread waits in it
+    /// again.
     private func call(of state: ThreadState, _ stack: CapturedStack?) -> SystemCall? {
         switch state.activity {
         case .waiting(let call): call
@@ -147,10 +135,7 @@ struct LockOwnerResolver {
 
 /// The threads that can never go on: a pure decision.
 enum DeadlockSearch {
-    /// Returns the threads that wait for each other in a cycle, and those that wait for one of these.
-    ///
-    /// - Parameter owners: For each thread that waits for a lock, the thread that owns it.
-    /// - Returns: The threads.
+    /// Returns the threads that wait for each other in a cycle, or for one of these, from each one's awaited owner.
     static func deadlocked(_ owners: [Int32: Int32]) -> Set<Int32> {
         var found: Set<Int32> = []
         for start in owners.keys {
@@ -164,7 +149,6 @@ enum DeadlockSearch {
     }
 }
 
-/// The threads of this process.
 final class ProcessThreads: LockOwnerResolver.Threads {
     private let capturer: any StackCapturing
     private let functionNames: WaitFunctionNames

@@ -11,10 +11,7 @@ final class PageFaultWatch {
     /// The file of the last fault that could be resolved; `nil` if there was none.
     private(set) var file: String?
 
-    /// Starts to watch a thread of this process.
-    ///
-    /// Fails where the system does not permit it (the sysctl kernel.perf_event_paranoid above 2), and under any seccomp
-    /// filter.
+    /// Fails where the sysctl kernel.perf_event_paranoid is above 2, and under any seccomp filter.
     init?(thread: Int32) {
         var watch = clinux_fault_watch()
         // A seccomp filter, such as systemd's SystemCallFilter=, may kill the process for a call that it does not list.
@@ -27,9 +24,7 @@ final class PageFaultWatch {
 
     deinit { clinux_unwatch_faults(&watch) }
 
-    /// Reads the last fault since the previous call and updates ``file``.
-    ///
-    /// Call it soon after the fault, while the file is still mapped.
+    /// Reads the last fault since the previous call, while its file is still mapped, and updates ``file``.
     func read() {
         var address: UInt64 = 0
         guard clinux_last_fault(&watch, &address), let maps = readSmallFile("/proc/self/maps", limit: maximumMaps),

@@ -2,11 +2,10 @@ import StackCapture
 import LinuxSupport
 import Glibc
 
-/// Diagnoses the stalls of one loop.
+/// Diagnoses the stalls of one loop, for the watchdog.
 ///
-/// The watchdog calls it at each poll of a busy loop, at each check and sample, and at a stall's end. Before a turn is
-/// checked, it takes at most one reading per turn and threshold; a stall's time split starts from these. It does not read
-/// a waiting loop.
+/// Before a turn is checked, it takes at most one reading per turn and threshold, from which a stall's time split
+/// starts.
 struct StallDiagnostician {
     private var files: ThreadProc?
     private var quota = CPUQuota()
@@ -32,40 +31,26 @@ struct StallDiagnostician {
     /// The largest number of readings kept of one turn that is not late, which checks of a turn do not reach.
     static let maximumReadings = 64
 
-    /// Creates a diagnostician for one loop.
-    ///
-    /// - Parameters:
-    ///   - threads: The threads of the process, including the owners of locks.
-    ///   - waits: The total time that the loop has waited for events.
+    /// Creates a diagnostician for one loop, which has waited for events for a total time of `waits`.
     init(threads: ProcessThreads, waits: WaitClock) {
         self.threads = threads
         unstoppedThreads = ProcessThreads(unstopped: threads)
         self.waits = waits
     }
 
-    /// Opens the files of a thread, before a stall needs them.
     mutating func open(_ thread: Int32) { files = ThreadProc(thread: thread) }
 
     /// Reads the thread of a turn that is not late yet, at most once per turn and threshold.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread that runs the turn.
-    ///   - turn: The turn's start in monotonic nanoseconds, which identifies it.
-    ///   - threshold: The loop's threshold, in nanoseconds.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The reading; `nil` if none was due or the thread cannot be read.
-    mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) -> ThreadReading? {
+    mutating func inspect(_ thread: Int32, turn: UInt64, threshold: UInt64, now: UInt64) {
         if turn == lastTurn, let last = readings.last, last.thread.time >= turn, now &- last.thread.time < threshold {
-            return nil
+            return
         }
         let limit = turn == lastTurn ? Self.maximumReadings : Self.readingsKept
         lastTurn = turn
-        let reading = read(thread)
+        read(thread)
         if readings.count > limit { readings.removeFirst(readings.count - Self.readingsKept) }
-        return reading
     }
 
-    /// Reads the thread of a turn that is checked.
     mutating func check(_ thread: Int32) -> ThreadReading? { read(thread) }
 
     /// Notes that the thread is still in the place of the last observation.
@@ -75,31 +60,17 @@ struct StallDiagnostician {
         observations[index].used = observations[index].used.map { ($0.from, reading.used) }
     }
 
-    /// Observes the thread of a turn without stopping any thread.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread that runs the turn.
-    ///   - stack: The thread's stack.
-    ///   - isOver: Returns whether the turn has ended. Called after the observation, which is discarded if it has.
+    /// Observes the thread of a turn without stopping any thread; discards the observation if the turn is over then.
     mutating func observe(_ thread: Int32, stack: CapturedStack, isOver: () -> Bool) {
         guard let reading = read(thread) else { return }
         let observation = observe(reading, thread: thread, stack: stack, among: unstoppedThreads)
         if !isOver() { observations.append(observation) }
     }
 
-    /// Drops the observations: another turn is observed from now on.
     mutating func forget() { observations.removeAll() }
 
-    /// Observes the thread of a late turn and returns the cause so far.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread that runs the turn.
-    ///   - stack: The thread's stack, if it could be captured.
-    ///   - start: The turn's start, in monotonic nanoseconds.
-    ///   - isFirst: Whether this is the stall's first sample.
-    ///   - turnEnd: Returns the turn's end, in monotonic nanoseconds; `nil` if it lasts. Called after the observation;
-    ///     what was observed after the end is discarded.
-    /// - Returns: The cause so far; `nil` if the thread cannot be read.
+    /// Observes the thread of a late turn and returns the cause so far, or `nil` if the thread cannot be read; discards
+    /// what was observed after `turnEnd`, which is called afterwards.
     mutating func sample(
         _ thread: Int32, stack: CapturedStack?, start: UInt64, isFirst: Bool, turnEnd: () -> UInt64?
     ) -> Cause? {
@@ -130,13 +101,7 @@ struct StallDiagnostician {
         return cause(from: start, to: reading.time)
     }
 
-    /// Takes a last reading and returns the final cause of a late turn.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread that ran the turn.
-    ///   - start: The turn's start, in monotonic nanoseconds.
-    ///   - end: The turn's end, in monotonic nanoseconds.
-    /// - Returns: The cause; `nil` if the thread could not be read.
+    /// Takes a last reading and returns the final cause of a late turn; `nil` if the thread could not be read.
     mutating func end(_ thread: Int32, start: UInt64, end: UInt64) -> Cause? {
         read(thread)
         faults?.read()
@@ -156,9 +121,7 @@ struct StallDiagnostician {
         faults = PageFaultWatch(thread: thread)
     }
 
-    /// Takes a reading and stores it.
-    ///
-    /// Discards the earlier readings if the thread has changed.
+    /// Takes a reading and stores it; discards the earlier ones if the thread has changed.
     @discardableResult
     private mutating func read(_ thread: Int32) -> ThreadReading? {
         if files?.thread != thread {
@@ -171,9 +134,7 @@ struct StallDiagnostician {
         return reading
     }
 
-    /// Returns a reading before the first sample as an observation.
-    ///
-    /// The thread has gone on since, so the memory that its call refers to is not read.
+    /// Returns an earlier reading as an observation, without the memory of its call: the thread has gone on since.
     private static func observation(of reading: ThreadReading) -> Observation {
         Observation(
             time: reading.time, used: (reading.used, reading.used), activity: reading.activity,
@@ -266,9 +227,7 @@ struct StallDiagnostician {
         return now - min(before, now)
     }
 
-    /// Returns the kernel's share of the CPU time, 0 to 1; `nil` for fewer than five ticks.
-    ///
-    /// The kernel counts it in ticks of 10 ms or less, so fewer than five are too coarse.
+    /// Returns the kernel's share of the CPU time, 0 to 1; `nil` for fewer than five ticks, which are too coarse.
     private static func kernelShare(from first: ThreadReading, to last: ThreadReading) -> Double? {
         let user = last.userTicks - min(first.userTicks, last.userTicks)
         let system = last.systemTicks - min(first.systemTicks, last.systemTicks)

@@ -7,9 +7,6 @@ extension SystemCall {
     /// Describes the target of the call: a file's path, a socket's peer, the length of a sleep, an awaited process.
     ///
     /// Only reads names and changes no descriptor. Takes about 10 us of the caller's time.
-    ///
-    /// - Parameter memory: Reads the memory that the call's arguments point to.
-    /// - Returns: The description; `nil` if the call has no named target.
     func target(memory: any MemoryReading) -> String? {
         let name = name
         switch name {
@@ -40,7 +37,6 @@ extension SystemCall {
         }
     }
 
-    /// Whether the call's first argument is a descriptor.
     var takesDescriptor: Bool { Self.takesDescriptor.contains(name) }
 
     /// The names of the calls whose first argument is the descriptor that they wait on.
@@ -87,7 +83,6 @@ extension SystemCall {
 
 /// Formats socket addresses.
 enum SocketName {
-    /// Describes the peer of an open socket, or its own address if it has no peer.
     static func peer(of descriptor: Int32) -> String? {
         address(of: descriptor, by: getpeername).map { "socket to \($0)" }
             ?? address(of: descriptor, by: getsockname).map { "socket at \($0)" }
@@ -108,9 +103,7 @@ enum SocketName {
         return decode(Array(bytes.prefix(Int(length))))
     }
 
-    /// Formats a struct sockaddr: `127.0.0.1:80`, `[::1]:80`, a path.
-    ///
-    /// Returns `nil` for other families and for unnamed sockets.
+    /// Formats a struct sockaddr: `127.0.0.1:80`, `[::1]:80`, a path; `nil` for others and for unnamed sockets.
     static func decode(_ bytes: [UInt8]) -> String? {
         guard bytes.count > 2 else { return nil }
         // The family is in host order, little-endian on both architectures; the port is in network order.
@@ -144,12 +137,7 @@ struct DescribedCall: Equatable, Sendable {
     var target: String?
     var purpose: SystemCall.Purpose
 
-    /// Describes the call of a waiting thread.
-    ///
-    /// - Parameters:
-    ///   - call: The call.
-    ///   - memory: Reads the memory that the call's arguments point to; `nil` if the thread has left the call, because
-    ///     the memory and the descriptor may have changed since.
+    /// `memory` is `nil` if the thread has left the call, because its memory and descriptor may have changed since.
     init(_ call: SystemCall, memory: (any MemoryReading)?) {
         number = call.number
         name = call.name
@@ -157,12 +145,8 @@ struct DescribedCall: Equatable, Sendable {
         purpose = call.purpose
     }
 
-    /// Describes the call that a running thread was captured in; `nil` if the call is not known.
-    ///
-    /// - Parameters:
-    ///   - captured: The call as the capture shows it.
-    ///   - function: The libc function on top of the stack, which names the call if the code does not show its number.
-    ///   - memory: Reads the memory that the call's arguments point to.
+    /// Describes the call that a running thread was captured in, or that its libc function makes; `nil` if none is
+    /// known.
     init?(_ captured: CapturedStack.Call, function: String?, memory: any MemoryReading) {
         guard let number = captured.number ?? function.flatMap(SystemCallNames.current.number) else { return nil }
         let call = SystemCall(number: number, arguments: captured.arguments, stackPointer: 0, programCounter: 0)

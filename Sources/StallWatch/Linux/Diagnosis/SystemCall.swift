@@ -37,7 +37,6 @@ enum ThreadActivity: Equatable, Sendable {
     case running
     /// Waiting outside of system calls, for a page of memory.
     case faulting
-    /// Waiting in a system call.
     case waiting(SystemCall)
     /// Waiting for something that the system does not show.
     case blocked
@@ -45,8 +44,6 @@ enum ThreadActivity: Equatable, Sendable {
 
 extension ThreadActivity {
     /// Parses /proc/<pid>/syscall (proc(5)): `running`, `-1 sp pc`, or the number, six arguments, sp and pc.
-    ///
-    /// Fails for any other text.
     init?(_ cursor: ByteCursor) {
         var cursor = cursor
         guard let first = cursor.next else { return nil }
@@ -78,12 +75,8 @@ extension ThreadActivity {
         return nil
     }
 
-    /// Concludes the activity from all that the system shows.
-    ///
-    /// - Parameters:
-    ///   - shown: The activity according to /proc/<pid>/syscall; `nil` if the system does not show it.
-    ///   - state: The state letter of proc(5).
-    ///   - waitChannel: The kernel function that the thread waits in.
+    /// Concludes the activity from all that the system shows: `shown` in /proc/<pid>/syscall, and the state letter of
+    /// proc(5).
     init(shown: ThreadActivity?, state: UInt8, waitChannel: WaitChannel) {
         switch shown {
         case .running, .blocked: self = .running
@@ -96,9 +89,8 @@ extension ThreadActivity {
         }
     }
 
-    /// Returns whether a thread that is blocked outside of system calls waits for a page.
-    ///
-    /// It may also be stopped by a tracer. A thread that has left the wait a moment later has not waited long.
+    /// Returns whether a thread that is blocked outside of system calls waits for a page; a tracer may also have
+    /// stopped it.
     private static func isFaulting(_ state: UInt8, _ waitChannel: WaitChannel) -> Bool {
         switch waitChannel {
         case .function(let name): name != "ptrace_stop"
@@ -112,25 +104,18 @@ extension SystemCall {
     /// Whether this is a restarted call whose original is not known.
     var isRestarted: Bool { name == "restart_syscall" }
 
-    /// Returns the original call if the kernel reports restart_syscall(2), according to the kernel's wait function.
+    /// Returns the original of a restart_syscall(2) that waits in a kernel function; this call if it is none or not
+    /// known.
     ///
     /// After a signal without a handler, the kernel restarts a wait with a restart block under that name, with the
     /// original arguments. SIGCHLD does this to any thread of a program without a handler for it, if the child ends
     /// before the fork(2) that created it has unblocked the signals.
-    ///
-    /// - Parameter waitChannel: The kernel function that the thread waits in.
-    /// - Returns: The original call; this call if it was not restarted or the original is not known.
     func original(waitChannel: String?) -> SystemCall {
         guard isRestarted, let waitChannel, let original = Self.original(waitChannel, argument(0)) else { return self }
         return named(original)
     }
 
-    /// Returns the original call according to the thread's innermost functions.
-    ///
-    /// They show it even if the thread was observed while it entered or left the wait.
-    ///
-    /// - Parameter frames: The thread's frames with names, innermost first.
-    /// - Returns: The original call; this call if it was not restarted or the original is not known.
+    /// Returns the original of a restarted call, which the thread's innermost functions show; this call if they do not.
     func original(frames: [NamedFrame]) -> SystemCall {
         guard isRestarted else { return self }
         let libraries = frames.prefix { WaitFunctionNames.libraries.contains($0.image) }
@@ -171,7 +156,6 @@ extension SystemCall {
     /// The call's name; `system call <number>` if the call is newer than the table.
     var name: String { SystemCallNames.current.name(number) ?? "system call \(number)" }
 
-    /// The purpose of a wait in a system call.
     enum Purpose: String, Equatable, Sendable {
         /// Waits until another thread or process releases a lock.
         case lock
@@ -203,9 +187,7 @@ extension SystemCall {
         }
     }
 
-    /// Returns whether a libc function makes a call that waits for data.
-    ///
-    /// glibc's wrappers have the names of the calls, except for a suffix 64.
+    /// Returns whether a libc function makes a call that waits for data; glibc's wrappers may lack a suffix 64.
     fileprivate static func waitsForData(_ function: String) -> Bool {
         inputOutput.contains(function) || inputOutput.contains(function + "64")
     }
@@ -215,9 +197,7 @@ extension SystemCall {
         ["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"].contains(name)
     }
 
-    /// The names of the calls that wait for data.
-    ///
-    /// They include opening, closing and finding files, which wait for the same disk or server as reading.
+    /// The calls that wait for data; opening, closing and finding files wait for the same disk or server.
     private static let inputOutput: Set<String> = [
         "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2", "pwritev2",
         "sendfile",
@@ -234,10 +214,8 @@ extension SystemCall {
 }
 
 extension SystemCall.Purpose {
-    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data.
-    ///
-    /// Only such calls are frequent and short enough that a thread is observed between them, entering or leaving a
-    /// call.
+    /// Creates the purpose of a libc function's system call; `nil` unless the call waits for data: only such calls are
+    /// so frequent and short that a thread is seen between them.
     init?(ofFunction function: String) {
         guard SystemCall.waitsForData(function) else { return nil }
         self = .io

@@ -1,4 +1,3 @@
-/// The names of one architecture's system calls.
 struct SystemCallNames: Sendable {
     /// A run of calls with consecutive numbers.
     struct Run: Sendable {

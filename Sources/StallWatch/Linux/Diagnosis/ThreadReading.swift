@@ -1,22 +1,16 @@
 import LinuxSupport
 
-/// The kernel's values for one thread at one moment.
-///
-/// Times and counts are totals since the thread's start.
+/// The kernel's values for one thread at one moment; times and counts are totals since the thread's start.
 struct ThreadReading: Equatable, Sendable {
     /// The time of the reading, in monotonic nanoseconds.
     var time: UInt64
     /// The time on a CPU in nanoseconds, from the thread's CPU clock; exact even while the thread runs.
     var onCPU: UInt64
-    /// The time runnable without a CPU, in nanoseconds (the second field of schedstat).
-    ///
-    /// It grows when a wait for a CPU ends, not during the wait.
+    /// The time runnable without a CPU, in nanoseconds (schedstat), which grows when a wait for a CPU ends.
     var runQueue: UInt64
     /// Whether the kernel shows ``runQueue``; if not, it is 0.
     var showsRunQueue = true
-    /// The number of times that the thread has got a CPU (the third field of schedstat); 0 if the kernel does not count.
-    ///
-    /// It is counted before the thread runs.
+    /// How often the thread has got a CPU (schedstat), counted before it runs; 0 if the kernel does not count.
     var slices: UInt64 = 0
     /// The state letter of proc(5): R, S, D, T, t, Z, X, I; 0 if the system does not show it.
     var state: UInt8
@@ -32,15 +26,12 @@ struct ThreadReading: Equatable, Sendable {
     var voluntarySwitches: UInt64?
     /// The number of times that the scheduler took the CPU from the thread; `nil` if the system does not show it.
     var involuntarySwitches: UInt64?
-    /// The thread's activity.
     var activity: ThreadActivity
     /// Whether the system shows the call that the thread waits in; if not, ``activity`` is `.blocked` or `.running`.
     var showsSystemCall = true
     /// The kernel function that the thread waits in; `nil` if the thread does not wait or the kernel does not report
     /// it.
     var waitChannel: String?
-    /// The processor that the thread last ran on; `nil` if the kernel does not report it.
-    var processor: Int32?
     /// The total time that the thread's loop has waited for events, in nanoseconds; 0 if the loop does not report
     /// waits.
     var loopWaited: UInt64 = 0
@@ -54,24 +45,19 @@ struct ThreadReading: Equatable, Sendable {
     /// A number that grows whenever the thread runs and waits again.
     var runs: UInt64 { voluntarySwitches ?? onCPU }
 
-    /// Whether the thread may have run since an earlier reading.
     func hasRun(since earlier: ThreadReading) -> Bool {
         slices == 0 ? runs != earlier.runs : slices != earlier.slices
     }
 }
 
 extension ThreadReading {
-    /// Whether the thread is neither dead nor a zombie.
-    ///
-    /// A main thread stays as a zombie after pthread_exit(3).
+    /// Whether the thread is neither dead nor a zombie, as a main thread after pthread_exit(3).
     var isAlive: Bool { state != UInt8(ascii: "Z") && state != UInt8(ascii: "X") }
 }
 
 extension ThreadProc {
-    /// Takes a reading of the thread; `nil` if the thread has ended.
-    ///
-    /// Takes about 15 us of the caller's time and none of the thread's. Reads the files one after another, so their values
-    /// may be some microseconds apart.
+    /// Reads the thread's files one after another, within about 15 us and none of the thread's time; `nil` if it has
+    /// ended.
     func read() -> ThreadReading? {
         let time = monotonicNow()
         guard let onCPU = ThreadClock.exact.nanoseconds(of: thread) else { return nil }
@@ -89,7 +75,7 @@ extension ThreadProc {
             majorFaults: stat?.majorFaults ?? 0, userTicks: stat?.userTicks ?? 0, systemTicks: stat?.systemTicks ?? 0,
             voluntarySwitches: switches?.voluntary, involuntarySwitches: switches?.involuntary,
             activity: ThreadActivity(shown: shown, state: state, waitChannel: channel), showsSystemCall: shown != nil,
-            waitChannel: channel.function, processor: stat?.processor
+            waitChannel: channel.function
         )
     }
 }

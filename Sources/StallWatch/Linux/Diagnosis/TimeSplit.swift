@@ -1,8 +1,5 @@
-/// The split of a turn's duration into three parts, in nanoseconds.
-///
-/// The three parts add up to the duration.
+/// The split of a turn's duration into three parts, in nanoseconds, which add up to the duration.
 struct TimeSplit: Equatable, Sendable {
-    /// The time on a CPU.
     var onCPU: UInt64
     /// The time runnable without a CPU.
     var runQueue: UInt64
@@ -16,7 +13,7 @@ struct TimeSplit: Equatable, Sendable {
 }
 
 extension TimeSplit {
-    /// Splits the time from `start` to `end` of one turn.
+    /// Splits the time from `start` to `end` of one turn, or to the last reading of an ongoing one.
     ///
     /// No reading is taken when a turn begins, because that would cost every turn a system call. The time between the
     /// first and the last reading inside the turn is known exactly. For the time before, the two readings around the
@@ -24,13 +21,8 @@ extension TimeSplit {
     /// time outside the turn and the rate in the readings before, and subtracted; the bounds assume that it took all or
     /// none of that time. The watchdog wakes up when an idle loop begins to turn, and polls a busy loop once per
     /// threshold. So the uncertainty is some 100 us for a loop that was idle, and up to one threshold for a loop that
-    /// never waits.
-    ///
-    /// - Parameters:
-    ///   - readings: The readings, ascending by time. The last two before `start`, all within the turn and the first
-    ///     after `end` are used.
-    ///   - start: The turn's start, in monotonic nanoseconds.
-    ///   - end: The turn's end, or the time of the last reading of an ongoing turn.
+    /// never waits. Of the readings, ascending by time, the last two before `start`, all within the turn and the first
+    /// after `end` are used.
     init?(readings: [ThreadReading], from start: UInt64, to end: UInt64) {
         let inside = readings.filter { $0.time >= start && $0.time <= end }
         let earlier = Array(readings.filter { $0.time < start }.suffix(2))
@@ -92,26 +84,15 @@ extension TimeSplit {
 
         init(_ exact: UInt64) { estimate = exact }
 
-        /// Estimates a thread's CPU time in the `inside` nanoseconds before its first reading.
-        ///
-        /// If the thread is runnable in that reading, assume that it was on a CPU until then; if it is blocked, that it
-        /// was blocked.
+        /// Estimates CPU time in the `inside` nanoseconds before a first reading, as if its state had lasted for all of
+        /// them.
         init(onCPUBefore first: ThreadReading, inside: UInt64) {
             let most = min(first.onCPU, inside)
             (estimate, uncertainty) = (first.isRunnable ? most : 0, most)
         }
 
-        /// Estimates how much of a value's growth between two readings falls into the part of the interval inside the
-        /// turn.
-        ///
-        /// Without both readings, the estimate is 0 and the uncertainty is `inside`.
-        ///
-        /// - Parameters:
-        ///   - value: The value.
-        ///   - from: The first reading.
-        ///   - to: The second reading.
-        ///   - inside: The length of the part inside the turn, in nanoseconds.
-        ///   - rateOutside: The growth per busy nanosecond outside the turn, 0 to 1.
+        /// Estimates how much of a value's growth between two readings falls into the `inside` nanoseconds within the
+        /// turn, from `rateOutside`, the growth per busy nanosecond outside the turn, 0 to 1.
         init(
             _ value: KeyPath<ThreadReading, UInt64>, _ from: ThreadReading?, _ to: ThreadReading?, inside: UInt64,
             rateOutside: Double

@@ -2,18 +2,14 @@ import LinuxSupport
 import StackCapture
 import StallSymbols
 
-/// Names the innermost functions of a stack that describe what a thread waits for.
-///
-/// The watchdog reads the addresses of these few functions once, before the first stall: from their libraries, and from
-/// the executable if a library is linked into it.
+/// Names the innermost functions of a stack that describe what a thread waits for, by their addresses in their
+/// libraries, or in the executable if a library is linked into it; they are read once.
 final class WaitFunctionNames {
     /// The libraries whose functions wait on behalf of an app.
     static let libraries: Set<String> = ["libc.so.6", "libdispatch.so", "libstdc++.so.6"]
     /// The libraries that may be linked into the executable instead.
     static let linkable: Set<String> = ["libc.so.6", "libdispatch.so", "libswiftCore.so"]
-    /// The number of innermost frames to name.
-    ///
-    /// A mutex's function is at most five frames out from the system call; this leaves room for more.
+    /// The number of innermost frames to name; a mutex's function is at most five out from the system call.
     static let innermost = 8
     /// The length of the longest function name to search in the executable, in bytes.
     private static let maximumNameBytes = 256
@@ -28,9 +24,7 @@ final class WaitFunctionNames {
     /// The functions by the path of the image.
     private var functions: [String: [Function]] = [:]
 
-    /// Reads the functions of images that were not read before.
-    ///
-    /// Takes a few milliseconds once, and some 20 for an executable that contains libraries.
+    /// Reads the functions of new images once: a few milliseconds, some 20 for an executable that contains libraries.
     func prepare(for images: ImageList) {
         let missing = Self.linkable.subtracting(images.images.map(\.name))
         for image in images.images where functions[image.path] == nil {
@@ -60,11 +54,6 @@ final class WaitFunctionNames {
     }
 
     /// The functions of libraries that are linked into an executable, those with a name that tells something first.
-    ///
-    /// - Parameters:
-    ///   - libraries: The libraries that are not mapped on their own.
-    ///   - path: The executable's file.
-    /// - Returns: The functions; none if the file cannot be read.
     static func linkedFunctions(of libraries: Set<String>, inFileAt path: String) -> [Function] {
         let hasLibc = libraries.contains("libc.so.6")
         let found = try? ELFFile(path: path).scanFunctions { bytes in
@@ -116,19 +105,15 @@ struct LockFunction: Equatable {
         case dispatchOnce, dispatchSemaphore, dispatchGroup, dispatchUnfairLock
     }
     var kind: Kind
-    /// The name that an app calls.
     var name: String
 
-    /// Creates the lock function of a frame; `nil` for any other function.
     init?(_ frame: NamedFrame) {
         guard let function = frame.function, let kind = Self.kinds[function] else { return nil }
         self.kind = kind
         name = function
     }
 
-    /// Returns the function that the app called, for frames from the innermost outward.
-    ///
-    /// A libdispatch semaphore waits in `sem_wait`, which is further in.
+    /// Returns the function that the app called; a libdispatch semaphore waits in `sem_wait`, which is further in.
     static func outermost(of frames: [NamedFrame]) -> LockFunction? {
         let found = frames.compactMap(LockFunction.init)
         guard let first = found.first else { return nil }
@@ -188,6 +173,5 @@ struct NamedFrame: Equatable, Sendable {
     /// Whether the image may contain libraries, but has no symbols to recognize their functions.
     var isUnrecognizable = false
 
-    /// The function, if it belongs to libc.
     var libcFunction: String? { image == "libc.so.6" ? function : nil }
 }

@@ -2,10 +2,8 @@ import Glibc
 import LinuxSupport
 import StallReports
 
-/// A file that says whether the loops make progress.
-///
-/// Each record replaces the file atomically. The file's modification time is the time at which all loops last made
-/// progress, so that a probe which can only see the file's age sees a stall, too.
+/// A file that says whether the loops make progress, replaced atomically; its modification time, the last progress of
+/// all loops, is for probes that can only see the file's age.
 final class HealthFile: HealthChannel {
     let answerLimit: UInt64
     private let path: String
@@ -16,13 +14,8 @@ final class HealthFile: HealthChannel {
     /// Leads `stallwatch health` from the process to the file.
     private var pointer: UnlinkedFile?
 
-    /// Creates the channel, and checks that the file can be written.
-    ///
-    /// - Parameters:
-    ///   - path: The file's path.
-    ///   - interval: The time between two records, in nanoseconds.
-    ///   - failed: Receives the error of an attempt that failed, and whether it is the first one in a row.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
+    /// Checks that the file can be written; `failed` receives an attempt's error, and whether it is the first one in a
+    /// row.
     init(
         path: String, interval: UInt64, failed: @escaping @Sendable (StallWatchError, Bool) -> Void
     ) throws(StallWatchError) {

@@ -5,45 +5,22 @@ import Synchronization
 
 /// Tells supervisors whether the loops make progress, through a file and through the service manager's socket.
 final class HealthReporter: Sendable {
-    /// The settings of a configuration that the reporter uses.
-    struct Settings: Sendable, Equatable {
-        /// The path of the health file; `nil` for none.
-        var path: String?
-        /// The time between two records, in nanoseconds.
-        var interval: UInt64
-        /// Whether messages are sent to the service manager, if the environment names its socket.
-        var notifiesServiceManager: Bool
-    }
-
-    /// Whether a monitor of this process tells supervisors.
-    ///
-    /// Two monitors would contradict each other, and one could hide a stall of the other.
+    /// Whether a monitor of this process tells supervisors: two could contradict each other.
     private static let isInUse = Atomic<Bool>(false)
 
-    private let settings: Settings
+    private let settings: HealthOutput
     private let source: HealthSource
     private let workers = Mutex<[HealthWorker]>([])
-    /// Whether ``isInUse`` is this reporter's.
     private let isStarted = Atomic<Bool>(false)
 
     /// Creates a reporter that tells nothing yet, and checks that the health file can be written.
-    ///
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
-    init(_ settings: Settings, source: HealthSource) throws(StallWatchError) {
+    init(_ settings: HealthOutput, source: HealthSource) throws(StallWatchError) {
         self.settings = settings
         self.source = source
-        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.interval) { _, _ in } }
+        if let path = settings.path { _ = try HealthFile(path: path, interval: settings.nanoseconds) { _, _ in } }
     }
 
-    /// Starts a thread for each channel.
-    ///
-    /// - Parameters:
-    ///   - reporter: Counts and logs failures.
-    ///   - environment: Returns a variable of the environment.
-    ///   - reading: Returns the watchdog's answer.
-    /// - Throws: ``StallWatchError/Code/invalidConfiguration`` if another monitor of this process tells supervisors,
-    ///   ``StallWatchError/Code/unwritableReports``, and ``StallWatchError/Code/systemFailure`` if the system refuses a
-    ///   thread.
+    /// Starts a thread for each channel; throws if another monitor of this process tells supervisors, too.
     func start(
         _ reporter: Reporter,
         environment: (String) -> String? = { getenv($0).map { String(cString: $0) } },
@@ -57,7 +34,7 @@ final class HealthReporter: Sendable {
         isStarted.store(true, ordering: .relaxed)
         do throws(StallWatchError) {
             if let path = settings.path {
-                let file = try HealthFile(path: path, interval: settings.interval) { error, isFirst in
+                let file = try HealthFile(path: path, interval: settings.nanoseconds) { error, isFirst in
                     reporter.counts.add { counts in
                         counts.failedWrites += 1
                         counts.lastWriteError = error
@@ -67,7 +44,7 @@ final class HealthReporter: Sendable {
                 }
                 try start(HealthWorker(file, source: source, reading: reading), name: "stallwatch-hlt")
             }
-            if settings.notifiesServiceManager, let channel = serviceChannel(environment, reporter) {
+            if settings.notifiesSystemd, let channel = serviceChannel(environment, reporter) {
                 try start(HealthWorker(channel, source: source, reading: reading), name: "stallwatch-svc")
             }
         } catch {
@@ -82,8 +59,6 @@ final class HealthReporter: Sendable {
     }
 
     /// Reports the monitor as stopped and ends the threads, within ``HealthWorker/stopLimit``.
-    ///
-    /// A second call does nothing.
     func stop() {
         let ending = workers.withLock { workers in
             defer { workers = [] }
@@ -98,7 +73,6 @@ final class HealthReporter: Sendable {
         workers.withLock { $0.append(worker) }
     }
 
-    /// Returns the channel to the service manager; `nil` if there is none.
     private func serviceChannel(
         _ environment: (String) -> String?, _ reporter: Reporter
     ) -> sending ServiceChannel? {
@@ -106,7 +80,7 @@ final class HealthReporter: Sendable {
         do throws(SystemError) {
             let period = ServiceNotifier.watchdogPeriod(
                 microseconds: environment("WATCHDOG_USEC"), process: environment("WATCHDOG_PID"))
-            let feed = ServiceFeed(period: period, interval: settings.interval)
+            let feed = ServiceFeed(period: period, interval: settings.nanoseconds)
             return ServiceChannel(try ServiceNotifier(socket: socket), feed: feed) { error, isFirst in
                 guard isFirst else { return }
                 let reason = String(cString: strerror(error))
@@ -117,6 +91,11 @@ final class HealthReporter: Sendable {
             return nil
         }
     }
+}
+
+extension HealthOutput {
+    /// The time between two records, in nanoseconds.
+    var nanoseconds: UInt64 { LinuxSupport.nanoseconds(interval) }
 }
 
 /// Runs one channel on a thread of its own, so that a stuck disk delays neither the monitor nor the other channel.
@@ -143,10 +122,7 @@ final class HealthWorker: Sendable {
         self.reading = reading
     }
 
-    /// Starts the thread.
-    ///
-    /// - Parameter name: The thread's name, at most 15 bytes.
-    /// - Throws: ``SystemError`` if the system refuses the thread.
+    /// Starts the thread, whose name has at most 15 bytes.
     func start(name: String) throws(SystemError) {
         let started = try WorkerThread(name: name) { [self] in run() }
         thread.withLock { $0 = started }
@@ -155,9 +131,7 @@ final class HealthWorker: Sendable {
     /// Publishes a record soon; never waits.
     func wake() { arrival.post() }
 
-    /// Publishes the last record and ends the thread, for a bounded time.
-    ///
-    /// A thread that takes longer is detached, and ends when its channel returns.
+    /// Publishes the last record and ends the thread; one that takes too long is detached, and ends on its own.
     func stop() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         isStopping.store(true, ordering: .releasing)
@@ -180,19 +154,13 @@ final class HealthWorker: Sendable {
     }
 }
 
-/// A way to tell a supervisor whether the loops make progress.
-///
-/// Created on any thread, and used only on the thread of its ``HealthWorker``.
+/// A way to tell a supervisor whether the loops make progress, used only on the thread of its ``HealthWorker``.
 protocol HealthChannel: AnyObject {
     /// The longest time to wait for the watchdog's answer, in nanoseconds.
     var answerLimit: UInt64 { get }
 
-    /// Tells the supervisor; may block.
-    ///
-    /// - Parameters:
-    ///   - record: The record; `nil` if the watchdog has not answered in time.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: When to call again at the latest, in monotonic nanoseconds.
+    /// Tells the supervisor, and may block; `nil`: the watchdog has not answered in time. Returns when to call again at
+    /// the latest.
     func publish(_ record: HealthRecord?, at now: UInt64) -> UInt64
 
     /// Tells the supervisor that the monitor stops; may block.

@@ -3,20 +3,16 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// Makes health records of the watchdog's readings and of the sentences of the reports.
-///
-/// Any thread may use it; the lock is held for some microseconds.
+/// Makes health records of the watchdog's readings and of the sentences of the reports, for any thread.
 final class HealthSource: Sendable {
     private struct State {
         /// The newest report of each loop's ongoing stall, without its stacks, by the loop's label.
         var stalls: [String: StallReport] = [:]
-        /// The last stall that is over.
         var lastStall: HealthRecord.Stall?
         /// Whether all loops have made progress at once.
         var hasProgressed = false
         /// When all loops last made progress, or when this was created.
         var progressedAt = wallClockNow()
-        /// The last record.
         var last: HealthRecord?
     }
     private let state = Mutex(State())
@@ -29,11 +25,7 @@ final class HealthSource: Sendable {
         self.interval = interval
     }
 
-    /// Keeps what a report says about a stall.
-    ///
-    /// A saturation is no stall: the loop makes progress, but never waits.
-    ///
-    /// - Parameter report: The newest state of a stall, as the sinks receive it.
+    /// Keeps what the newest report of a stall says; in a saturation, the loop makes progress.
     func note(_ report: StallReport) {
         guard report.kind != .saturation else { return }
         var outline = report
@@ -49,12 +41,7 @@ final class HealthSource: Sendable {
         }
     }
 
-    /// Returns the record of a reading.
-    ///
-    /// - Parameters:
-    ///   - reading: What the watchdog has found.
-    ///   - now: The clocks, in nanoseconds.
-    /// - Returns: The record.
+    /// Returns the record of a reading, at times in nanoseconds.
     func record(
         of reading: ProgressReading, now: (monotonic: UInt64, wall: UInt64) = (monotonicNow(), wallClockNow())
     ) -> HealthRecord {
@@ -107,16 +94,10 @@ final class HealthSource: Sendable {
         return record
     }
 
-    /// The number of loops in a record.
     static let maximumLoops = 64
 
-    /// Returns the state of a process with these loops.
-    ///
-    /// - Parameters:
-    ///   - loops: The loops.
-    ///   - hasProgressed: Whether the process has been `ok` before. From then on a new loop that has not begun its first
-    ///     turn does not matter: it may be a queue that is never used.
-    /// - Returns: The state.
+    /// Returns the state of a process with these loops; once it has been `ok`, a new loop without a first turn does not
+    /// matter, as it may be a queue that is never used.
     static func state(of loops: [LoopProgress], hasProgressed: Bool) -> HealthRecord.State {
         let states = Set(loops.map(\.state))
         if states.contains(.stalled) { return .stalled }
@@ -135,19 +116,13 @@ final class HealthSource: Sendable {
 }
 
 extension HealthRecord.Stall {
-    /// The stall of a report.
     init(_ report: StallReport) {
         self.init(
             sentence: report.summary, isOngoing: report.state == .ongoing, function: report.culprit?.function,
             report: report.id)
     }
 
-    /// The ongoing stall of a loop.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop.
-    ///   - report: The newest report about it, whose duration is that of its last sample; `nil` if there is none yet.
-    ///   - time: The time, in monotonic nanoseconds.
+    /// The ongoing stall of a loop; the duration in its newest report, if there is one, is that of its last sample.
     fileprivate init(ongoing loop: LoopProgress, _ report: StallReport?, at time: UInt64) {
         let age = milliseconds(time &- min(loop.since, time))
         guard var report else {

@@ -71,12 +71,7 @@ struct ServiceFeed: Equatable {
         self.interval = interval
     }
 
-    /// Returns the message that is due, and the feed once the manager has received it.
-    ///
-    /// - Parameters:
-    ///   - record: The newest record; `nil` if the watchdog has not answered.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The message, `nil` if none is due, and the feed.
+    /// Returns the message that is due, if one is, and the feed once the manager has received it.
     func next(_ record: HealthRecord?, at now: UInt64) -> (message: String?, after: ServiceFeed) {
         guard let record else { return (nil, self) }
         var after = self
@@ -113,7 +108,6 @@ struct ServiceFeed: Equatable {
         return due > now ? due : now &+ min(max(period / 10, 1_000_000), Self.longestRetry)
     }
 
-    /// The text of a status.
     private static func text(of record: HealthRecord) -> String {
         guard let stall = record.stall, !stall.isOngoing else { return ServiceNotifier.statusLine(record.summary) }
         return ServiceNotifier.statusLine("\(record.summary); last stall: \(stall.sentence)")

@@ -3,9 +3,7 @@ import LinuxSupport
 import StackCapture
 import Synchronization
 
-/// Private layouts of libdispatch on 64-bit Linux (queue_internal.h, lock.h), validated by their contents before use.
-///
-/// Measured with the Swift 6.3 toolchain's library.
+/// Private layouts of libdispatch (queue_internal.h, lock.h; Swift 6.3), validated by their contents before use.
 enum DispatchLayout {
     /// `dq_state`, whose low 30 bits are the thread that drains the queue.
     static let stateOffset: UInt64 = 56
@@ -13,9 +11,8 @@ enum DispatchLayout {
     static let ownerMask: UInt64 = 0x3fff_ffff
     /// The bits of `dq_state` that an idle queue may have in any state: its role, and the priority of its last items.
     static let idleIgnoredMask: UInt64 = 0x3f_0000_0000
-    /// The other bits of an idle serial queue: DISPATCH_QUEUE_STATE_INIT_VALUE for a width of 1.
-    ///
-    /// It is not suspended, not enqueued on its target, and its only place is free.
+    /// The other bits of an idle serial queue, which is not suspended or enqueued (DISPATCH_QUEUE_STATE_INIT_VALUE,
+    /// width 1).
     static let idleState = idleState(width: 1)
     /// The list of the items that wait for a thread; 0 if there are none: `dq_items_tail` of a global queue.
     static let itemsOffset: UInt64 = 48
@@ -34,7 +31,6 @@ enum DispatchLayout {
         return 2..<0x1000 ~= width && places > 0x1000 - width && places <= 0x1000
     }
 
-    /// The width of a queue; `nil` if it cannot be read.
     static func width(of queue: UInt64, _ memory: any MemoryReading) -> UInt64? {
         memory.word(at: queue &+ widthOffset).map { $0 & 0xffff }
     }
@@ -42,9 +38,7 @@ enum DispatchLayout {
     /// Returns whether a serial queue with this state has no item and runs none.
     static func isIdle(_ state: UInt64) -> Bool { state & ~idleIgnoredMask == idleState }
     static let labelOffset: UInt64 = 72
-    /// The only property of a `DispatchQueue`, a Swift object: the address of the C object.
-    ///
-    /// It follows the type and the reference count.
+    /// The only property of a `DispatchQueue`, after type and reference count: the address of the C object.
     static let wrappedOffset: UInt64 = 16
     /// The most queues that are followed from target to target.
     static let maximumTargets = 8
@@ -62,9 +56,8 @@ enum DispatchLayout {
         return queue
     }
 
-    /// The thread that runs the queue, or the queue that it targets.
-    ///
-    /// A waiter may already run its own queue and wait for the target, so the thread `besides` does not count.
+    /// The thread that runs the queue or its target, other than `besides`, which may run its own queue and wait for the
+    /// target.
     static func owner(of queue: UInt64, besides waiter: Int32, _ memory: any MemoryReading) -> Int32? {
         var queue = queue
         for _ in 0..<maximumTargets {
@@ -77,7 +70,6 @@ enum DispatchLayout {
         return nil
     }
 
-    /// The queue's label, if it is printable.
     static func label(of queue: UInt64, _ memory: any MemoryReading) -> String? {
         guard let address = memory.word(at: queue &+ labelOffset), let text = memory.string(at: address),
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })

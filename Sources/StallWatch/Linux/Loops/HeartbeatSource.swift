@@ -29,16 +29,11 @@ final class HeartbeatSource: LoopSource {
     /// The last time before the last item at which the loop is known to have been healthy.
     private let healthyBefore = Atomic<UInt64>(0)
 
-    /// Creates a source.
+    /// Creates a source, whose first item counts if the loop is known to run items (`isServed`).
     ///
-    /// - Parameters:
-    ///   - kind: The kind of loop.
-    ///   - isServed: Whether the loop is known to run items, so that the first item counts.
-    ///   - owner: Returns the thread that runs the loop now, if it can be known.
-    ///   - idle: Finds out that the loop waits for work; `nil` if that cannot be known.
-    ///   - isUnneeded: Returns whether the loop has ended, or is observed in a better way.
-    ///   - whenRemoved: Runs when the source stops following the loop.
-    ///   - send: Submits an item to the loop. It runs on the watchdog and must not wait.
+    /// `send` submits an item to the loop; it runs on the watchdog and must not wait. `owner` returns the thread that
+    /// runs the loop now, if it can be known. `isUnneeded` returns whether the loop has ended, or is observed in a
+    /// better way.
     init(
         kind: LoopKind, isServed: Bool = false,
         owner: @escaping @Sendable () -> QueueOwner.Answer = { .unknown },
@@ -127,7 +122,6 @@ final class HeartbeatSource: LoopSource {
 }
 
 extension LoopSource where Self == HeartbeatSource {
-    /// Returns a source for a serial dispatch queue.
     static func queue(_ queue: DispatchQueue) -> HeartbeatSource {
         let lock = QueueOwner(queue)
         return HeartbeatSource(kind: .dispatchQueue, owner: { lock.answer() }, idle: lock) { item in
@@ -138,10 +132,8 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// Returns a source for the main dispatch queue, in use until the main run loop runs.
-    ///
-    /// Called on the main actor, as in an async `main`, it also counts a stall that has already begun: the queue's first
-    /// item then waits for the caller.
+    /// Returns a source for the main dispatch queue, in use until the main run loop runs; called on the main actor, as
+    /// in an async `main`, it also counts a stall that has already begun.
     static func mainQueue(
         _ recorder: TurnRecorder, unless isRunLoopUsed: @escaping @Sendable () -> Bool
     ) -> HeartbeatSource {
@@ -159,10 +151,8 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// Whether the caller is a task on the thread that runs the main actor now.
-    ///
-    /// The main thread runs an async `main` until its first suspension. From then on, the thread that drains the main
-    /// queue runs the main actor.
+    /// Whether the caller is a task on the thread that runs the main actor now: the main thread until an async `main`
+    /// suspends, then the one that drains the main queue.
     private static func isOnMainActor(_ main: QueueOwner) -> Bool {
         // Also without a task: a block on the main queue confirms the layout.
         main.check()
@@ -170,7 +160,6 @@ extension LoopSource where Self == HeartbeatSource {
         return main.answer() == .thread(clinux_gettid()) || clinux_gettid() == getpid()
     }
 
-    /// Returns a source for a global queue of libdispatch.
     static func globalQueue(_ quality: DispatchQoS.QoSClass) -> HeartbeatSource {
         let queue = DispatchQueue.global(qos: quality)
         let idle = GlobalQueueIdleCheck(queue)
@@ -180,7 +169,6 @@ extension LoopSource where Self == HeartbeatSource {
         }
     }
 
-    /// Returns a source for the thread pool of Swift's tasks.
     static func cooperativePool() -> HeartbeatSource {
         let idle = TaskPoolIdleCheck()
         return HeartbeatSource(kind: .cooperativePool, idle: idle) { item in

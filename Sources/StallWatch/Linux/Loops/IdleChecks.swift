@@ -4,16 +4,10 @@ import LinuxSupport
 import StackCapture
 import Synchronization
 
-/// Finds out that a loop without observers waits for work, so that it needs no heartbeat.
-///
-/// Only the watchdog calls it. It reads, and wakes no thread.
+/// Finds out that a loop without observers waits, and needs no heartbeat; only reads, on the watchdog.
 protocol IdleCheck: AnyObject, Sendable {
-    /// Returns whether the loop has no work now; `false` if that is not certain.
-    ///
-    /// - Parameters:
-    ///   - thread: The thread that ran the loop's last item; `nil` if that is unknown.
-    ///   - lastDelay: How long that item took to run, in nanoseconds.
-    /// - Returns: Whether it has no work.
+    /// Returns whether the loop certainly has no work now. `thread` ran the last item, if known, within `lastDelay`
+    /// nanoseconds.
     func isIdle(thread: Int32?, lastDelay: UInt64) -> Bool
 
     /// Notes that an item is about to be sent to the loop.
@@ -26,8 +20,7 @@ extension IdleCheck {
 
 /// A global queue of libdispatch, whose threads are busy with earlier items if an item waits in it.
 ///
-/// The queue is read by its private layout, ``DispatchLayout``, which its label and its width confirm. That its list of
-/// waiting items is where it is expected is confirmed by an item: right after the watchdog has sent it, it is seen there.
+/// Its label and width confirm its private layout, ``DispatchLayout``; an item that was just sent confirms its list.
 final class GlobalQueueIdleCheck: IdleCheck {
     /// The address of the queue's list of items; `nil` if the layout is another one.
     private let items: UInt64?
@@ -45,9 +38,7 @@ final class GlobalQueueIdleCheck: IdleCheck {
         items = address &+ DispatchLayout.itemsOffset
     }
 
-    /// Confirms the layout, right after an item has been sent.
-    ///
-    /// If a thread has taken the item already, a later item will confirm it.
+    /// Confirms the layout right after an item has been sent, unless a thread has taken it already.
     func confirm() {
         guard !isConfirmed.load(ordering: .relaxed), let items, let first = memory.word(at: items), first != 0 else {
             return
@@ -61,17 +52,12 @@ final class GlobalQueueIdleCheck: IdleCheck {
     }
 }
 
-/// The pool of Swift's tasks, which is idle while no task runs or waits to run.
-///
-/// On Linux it is a concurrent queue of libdispatch (DispatchGlobalExecutor.cpp). The queue counts the items that it has
-/// passed on to threads, in its state. A task that runs on the queue confirms the layout: it is counted itself.
+/// The pool of Swift's tasks, on Linux a concurrent queue of libdispatch (DispatchGlobalExecutor.cpp), whose state
+/// counts the items that threads have; a task that is counted itself confirms the layout.
 final class TaskPoolIdleCheck: IdleCheck {
-    /// The label of the queue.
     static let label = "Swift global concurrent queue"
 
-    /// The address of the queue's state; 0 until it is confirmed.
-    ///
-    /// The runtime never frees the queue.
+    /// The address of the queue's state, which the runtime never frees; 0 until it is confirmed.
     private let state = Atomic<UInt>(0)
     /// The state of the queue without items.
     private let idleState = Atomic<UInt64>(0)
@@ -121,9 +107,6 @@ final class EventLoopIdleCheck: IdleCheck {
     private let state = Mutex(State())
     private let read: @Sendable (EpollWaitReader) -> EpollWait?
 
-    /// Creates a check.
-    ///
-    /// - Parameter read: Reads where a thread waits.
     init(read: @escaping @Sendable (EpollWaitReader) -> EpollWait? = { $0.read() }) {
         self.read = read
     }
@@ -160,10 +143,8 @@ final class EventLoopIdleCheck: IdleCheck {
     }
 }
 
-/// Finds the thread that currently runs a serial dispatch queue.
-///
-/// The queue's state is read by its private layout, ``DispatchLayout``. Therefore an item that runs on the queue checks
-/// that its own thread is there. Until that check succeeds, the answer is `unknown`.
+/// Finds the thread that runs a serial dispatch queue, by its private layout, ``DispatchLayout``; the answer is
+/// `unknown` until an item on the queue has confirmed the layout by its own thread.
 final class QueueOwner: IdleCheck {
     private let queue: DispatchQueue
     /// The address of the queue's state; 0 until it is confirmed.
@@ -192,7 +173,6 @@ final class QueueOwner: IdleCheck {
         return GuardedMemory().word(at: object + DispatchLayout.wrappedOffset)
     }
 
-    /// The owner of a queue.
     enum Answer: Equatable {
         case thread(Int32)
         /// No thread: the queue is empty or suspended, or waits for its target queue.
@@ -210,9 +190,7 @@ final class QueueOwner: IdleCheck {
         return DispatchLayout.isIdle(clinux_load_word(word))
     }
 
-    /// Returns the thread that runs the queue now.
-    ///
-    /// Once the layout is confirmed, this is one load.
+    /// Returns the thread that runs the queue now: one load, once the layout is confirmed.
     func answer() -> Answer {
         // `self` retains the queue, and the queue its state, so a confirmed address stays mapped.
         guard let word = UnsafePointer<UInt64>(bitPattern: state.load(ordering: .relaxed)),

@@ -9,14 +9,7 @@ final class LoopMonitor: Sendable {
     private let bounds: Mutex<ClosedRange<UInt64>>
     private let stoppedEarly = Atomic<Int>(0)
 
-    /// Creates a monitor of one loop.
-    ///
-    /// - Parameters:
-    ///   - label: The loop's name in reports.
-    ///   - threshold: The duration from which a turn is a stall, in nanoseconds: of an adaptive one, the longest.
-    ///   - floor: The shortest duration that an adaptive threshold may have, in nanoseconds; `nil` for a fixed one.
-    ///   - recorder: The loop's turns.
-    ///   - source: The source that follows the loop.
+    /// Creates a monitor of one loop, with the bounds of its threshold in nanoseconds; without a floor it is fixed.
     init(label: String, threshold: UInt64, floor: UInt64? = nil, recorder: TurnRecorder, source: any LoopSource) {
         self.label = label
         self.recorder = recorder
@@ -59,9 +52,6 @@ final class LoopMonitor: Sendable {
     }
 
     /// Sends a heartbeat if one is due, and reads the loop's state at `now` and what has ended since the last poll.
-    ///
-    /// - Parameter now: The time, in monotonic nanoseconds.
-    /// - Returns: The state.
     func poll(at now: UInt64) -> LoopPoll {
         let nextHeartbeat = source.beat(recorder, threshold: threshold, at: now)
         var turn = recorder.snapshot()
@@ -77,9 +67,7 @@ final class LoopMonitor: Sendable {
     /// The threads whose stacks explain a stall that is in progress now.
     var target: CaptureTarget { source.target(of: recorder) }
 
-    /// Returns the duration of the current turn at `now`, in nanoseconds; `nil` while the loop waits.
-    ///
-    /// Reads atomics only, so any thread may call it.
+    /// Returns the duration of the current turn, in nanoseconds, for any thread; `nil` while the loop waits.
     func turnDuration(at now: UInt64) -> UInt64? {
         let turn = recorder.snapshot()
         guard let began = turn.began, !turn.isGap, !source.isWaitingUnobserved() else { return nil }
@@ -87,7 +75,6 @@ final class LoopMonitor: Sendable {
     }
 }
 
-/// The state of a loop, as the watchdog reads it in one poll.
 struct LoopPoll {
     /// The current turn, or the last one between turns.
     var turn: TurnSnapshot
@@ -108,10 +95,7 @@ struct LoopPoll {
     /// Whether the loop has neither begun a turn nor is known to run.
     var isStarting: Bool
 
-    /// Returns whether a stack shows more runs of the loop than the observers have seen begin.
-    ///
-    /// - Parameter addresses: The stack's addresses.
-    /// - Returns: `true` if the stack has more frames of ``runFunction`` than the turn has observed runs.
+    /// Returns whether a stack has more frames of ``runFunction`` than the observers have seen runs of the loop begin.
     func showsUnobservedRun(_ addresses: some Sequence<UInt64>) -> Bool {
         var runs = 0
         for address in addresses where runFunction.contains(address) { runs += 1 }

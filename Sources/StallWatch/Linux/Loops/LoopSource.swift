@@ -1,33 +1,23 @@
-/// The way in which a kind of loop is followed.
-///
-/// The recorder holds the loop's turns; the source holds everything else about the loop.
+/// The way in which a kind of loop is followed: everything about it except its turns, which the recorder holds.
 protocol LoopSource: AnyObject, Sendable {
-    /// The kind of the loop.
     var kind: LoopKind { get }
 
-    /// Whether the loop reports its waits.
-    ///
-    /// Saturation can only be detected if it does.
+    /// Whether the loop reports its waits: only then can saturation be detected.
     var reportsWaits: Bool { get }
 
     /// The address range of the function that has one frame on the stack per run of the loop; empty if it is unknown.
     var runFunction: Range<UInt64> { get }
 
-    /// Returns whether the turn that has not ended is one.
+    /// Returns whether the turn that has not ended is one; if not, nothing is delayed.
     ///
     /// A loop that does not report its end is in no turn when its thread goes on with something else. The watchdog asks
-    /// once per turn, when it is over the threshold.
-    ///
-    /// - Parameter addresses: The addresses of the thread's whole stack; `nil` if they are not known.
-    /// - Returns: `false` if nothing is delayed.
+    /// once per turn, when it is over the threshold, with the addresses of the thread's whole stack if they are known.
     func isInTurn(_ addresses: [UInt64]?) -> Bool
 
     /// Returns the threads whose stacks explain a stall that is in progress now.
     func target(of recorder: TurnRecorder) -> CaptureTarget
 
-    /// Returns the time by which the turn that began at `began` may have begun earlier, in nanoseconds.
-    ///
-    /// The result is `nil` for a loop that reports its own turns.
+    /// Returns by how many nanoseconds a turn may have begun earlier; `nil` for a loop that reports its own turns.
     func startUncertainty(of began: UInt64) -> UInt64?
 
     /// Whether the loop has ended, or is observed in another way.
@@ -36,16 +26,10 @@ protocol LoopSource: AnyObject, Sendable {
     /// Returns whether the loop waits although no observer has seen the wait begin.
     func isWaitingUnobserved() -> Bool
 
-    /// Returns the name of the mode to which the app gave the number `index`.
     func modeName(_ index: UInt8) -> String?
 
-    /// Sends the loop a heartbeat if one is due and the loop does not wait for work.
-    ///
-    /// - Parameters:
-    ///   - recorder: The loop's turns.
-    ///   - threshold: The loop's threshold, in nanoseconds.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: When the next heartbeat is due, in monotonic nanoseconds, or `nil` while none is planned.
+    /// Sends the loop a heartbeat if one is due and the loop does not wait for work. Returns when the next one is due,
+    /// in monotonic nanoseconds, or `nil` while none is planned.
     func beat(_ recorder: TurnRecorder, threshold: UInt64, at now: UInt64) -> UInt64?
 
     /// The thread that will run the loop's turns, if that is known before the first one.
@@ -54,7 +38,6 @@ protocol LoopSource: AnyObject, Sendable {
     /// Whether the loop is known to run, although it has not reported a turn.
     var isKnownToRun: Bool { get }
 
-    /// Stops following the loop.
     func remove()
 }
 
@@ -86,9 +69,7 @@ extension LoopSource {
     func remove() {}
 }
 
-/// The kind of a watched loop.
-///
-/// The raw values are the words of `loop.kind` in reports.
+/// The kind of a watched loop, by the words of `loop.kind` in reports.
 enum LoopKind: String, Sendable {
     case runLoop, mainQueue, dispatchQueue, globalQueue, cooperativePool, eventLoop, probe
 
@@ -100,7 +81,6 @@ enum LoopKind: String, Sendable {
 enum CaptureTarget: Sendable, Equatable {
     /// The thread that runs the loop.
     case thread(Int32)
-    /// All threads of a pool.
     case pool
     /// No thread, because none has run the loop yet.
     case unknown

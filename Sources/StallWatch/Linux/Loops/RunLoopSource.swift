@@ -22,14 +22,11 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     private var turnObservers: [CFRunLoopObserver] = []
     private var modeObservers: [(CFRunLoopObserver, CFRunLoopMode)] = []
 
-    /// Creates the observers and adds them to `runLoop`.
+    /// Creates the observers, which retain `recorder`, and adds them to `runLoop`; throws if there is no memory for
+    /// them.
     ///
-    /// - Parameters:
-    ///   - runLoop: The loop to observe.
-    ///   - modes: The names of the modes to observe; `kCFRunLoopCommonModes` means all present and future common modes.
-    ///     Reports can name the default mode and the modes given here, 255 at most.
-    ///   - recorder: The loop's turns. The observers retain it.
-    /// - Throws: ``StallWatchError/Code/systemFailure`` if an observer cannot be allocated.
+    /// Of the modes, `kCFRunLoopCommonModes` means all present and future common modes. Reports can name the default
+    /// mode and the modes given here, 255 at most.
     init(runLoop: CFRunLoop, modes: [String], recorder: TurnRecorder) throws(StallWatchError) {
         self.runLoop = runLoop
         // Initialize it here: the watchdog must never wait for the dynamic linker.
@@ -86,9 +83,7 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
     // The main thread's id is the process's (gettid(2)).
     var knownThread: Int32? { CFEqual(runLoop, CFRunLoopGetMain()) ? getpid() : nil }
 
-    /// Returns whether the loop waits in any mode, observed or not.
-    ///
-    /// CFRunLoopIsWaiting takes no lock.
+    /// Returns whether the loop waits in any mode, observed or not; CFRunLoopIsWaiting takes no lock.
     func isWaitingUnobserved() -> Bool { CFRunLoopIsWaiting(runLoop) }
 
     /// `CFRunLoopRunSpecific`, which has one frame on the stack for each run of the thread's run loop.
@@ -103,9 +98,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         return start..<(start + UInt64(clinux_function_size(function)))
     }()
 
-    /// The function in an executable that Foundation is linked into; empty if its symbol table does not name it.
-    ///
-    /// Only the watchdog uses it: reading all names takes some 10 milliseconds, once.
+    /// The function in an executable that Foundation is linked into, if it has the symbol; reading all takes 10 ms,
+    /// once.
     private static let linkedRunFunction: Range<UInt64> = {
         var base: UInt64 = 0
         // In that case this code is part of the executable, too.
@@ -121,10 +115,8 @@ final class RunLoopSource: LoopSource, @unchecked Sendable {
         index > 0 && Int(index) <= namedModes.count ? namedModes[Int(index) - 1] : nil
     }
 
-    /// Creates an observer that reports the mode of a run when the run begins.
-    ///
-    /// The loop does not pass the mode to its observers, and CFRunLoopCopyCurrentMode takes the loop's lock. An
-    /// observer that is in one mode only knows its mode.
+    /// Creates an observer that is in one mode only, and reports it when a run begins: the loop does not pass its mode,
+    /// and CFRunLoopCopyCurrentMode takes the loop's lock.
     private static func modeObserver(
         _ index: UInt8, _ recorder: TurnRecorder
     ) throws(StallWatchError) -> CFRunLoopObserver {
@@ -190,11 +182,7 @@ extension RunLoop {
     ///
     /// Foundation for Linux has no public function for this (`getCFRunLoop` is internal). CoreFoundation gives the main
     /// thread's and the calling thread's CFRunLoop. For other threads, reflection finds the stored reference, and its
-    /// type ID must be that of a CFRunLoop.
-    ///
-    /// - Returns: The CFRunLoop.
-    /// - Throws: ``StallWatchError/Code/systemFailure`` if reflection finds no such reference, as in a program that is
-    ///   built without reflection metadata.
+    /// type ID must be that of a CFRunLoop. A program that is built without reflection metadata gets an error.
     func coreFoundationRunLoop() throws(StallWatchError) -> CFRunLoop {
         if self === RunLoop.main, let main = CFRunLoopGetMain() { return main }
         if self === RunLoop.current, let current = CFRunLoopGetCurrent() { return current }

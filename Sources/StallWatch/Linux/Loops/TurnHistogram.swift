@@ -35,9 +35,7 @@ final class TurnHistogram: @unchecked Sendable {
         buckets.deallocate()
     }
 
-    /// Counts a turn of `nanoseconds`.
-    ///
-    /// Only the loop's thread calls this.
+    /// Counts a turn of `nanoseconds`; only the loop's thread calls this.
     func record(_ nanoseconds: UInt64) {
         // In bounds: `bucket(of:)` returns a number below `bucketCount` for every duration.
         let bucket = buckets + Self.bucket(of: nanoseconds)
@@ -45,9 +43,7 @@ final class TurnHistogram: @unchecked Sendable {
         busy.store(busy.load(ordering: .relaxed) &+ nanoseconds, ordering: .relaxed)
     }
 
-    /// Returns the counts and the total duration now.
-    ///
-    /// A turn that ends during the call may be in one of them only.
+    /// Returns the counts and the total duration now, of which a turn that ends meanwhile may be in one only.
     func snapshot() -> Snapshot {
         let busyNanoseconds = busy.load(ordering: .relaxed)
         return Snapshot(
@@ -78,7 +74,6 @@ final class TurnHistogram: @unchecked Sendable {
         }
     }
 
-    /// Returns the bucket of a duration.
     static func bucket(of nanoseconds: UInt64) -> Int {
         guard nanoseconds >= 1 << lowestPower else { return 0 }
         let power = UInt64.bitWidth - 1 - nanoseconds.leadingZeroBitCount
@@ -97,7 +92,6 @@ final class TurnHistogram: @unchecked Sendable {
 }
 
 extension TurnHistogram.Snapshot {
-    /// The number of turns.
     var turns: UInt64 { counts.reduce(0, &+) }
 
     /// Returns the turns since an earlier snapshot of the same histogram; all of them without one.
@@ -109,10 +103,7 @@ extension TurnHistogram.Snapshot {
         )
     }
 
-    /// Returns an upper bound of the duration of a fraction of the turns, in nanoseconds.
-    ///
-    /// - Parameter quantile: The fraction: 0 to 1.
-    /// - Returns: The bound, at most 12.5 % too large; 0 if there are no turns, and 4.8 hours for longer ones.
+    /// Returns an upper bound of a fraction of the turns in nanoseconds, at most 12.5 % too large below 4.8 hours.
     func upperBound(quantile: Double) -> UInt64 {
         let rank = max(UInt64((quantile * Double(turns)).rounded(.up)), 1)
         var seen: UInt64 = 0

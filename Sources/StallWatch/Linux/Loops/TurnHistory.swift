@@ -29,7 +29,6 @@ final class TurnHistory: @unchecked Sendable {
     /// Each turn has its beginning, its end and its time of waiting before.
     private static let wordsPerTurn = 3
     private let words: UnsafeMutablePointer<Atomic<UInt64>>
-    /// The number of turns that were ever kept.
     private let kept = Atomic<UInt64>(0)
 
     init() {
@@ -42,14 +41,7 @@ final class TurnHistory: @unchecked Sendable {
         words.deallocate()
     }
 
-    /// Keeps a turn that is over, unless it was short.
-    ///
-    /// Only the loop's thread calls this.
-    ///
-    /// - Parameters:
-    ///   - began: When the turn began, in monotonic nanoseconds.
-    ///   - ended: When it ended.
-    ///   - previousEnd: When the turn before it ended; 0 if there was none.
+    /// Keeps a turn that is over, unless it was short; only the loop's thread calls this.
     func record(began: UInt64, ended: UInt64, previousEnd: UInt64) {
         guard ended &- began >= Self.shortest else { return }
         let number = kept.load(ordering: .relaxed)
@@ -61,10 +53,7 @@ final class TurnHistory: @unchecked Sendable {
         kept.store(number &+ 1, ordering: .releasing)
     }
 
-    /// Returns the turns that ended at or after `time`, oldest first.
-    ///
-    /// - Parameter time: The time, in monotonic nanoseconds.
-    /// - Returns: The turns, 256 at most.
+    /// Returns the turns that ended at or after `time`, oldest first: 256 at most.
     func turns(endedSince time: UInt64) -> [Turn] {
         let before = kept.load(ordering: .acquiring)
         let first = before - min(before, UInt64(Self.capacity))
@@ -82,7 +71,6 @@ final class TurnHistory: @unchecked Sendable {
         return turns.dropFirst(replaced).filter { ($0.ended ?? .max) >= time }
     }
 
-    /// The three words of a turn.
     private func words(of number: UInt64) -> UnsafeMutablePointer<Atomic<UInt64>> {
         // In bounds: the remainder is below the number of slots.
         words + Int(number % UInt64(Self.slots)) * Self.wordsPerTurn

@@ -12,19 +12,13 @@ import Synchronization
 /// A turn lasts from the end of a wait until the loop waits again or exits. A loop that always has events never waits.
 /// For such a loop, a turn ends where the next pass reaches its sources.
 final class TurnRecorder: Sendable {
-    /// When the current turn began, in monotonic nanoseconds; 0 between turns.
-    ///
-    /// It also identifies the turn: two turns never begin at the same time.
+    /// When the current turn began, in monotonic nanoseconds, which identifies it; 0 between turns.
     private let began = Atomic<UInt64>(0)
-    /// The number of turns that have begun.
     private let turn = Atomic<UInt64>(0)
-    /// When the last turn ended.
     private let ended = Atomic<UInt64>(0)
     /// The number of runs of the loop on the thread's stack: 0 outside, 1 in the outermost run, more in nested runs.
     private let depth = Atomic<Int>(0)
-    /// Whether this turn has already reached its sources.
-    ///
-    /// Only the loop's thread uses it.
+    /// Whether this turn has already reached its sources; only the loop's thread uses it.
     private let reachedSources = Atomic<Bool>(false)
     /// The turn whose end the watchdog waits for; 0 for none.
     private let stalled = Atomic<UInt64>(0)
@@ -46,10 +40,8 @@ final class TurnRecorder: Sendable {
     /// Whether the current turn is the time between two runs of the loop.
     private let inGap = Atomic<Bool>(false)
 
-    /// The longest gap between two runs that does not count as a wait, in nanoseconds.
-    ///
-    /// `RunLoop.run()` leaves and enters its loop for every source that it handles. What the thread does in a longer
-    /// gap is unknown, so a longer gap counts as a wait.
+    /// The longest gap between two runs that does not count as a wait, in nanoseconds: `RunLoop.run()` leaves and
+    /// enters its loop for every source, but what the thread does in a longer gap is unknown.
     static let longestReentry: UInt64 = 1_000_000
 
     /// The durations of the turns that are over.
@@ -64,11 +56,7 @@ final class TurnRecorder: Sendable {
     private let alarm: WatchdogAlarm
     private let watchGaps: Bool
 
-    /// Creates a recorder.
-    ///
-    /// - Parameters:
-    ///   - alarm: The alarm that wakes the watchdog.
-    ///   - watchGaps: Whether the time between two runs of the loop counts as a turn.
+    /// Creates a recorder; with `watchGaps` the time between two runs of the loop counts as a turn.
     init(alarm: WatchdogAlarm, watchGaps: Bool = false) {
         self.alarm = alarm
         self.watchGaps = watchGaps
@@ -98,9 +86,7 @@ extension TurnRecorder {
         modes.store(modes.load(ordering: .relaxed) & ~0xff | UInt64(index), ordering: .relaxed)
     }
 
-    /// Notes the mode of a run that began before the loop was observed.
-    ///
-    /// Any thread may call this. A mode that the loop itself has noted meanwhile takes precedence.
+    /// Notes the mode of a run that began unobserved; one that the loop itself has noted takes precedence.
     func adoptMode(_ index: UInt8) {
         _ = modes.compareExchange(expected: 0, desired: UInt64(index), ordering: .relaxed)
     }
@@ -119,9 +105,7 @@ extension TurnRecorder {
         beginTurn(at: now)
     }
 
-    /// Notes that the loop has reached its sources.
-    ///
-    /// If it reaches them twice in one turn, it has not waited, so a new turn begins.
+    /// Notes that the loop has reached its sources: twice without a wait in between begin a new turn.
     func reachSources(now: () -> UInt64) {
         noteRun()
         guard reachedSources.load(ordering: .relaxed) else {
@@ -149,9 +133,7 @@ extension TurnRecorder {
         alarm.ring()
     }
 
-    /// Notes that a run ends.
-    ///
-    /// After a nested run, the callout that made it goes on as a new turn.
+    /// Notes that a run ends; after a nested run, the callout that made it goes on as a new turn.
     func exit(at now: UInt64) {
         let outer = max(depth.load(ordering: .relaxed) - 1, 0)
         depth.store(outer, ordering: .relaxed)
@@ -167,7 +149,6 @@ extension TurnRecorder {
         }
     }
 
-    /// Begins a turn.
     func beginTurn(at now: UInt64) {
         endTurn(at: now)
         reachedSources.store(false, ordering: .relaxed)
@@ -177,9 +158,6 @@ extension TurnRecorder {
         alarm.wakeIfParked()
     }
 
-    /// Ends the turn.
-    ///
-    /// Does nothing if no turn has begun.
     func endTurn(at now: UInt64) {
         let current = began.load(ordering: .relaxed)
         guard current != 0 else { return }
@@ -200,9 +178,7 @@ extension TurnRecorder {
 }
 
 extension TurnRecorder {
-    /// Notes the thread that runs the loop.
-    ///
-    /// It costs one comparison, and a system call only if the thread has changed.
+    /// Notes the thread that runs the loop: one comparison, and a system call only if it has changed.
     func noteThread() {
         let handle = UInt(pthread_self())
         guard threadHandle.load(ordering: .relaxed) != handle else { return }
@@ -239,11 +215,6 @@ extension TurnRecorder {
     }
 
     /// Returns the turns of a millisecond or more that ended at or after `time`, oldest first, and the current turn.
-    ///
-    /// - Parameters:
-    ///   - time: The earliest end, in monotonic nanoseconds.
-    ///   - now: The time now; a current turn that is shorter than a millisecond is left out.
-    /// - Returns: The turns.
     func turns(endedSince time: UInt64, now: UInt64) -> [TurnHistory.Turn] {
         let began = snapshot().began
         let last = ended.load(ordering: .acquiring)
@@ -261,14 +232,10 @@ extension TurnRecorder {
         return thread == 0 ? nil : thread
     }
 
-    /// Marks the turn that began at `began`, so that its end wakes the watchdog.
+    /// Marks the turn that began at `began`, so that its end wakes the watchdog; returns the end if the loop will not
+    /// see that.
     ///
-    /// If the turn is already over, the loop will not see the mark. In that case this stores the turn's end and rings
-    /// the alarm.
-    ///
-    /// - Parameter began: When the turn began, in monotonic nanoseconds.
-    /// - Returns: The turn's end if it is over, otherwise `nil`. If other turns have ended since, it is the end of the
-    ///   last of them, which is too late by at most the time since the poll.
+    /// The result may be a later turn's end: too late by at most the time since the poll.
     @discardableResult
     func markStalled(_ began: UInt64) -> UInt64? {
         stalledEnd.store(0, ordering: .sequentiallyConsistent)
@@ -323,9 +290,7 @@ extension TurnRecorder {
 struct TurnSnapshot: Equatable {
     /// When the current turn began, in monotonic nanoseconds; `nil` while the loop waits or does not run.
     var began: UInt64?
-    /// The number of the current turn, or of the last one between turns.
-    ///
-    /// The first turn has the number 1.
+    /// The number of the current turn, or of the last one between turns, from 1 on.
     var number: UInt64
     /// The number of runs of the same loop around the current one; 0 in the outermost run.
     var nesting: Int
@@ -340,11 +305,9 @@ struct TurnSnapshot: Equatable {
     var isWaitingUnobserved = false
 }
 
-/// The total time that a loop has waited for its events.
+/// The total time that a loop has waited for its events, which tells an idle loop's late turn from the turns before.
 ///
-/// What the thread did between two polls, it did in the remaining time. This separates the cost of an idle loop's late
-/// turn from that of the turns before it. Only the loop's thread calls ``begin(at:)`` and ``end(at:)``, which cost two
-/// loads and stores each. Any thread may call ``total(at:)``. Times are in monotonic nanoseconds.
+/// Only the loop's thread calls ``begin(at:)`` and ``end(at:)``: two loads and stores each.
 final class WaitClock: Sendable {
     /// The total duration of the waits that are over.
     private let past = Atomic<UInt64>(0)
@@ -356,9 +319,7 @@ final class WaitClock: Sendable {
         began.store(now, ordering: .releasing)
     }
 
-    /// Notes that the loop has left its wait.
-    ///
-    /// Does nothing if no wait has begun.
+    /// Notes that the loop has left its wait, if one has begun.
     func end(at now: UInt64) {
         let began = began.load(ordering: .relaxed)
         guard began != 0 else { return }
@@ -366,9 +327,7 @@ final class WaitClock: Sendable {
         self.began.store(0, ordering: .releasing)
     }
 
-    /// Returns how long the loop had waited by `time`, in nanoseconds.
-    ///
-    /// A wait that ends during the call may not be counted. A total that is too small is the safe side.
+    /// Returns how long the loop had waited by `time`, in nanoseconds, or too little if a wait ends meanwhile.
     func total(at time: UInt64) -> UInt64 {
         // The order of the loads matters: reversed, a wait that ends between them would count twice.
         let past = past.load(ordering: .acquiring)

@@ -13,9 +13,7 @@ final class WatchdogAlarm: Sendable {
     /// Orders a loop's stores before its later loads, and the watchdog's likewise.
     let fence = AsymmetricFence()
 
-    /// Wakes the watchdog if it is parked.
-    ///
-    /// Otherwise it costs one atomic load and no system call.
+    /// Wakes the watchdog if it is parked; otherwise it costs one atomic load and no system call.
     func wakeIfParked() {
         fence.light()
         guard parked.load(ordering: .relaxed),
@@ -29,23 +27,14 @@ final class WatchdogAlarm: Sendable {
         semaphore.post()
     }
 
-    /// Sleeps until a deadline or until the alarm rings.
-    ///
-    /// - Parameter deadline: The deadline, in monotonic nanoseconds.
-    /// - Returns: Whether the alarm rang.
+    /// Sleeps until a deadline in monotonic nanoseconds, or until the alarm rings; returns whether it did.
     @discardableResult
     func sleep(until deadline: UInt64) -> Bool {
         semaphore.wait(until: deadline)
     }
 
-    /// Sleeps until the alarm rings or a deadline, unless `mayPark` returns `false` once the flag is set.
-    ///
-    /// `mayPark` inspects every loop again. It sees every turn that begins before this inspection. A turn that begins
-    /// later sees the flag. The fences exclude a third case.
-    ///
-    /// - Parameters:
-    ///   - deadline: The deadline, in monotonic nanoseconds; `.max` for none.
-    ///   - mayPark: Returns whether no loop is in a turn.
+    /// Sleeps until the alarm rings or a deadline, unless `mayPark` returns `false` once the flag is set: it inspects
+    /// every loop again, a turn that begins later sees the flag, and the fences exclude a third case.
     func park(until deadline: UInt64 = .max, if mayPark: () -> Bool) {
         parked.store(true, ordering: .sequentiallyConsistent)
         fence.heavy()
@@ -63,24 +52,19 @@ final class WatchdogAlarm: Sendable {
 /// 16 ns of 28). Instead the watchdog makes the kernel execute the fence in every thread, once per stall and once per
 /// park. If the kernel cannot do that, loops execute their own fence.
 struct AsymmetricFence: ~Copyable {
-    /// Whether the watchdog's fence is enough for both sides.
-    ///
-    /// Never changes back to false.
+    /// Whether the watchdog's fence is enough for both sides, once and for all.
     private let isPrepared = Atomic<Bool>(false)
 
     package init() {}
 
-    /// Registers the process for the kernel's barrier.
-    ///
-    /// Until this succeeds, each side executes its own fence. Call it on the watchdog's thread: it can take some 10 ms.
+    /// Registers the process for the kernel's barrier, which can take the watchdog's thread some 10 ms; until then,
+    /// each side executes its own fence.
     package func prepare() {
         isPrepared.store(clinux_prepare_barrier_in_all_threads(), ordering: .sequentiallyConsistent)
     }
 
-    /// Executes the loop's side of the pair.
-    ///
-    /// Either the watchdog sees, after ``heavy()``, what the loop stored before this call, or the loop sees, after this
-    /// call, what the watchdog stored before ``heavy()``.
+    /// Executes the loop's side: either the watchdog sees after ``heavy()`` what the loop stored before this call, or
+    /// the loop sees after this call what the watchdog stored before ``heavy()``.
     package func light() {
         if isPrepared.load(ordering: .relaxed) {
             clinux_compiler_barrier()

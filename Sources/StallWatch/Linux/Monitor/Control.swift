@@ -6,16 +6,12 @@ import Synchronization
 import StallSymbols
 
 extension StallMonitor {
-    /// Answers a request to the control socket, on its thread.
-    ///
-    /// Neither the watchdog nor a loop has to run for it.
     func answer(_ request: ControlRequest) -> ControlAnswer {
         ControlAnswer(
             pid: getpid(), loops: loopStates(at: monotonicNow()), stalls: request == .watch ? latestStalls.current : nil
         )
     }
 
-    /// Answers a slow request to the control socket, on a thread of its own.
     func answer(_ request: ControlRequest, _ job: ControlJob) -> ControlAnswer {
         do throws(StallWatchError) {
             if case .profile(let plan) = request { return try profile(plan, job) }
@@ -50,21 +46,14 @@ extension StallMonitor {
     }
 }
 
-/// The control socket of a monitor, with its threads.
-///
-/// One thread serves all clients. What takes long is answered by a thread of its own.
+/// The control socket of a monitor: one thread serves all clients, and slow requests have threads of their own.
 final class ControlService: Sendable {
     private let server: LineServer
     private let thread: WorkerThread
     private let jobs: ControlJobs
 
-    /// Creates the socket and its thread.
-    ///
-    /// - Parameters:
-    ///   - directory: The directory of the socket, which is created if it does not exist.
-    ///   - answer: Answers a request on the socket's thread.
-    ///   - slowAnswer: Answers a slow request on its own thread.
-    /// - Throws: ``StallWatchError/Code/systemFailure`` if the directory, the socket or the thread cannot be created.
+    /// Creates the directory if need be, the socket, and its thread, which calls `answer`; slow requests have their
+    /// own.
     init(
         directory: String, answer: @escaping @Sendable (ControlRequest) -> ControlAnswer,
         slowAnswer: @escaping ControlJobs.Answer
@@ -194,10 +183,7 @@ final class ControlJob: Sendable {
     /// Whether the monitor has been stopped meanwhile.
     var isCanceled: Bool { canceled.load(ordering: .acquiring) }
 
-    /// Waits until a time, or until nothing waits for the answer any more.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: Whether the answer is no longer needed: the client is gone, or the monitor has been stopped.
+    /// Waits until a time in monotonic nanoseconds, or the end of the client or the monitor; returns whether one came.
     func isOver(waitingUntil deadline: UInt64) -> Bool {
         wake.wait(until: deadline)
         return isCanceled || !(connection.withLock { $0 }?.isOpen ?? false)
@@ -209,20 +195,15 @@ final class ControlJob: Sendable {
         wake.post()
     }
 
-    /// Sends the answer and closes the connection; the thread has done its work.
-    ///
-    /// - Parameter answer: The answer; `nil` if the client is gone.
+    /// Sends the answer, unless the client is gone, and closes the connection; the thread has done its work.
     func finish(_ answer: [UInt8]?) {
         if let answer { connection.withLock { $0 }?.send(answer) }
         connection.withLock { $0 = nil }
     }
 }
 
-/// The latest stalls of all loops, for the control socket.
-///
-/// Any thread may use it; the lock is held for some microseconds.
+/// The latest stalls of all loops, for the control socket, on any thread.
 final class LatestStalls: Sendable {
-    /// The number of stalls that are kept.
     static let limit = 20
 
     private let stalls = Mutex<[ControlAnswer.StallSummary]>([])
@@ -251,16 +232,9 @@ package enum HangDump {
 
     /// Captures all threads of this process now, and reports them while they stay as they are.
     ///
-    /// The report describes the main thread as a loop in a turn, and each other thread with what it waits for. Blocks the
-    /// calling thread until the report is finished: some 50 ms.
-    ///
-    /// - Parameters:
-    ///   - label: What hangs: the loop's label in the report.
-    ///   - since: The time of the last progress, in monotonic nanoseconds.
-    ///   - directory: The directory that receives the report; `nil` for none.
-    ///   - settings: The monitor whose names, metadata, paths and redaction the report has; `nil` for the defaults.
-    /// - Returns: The report; `nil` if the threads could not be captured in time.
-    /// - Throws: ``StallWatchError`` if the monitor cannot start.
+    /// The report describes the main thread as a loop in a turn since `since`, and each other thread with what it waits
+    /// for. Blocks the calling thread until the report is finished: some 50 ms. The result is `nil` if that takes too
+    /// long. `settings` are those of the monitor whose names, metadata, paths and redaction the report has.
     package static func take(
         _ label: String, since: UInt64, directory: String?, like settings: StallMonitor.Configuration? = nil
     ) throws(StallWatchError) -> StallReport? {
@@ -292,7 +266,6 @@ package enum HangDump {
         return found.report
     }
 
-    /// The report of a dump, and the moment from which it has its stacks.
     private final class FoundReport: Sendable {
         let begun = Semaphore()
         private let state = Mutex<StallReport?>(nil)

@@ -40,11 +40,9 @@ public final class LoopProbe: Sendable {
 
     /// Creates a probe of a loop that reports its waits and not its end.
     ///
-    /// - Parameters:
-    ///   - label: The loop's name in reports.
-    ///   - isInTurn: Returns whether the turn that has not ended is one, and not something that the thread does after the
-    ///     loop has ended. It gets the addresses of the thread's whole stack, or `nil` if they are not known. It runs on
-    ///     the watchdog, once for each turn over the threshold.
+    /// `isInTurn` returns whether the turn that has not ended is one, and not something that the thread does after the
+    /// loop has ended. It gets the addresses of the thread's whole stack, or `nil` if they are not known. It runs on
+    /// the watchdog, once for each turn over the threshold.
     package init(label: String, isInTurn: @escaping @Sendable (_ addresses: [UInt64]?) -> Bool) {
         self.label = label
         self.isInTurn = isInTurn
@@ -71,11 +69,7 @@ public final class LoopProbe: Sendable {
         recorder._withUnsafeGuaranteedRef { $0.endTurn(at: monotonicNow()) }
     }
 
-    /// Begins a turn of another thread that began earlier.
-    ///
-    /// - Parameters:
-    ///   - time: The time, in monotonic nanoseconds.
-    ///   - thread: The thread's kernel id.
+    /// Begins a turn of another thread that began earlier, at a time in monotonic nanoseconds.
     package func beginTurn(at time: UInt64, of thread: Int32) {
         guard let recorder = Self.recorder(recorder.load(ordering: .acquiring)) else { return }
         recorder._withUnsafeGuaranteedRef { recorder in
@@ -89,10 +83,7 @@ public final class LoopProbe: Sendable {
     /// It is valid for as long as the probe exists.
     public var handle: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
-    /// Sends the probe's turns to `recorder`, from the next turn on.
-    ///
-    /// - Parameter recorder: The recorder of the monitor that now watches the probe.
-    /// - Throws: ``StallWatchError/Code/alreadyWatched`` while another monitor watches the probe.
+    /// Sends the probe's turns to `recorder`, from the next turn on; throws while another monitor watches the probe.
     func attach(_ recorder: TurnRecorder) throws(StallWatchError) {
         let isFirst = kept.withLock { kept in
             guard exchange(0, for: Self.bits(recorder)) else { return false }
@@ -123,9 +114,7 @@ public final class LoopProbe: Sendable {
         UInt(bitPattern: Unmanaged.passUnretained(recorder).toOpaque())
     }
 
-    /// Converts an address back into a recorder.
-    ///
-    /// The reference is valid: ``kept`` retains the recorder at least until the loop's thread has made a later call.
+    /// Converts an address back into a recorder, which ``kept`` retains until a later call of the loop's thread.
     private static func recorder(_ bits: UInt) -> Unmanaged<TurnRecorder>? {
         UnsafeRawPointer(bitPattern: bits).map(Unmanaged.fromOpaque)
     }
@@ -145,7 +134,6 @@ public func stallwatchEndTurn(_ handle: UnsafeMutableRawPointer?) {
     Unmanaged<LoopProbe>.fromOpaque(handle)._withUnsafeGuaranteedRef { $0.endTurn() }
 }
 
-/// The source of a loop that reports its turns through a probe.
 final class ProbeSource: LoopSource {
     let kind = LoopKind.probe
     private let probe: LoopProbe

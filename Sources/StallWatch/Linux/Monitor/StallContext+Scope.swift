@@ -35,20 +35,6 @@ public func withStallContext<Result>(_ context: StallContext, body: () throws ->
     }
 }
 
-/// Calls a function that does not suspend, with a new context for the reports of its stalls.
-///
-/// - Parameters:
-///   - label: What is being worked on: see ``StallContext/init(_:_:traceID:spanID:)``.
-///   - attributes: More about it.
-///   - body: The function.
-/// - Returns: The result of `body`.
-/// - Throws: The error of `body`.
-public func withStallContext<Result>(
-    _ label: String, _ attributes: [String: String] = [:], body: () throws -> Result
-) rethrows -> Result {
-    try withStallContext(StallContext(label, attributes), body: body)
-}
-
 /// Implements `stallwatch_push_context` of `CStallWatch.h`.
 @_cdecl("stallwatch_push_context")
 public func stallwatchPushContext(
@@ -107,9 +93,7 @@ extension StallContext {
 }
 
 extension StallContext {
-    /// The calibration of this process, carried out when it is first asked for.
-    ///
-    /// Takes about a millisecond, on short-lived threads. From then on captures have contexts.
+    /// The calibration of this process, in about a millisecond when it is first asked for; captures then have contexts.
     static let calibration: ContextCalibration = {
         let calibration = ContextCalibration(publisher)
         CUnwindEngine.publish(calibration.layout)

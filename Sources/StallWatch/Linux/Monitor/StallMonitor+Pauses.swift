@@ -57,15 +57,6 @@ extension StallMonitor {
     }
 }
 
-extension HealthOutput {
-    /// The settings that the reporter uses.
-    var settings: HealthReporter.Settings {
-        HealthReporter.Settings(
-            path: path, interval: nanoseconds(interval), notifiesServiceManager: notifiesSystemd
-        )
-    }
-}
-
 extension StallMonitor {
     /// The features that work for this monitor in this process, found by trying them.
     ///
@@ -107,13 +98,13 @@ extension StallMonitor.Configuration {
     }
 
     /// All sinks: the directory, the log, the hooks and the additional ones.
-    var allSinks: [ReportSink] {
+    var allSinks: [SinkFactory] {
         var all: [ReportSink] = []
         if let path = reports.path { all.append(.directory(path, quota: reports.quota)) }
         if let logger { all.append(.log(logger)) }
         var hooks = HookSink.Hooks(began: onStallBegan, ended: onStallEnded)
         if case .call(let body) = escalation?.action { hooks.escalated = body }
-        if !hooks.isEmpty { all.append(.hooks(hooks)) }
-        return all + sinks
+        let called: [SinkFactory] = hooks.isEmpty ? [] : [{ [hooks] _, _ in hooks.description }]
+        return all.map { $0.describe } + called + sinks.map { $0.describe }
     }
 }

@@ -37,10 +37,7 @@ extension StallMonitor {
         state.withLock { state in state.loops.sorted { $0.key < $1.key }.map(\.value) }
     }
 
-    /// Returns the state of every loop, sorted by label.
-    ///
-    /// - Parameter now: The time, in monotonic nanoseconds.
-    /// - Returns: The states. Reading them costs the monitored threads nothing.
+    /// Returns the state of every loop, sorted by label; that costs the monitored threads nothing.
     func loopStates(at now: UInt64) -> [ControlAnswer.LoopState] {
         let state = state.withLock { $0 }
         let counts = reporter.counts.current
@@ -63,14 +60,9 @@ extension StallMonitor {
         .sorted { $0.label < $1.label }
     }
 
-    /// Waits until every stall that the given loops have had so far is with the sinks.
+    /// Waits until every stall that the given loops have had so far is with the sinks; returns `false` at the deadline.
     ///
     /// Blocks the calling thread. It polls, so that neither the loops nor the watchdog pay for a caller that waits.
-    ///
-    /// - Parameters:
-    ///   - labels: The labels of the loops.
-    ///   - deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: Whether they are; `false` if a stall lasts beyond the deadline.
     package func settle(_ labels: Set<String>, until deadline: UInt64) -> Bool {
         let loops = state.withLock { state in labels.flatMap { state.loops[$0] ?? [] } }
         let called = monotonicNow()
@@ -84,7 +76,6 @@ extension StallMonitor {
         return watchdog.waitForPass(until: deadline) && reporter.settle(until: deadline)
     }
 
-    /// Writes the final statistics to the configured file.
     func writeStatistics() {
         guard let path = configuration.statisticsPath else { return }
         do {

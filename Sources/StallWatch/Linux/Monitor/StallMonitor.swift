@@ -67,7 +67,6 @@ public final class StallMonitor: Sendable {
     let healthSource: HealthSource
     /// Tells supervisors; `nil` if the configuration names none.
     private let healthReporter: HealthReporter?
-    /// The control socket, while the monitor runs.
     private let control = Mutex<ControlService?>(nil)
     /// The stalls that the control socket shows.
     let latestStalls = LatestStalls()
@@ -97,10 +96,10 @@ public final class StallMonitor: Sendable {
         settings.escalation = configuration.escalation?.action
         settings.terminationLog = configuration.terminationLog
         let health = HealthSource(
-            interval: configuration.health.flatMap { $0.path == nil ? nil : $0.settings.interval })
+            interval: configuration.health.flatMap { $0.path == nil ? nil : $0.nanoseconds })
         healthSource = health
         let healthReporter = try configuration.health.map { output throws(StallWatchError) in
-            try HealthReporter(output.settings, source: health)
+            try HealthReporter(output, source: health)
         }
         self.healthReporter = healthReporter
         let latest = configuration.control == nil ? nil : latestStalls
@@ -110,7 +109,7 @@ public final class StallMonitor: Sendable {
             healthReporter?.wake()
         }
         let options = try configuration.watchdogOptions()
-        reporter = try Reporter(settings: settings, sinks: configuration.allSinks.map(\.describe))
+        reporter = try Reporter(settings: settings, sinks: configuration.allSinks)
         let intervals = reporter.intervalLength.map(TurnIntervals.init)
         watchdog = Watchdog(options: options, submit: reporter.submit) { [reporter] loops, now, isLast in
             if let intervals { reporter.submit(intervals.pass(loops, at: now, isLast: isLast)) }
@@ -135,12 +134,7 @@ public final class StallMonitor: Sendable {
         try watch(loop, isServed: false)
     }
 
-    /// Adds a loop to watch.
-    ///
-    /// - Parameters:
-    ///   - loop: The loop to watch.
-    ///   - isServed: Whether the loop is known to run items, so that its first heartbeat counts.
-    /// - Throws: As ``watch(_:)``.
+    /// Adds a loop to watch, whose first heartbeat counts if the loop is known to run items (`isServed`).
     package func watch(_ loop: WatchedLoop, isServed: Bool) throws(StallWatchError) {
         let threshold = try Configuration.bounds(loop.threshold ?? configuration.threshold)
         try state.withLock { state throws(StallWatchError) in
@@ -298,9 +292,7 @@ public final class StallMonitor: Sendable {
             watchdog: watchdogThread, reporter: reporterThread, notice: notice, noticeThread: noticeThread)
     }
 
-    /// Starts the watchdog's thread, which keeps this monitor until it is stopped.
-    ///
-    /// A monitor that nothing else keeps must not end without a word.
+    /// Starts the watchdog's thread, which keeps this monitor until it is stopped, although nothing else may keep it.
     private func startWatchdog(_ capturer: sending ThreadCapture) throws(SystemError) -> WorkerThread {
         let capturer = OneShotTransfer(capturer)
         return try WorkerThread(name: Capabilities.watchdogThread) { [self] in
@@ -317,7 +309,6 @@ public final class StallMonitor: Sendable {
         }
     }
 
-    /// Tries the capabilities of this monitor.
     var capabilityProbe: CapabilityProbe { capabilityProbe(mayUsePtrace: state.withLock { $0.mayUsePtrace }) }
 
     private func capabilityProbe(mayUsePtrace: Bool?) -> CapabilityProbe {

@@ -3,10 +3,8 @@ import StackCapture
 import StallReports
 import StallSymbols
 
-/// Samples the threads of loops for a while.
-///
-/// It reads threads that wait, and stops those that run, for a bounded part of the time (``StopBudget``). It has an
-/// engine of its own, so it neither uses the watchdog nor delays it. Names are looked up afterwards.
+/// Samples the threads of loops for a while: reads those that wait, and stops those that run for a bounded part of the
+/// time (``StopBudget``), with an engine of its own that does not delay the watchdog.
 struct LoopProfiler {
     /// The most threads of a pool that are sampled.
     static let maximumPoolThreads = 32
@@ -41,14 +39,7 @@ struct LoopProfiler {
     /// The duration of the sampling, in nanoseconds.
     private(set) var duration: UInt64 = 0
 
-    /// Creates a profiler, which begins at once.
-    ///
-    /// - Parameters:
-    ///   - loops: The monitors of each loop.
-    ///   - capturer: Captures the threads; used by this profiler only.
-    ///   - plan: The duration and the rate.
-    ///   - inApp: The rules for the app's own code.
-    ///   - now: Returns the time, in monotonic nanoseconds.
+    /// Creates a profiler, which begins at once and alone uses `capturer`; `loops` has the monitors of each loop.
     init(
         loops: [[LoopMonitor]], capturer: any StackCapturing, plan: ProfilePlan, inApp: InAppSettings,
         now: @escaping @Sendable () -> UInt64 = monotonicNow
@@ -73,15 +64,11 @@ struct LoopProfiler {
     /// The number of times that the loops were not sampled, because the profiler was late.
     var missedPasses: Int { clock.missed }
 
-    /// The capture methods that the system permits.
     var methods: [CapturedStack.Method] { capturer.methods }
-    /// Who unwinds the stacks.
     var unwinder: Unwinder { capturer.unwinder }
 
-    /// Takes the samples.
-    ///
-    /// - Parameter isOver: Waits until a time in monotonic nanoseconds, and returns whether the profile is to end.
-    /// - Returns: Whether the profile is whole.
+    /// Takes the samples until `isOver`, which waits until a time in monotonic nanoseconds, says so; returns whether
+    /// the profile is whole.
     mutating func run(until isOver: (UInt64) -> Bool) -> Bool {
         var generator = SystemRandomNumberGenerator()
         while let time = clock.nextSample(at: now(), &generator) {
@@ -117,9 +104,7 @@ struct LoopProfiler {
         }
     }
 
-    /// Returns the monitor of a loop that follows it now, its threads, and whether the loop is in a turn.
-    ///
-    /// The main loop has two monitors, of which one knows the thread.
+    /// Returns the monitor that follows a loop now (the main loop has two), its threads, and whether it is in a turn.
     private static func current(
         of monitors: [LoopMonitor], at now: UInt64
     ) -> (loop: LoopMonitor, target: CaptureTarget, isInTurn: Bool)? {
@@ -188,9 +173,7 @@ struct LoopProfiler {
     }
 }
 
-/// The times at which a profile takes its samples: one in each interval, at a random moment of it.
-///
-/// At equal distances, work that repeats in step with the sampling would be seen in the same place each time.
+/// The times of samples: one in each interval, at a random moment, because work may repeat in step with the sampling.
 struct ProfileClock {
     /// The time between two samples on average, in nanoseconds.
     let interval: UInt64
@@ -211,14 +194,8 @@ struct ProfileClock {
     /// When the profile ends, in monotonic nanoseconds.
     var end: UInt64 { begin &+ intervals &* interval }
 
-    /// Returns when the next sample is due, in monotonic nanoseconds.
-    ///
-    /// Intervals that are over are left out: to make up for them would show one moment many times.
-    ///
-    /// - Parameters:
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - generator: The source of the random moments.
-    /// - Returns: The time; `nil` after the last interval.
+    /// Returns when the next sample is due, in monotonic nanoseconds; `nil` after the last interval, and none for
+    /// intervals that are over, because that would show one moment many times.
     mutating func nextSample(at now: UInt64, _ generator: inout some RandomNumberGenerator) -> UInt64? {
         let current = min((now &- min(begin, now)) / interval, intervals)
         if current > next {
@@ -231,13 +208,10 @@ struct ProfileClock {
     }
 }
 
-/// The time for which a profile may keep a thread from running.
-///
-/// At most ``start`` and one part in ``share`` of the time so far, and the length of one stop.
+/// The time for which a profile may keep a thread from running: ``start``, one in ``share`` of the time, and one stop.
 struct StopBudget {
-    /// The part of the time: 0.5 %, that is 100 us for each of 50 samples a second.
-    ///
-    /// A stop takes 6 to 40 us (measured), and longer where the helper has to wait for a CPU.
+    /// The part of the time, 0.5 %: 100 us for each of 50 samples a second, as a stop takes 6 to 40 us (measured), or
+    /// longer.
     static let share: UInt64 = 200
     /// The budget at the begin, in nanoseconds: the first stops of a thread are slower.
     static let start: UInt64 = 1_000_000
@@ -245,12 +219,8 @@ struct StopBudget {
     /// The time for which the thread was kept from running so far, in nanoseconds.
     private(set) var held: UInt64 = 0
 
-    /// Counts a stop.
     mutating func add(_ nanoseconds: UInt64) { held &+= nanoseconds }
 
-    /// Returns whether the thread may be stopped again.
-    ///
-    /// - Parameter elapsed: The time since the profile began, in nanoseconds.
-    /// - Returns: Whether it may.
+    /// Returns whether the thread may be stopped again, that many nanoseconds after the profile began.
     func mayStop(after elapsed: UInt64) -> Bool { held < Self.start + elapsed / Self.share }
 }

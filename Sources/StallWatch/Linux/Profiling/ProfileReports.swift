@@ -13,7 +13,6 @@ struct ProfileReports {
     /// The time for all names, in nanoseconds (10 s): what is not found by then has none.
     static let timeForNames: UInt64 = 10_000_000_000
 
-    /// Returns the answer of a finished profile.
     func answer(of profiler: LoopProfiler) -> ProfileAnswer {
         let deadline = monotonicNow() &+ Self.timeForNames
         var threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)] = []
@@ -29,9 +28,7 @@ struct ProfileReports {
         )
     }
 
-    /// Leaves out the threads that were sampled for a pool and are none of its workers.
-    ///
-    /// If no thread is known to be a worker, as in a stripped executable, all stay.
+    /// Leaves out the threads that were sampled for a pool and are none of its workers, if any is known to be one.
     private static func withoutOthers(
         _ threads: [(answer: ProfileAnswer.Thread, isWorker: Bool?)]
     ) -> [ProfileAnswer.Thread] {

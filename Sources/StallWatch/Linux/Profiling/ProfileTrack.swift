@@ -5,9 +5,7 @@ import StallSymbols
 
 /// The samples of one thread of a loop.
 struct ProfileTrack {
-    /// What a thread was doing.
-    ///
-    /// The raw values are the words of `threadState` in the answer.
+    /// What a thread was doing, by the words of `threadState` in the answer.
     enum State: String, Hashable {
         case running, blocked, idle
     }
@@ -16,7 +14,6 @@ struct ProfileTrack {
     struct Run {
         /// When the first of them was taken, in nanoseconds since the begin of the profile.
         let at: UInt64
-        /// Index into the tables' stacks; `nil` if there is no stack.
         let stack: Int?
         let state: State
         /// Why the stack is missing or incomplete; `nil` if it is complete.
@@ -28,11 +25,9 @@ struct ProfileTrack {
         /// Twice the number of passes that they stand for: those between two samples count half for each.
         var halfPasses: Int
 
-        /// The number of passes that they stand for.
         var passes: Double { Double(halfPasses) / 2 }
     }
 
-    /// A sample of the thread.
     struct Sample {
         /// When it was taken, in nanoseconds since the begin of the profile.
         var at: UInt64
@@ -75,12 +70,6 @@ struct ProfileTrack {
         tables = ReportTables(inApp: inApp)
     }
 
-    /// Adds a sample.
-    ///
-    /// - Parameters:
-    ///   - sample: The sample.
-    ///   - list: The images that were mapped when its stack was captured.
-    ///   - limits: What the profile may still keep.
     mutating func add(_ sample: Sample, in list: ImageList, _ limits: inout ProfileLimits) {
         samples += 1
         let halves = 2 + pending
@@ -111,9 +100,8 @@ struct ProfileTrack {
         )
     }
 
-    /// Counts a sample that was not taken.
-    ///
-    /// The samples before and after it count for it. To leave it out would favor what costs the thread no stop: its waits.
+    /// Lets the samples before and after count for one that was not taken; else waits, which cost no stop, would be
+    /// favored.
     mutating func skip() {
         skipped += 1
         pending += 1
@@ -158,16 +146,12 @@ struct ProfileTrack {
     }
 }
 
-/// What a profile may still keep, over all of its threads.
-///
-/// With these limits its answer stays below the longest one: a run takes some 230 bytes, a frame with its name 250, and
-/// its place in a stack 6.
+/// What a profile may keep, over all of its threads, so that its answer stays below the longest one: a run takes some
+/// 230 bytes, a frame with its name 250, and its place in a stack 6.
 struct ProfileLimits {
     /// The most runs of equal samples.
     static let runs = 16_000
-    /// The most different stacks.
     static let stacks = 2_000
-    /// The most frames of these stacks.
     static let frames = 100_000
     /// The reason for a stack that is not kept.
     static let unkeptStack = "the profile has too many different stacks"
@@ -197,7 +181,6 @@ struct ProfileLimits {
     }
 }
 
-/// A thread that a profile samples.
 final class ProfiledThread {
     let identity: ThreadIdentity
     var budget = StopBudget()
@@ -255,11 +238,6 @@ final class ProfiledThread {
         return last.stack
     }
 
-    /// Remembers a stack.
-    ///
-    /// - Parameters:
-    ///   - stack: The stack; `nil` if there is none.
-    ///   - activity: The thread's state before the capture.
     func remember(_ stack: CapturedStack?, _ activity: Activity?) {
         last = nil
         guard let stack, stack.method == .read, let activity, activity.isWaiting, let switches = activity.switches

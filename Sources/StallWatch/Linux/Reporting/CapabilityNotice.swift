@@ -14,12 +14,6 @@ final class CapabilityNotice: Sendable {
     /// The unwinders' disagreements that the file has.
     private let disagreements = Atomic<UInt64>(0)
 
-    /// Creates a notice that is not given yet.
-    ///
-    /// - Parameters:
-    ///   - probe: Tries the capabilities.
-    ///   - directory: The report directory, which receives the file; `nil` for no file.
-    ///   - reporter: Forwards the notice to the log.
     init(_ probe: CapabilityProbe, directory: String?, reporter: Reporter) {
         self.probe = probe
         self.directory = directory
@@ -59,17 +53,10 @@ struct CapabilityProbe: Sendable {
     var unflushed: [String]?
     /// Whether the monitor's engine has found that ptrace works; `nil` before the monitor has started.
     var mayUsePtrace: Bool?
-    /// Returns why contexts cannot be read; `nil` if they can.
-    ///
-    /// May take a millisecond.
+    /// Returns why contexts cannot be read, in up to a millisecond; `nil` if they can.
     var contextProblem: @Sendable () -> String? = { nil }
 
-    /// Tries everything.
-    ///
-    /// Takes some milliseconds, on the calling thread and on short-lived threads; never stops a thread of the app.
-    ///
-    /// - Parameter loadsLibrary: Whether libdw is loaded to see if it works.
-    /// - Returns: The capabilities.
+    /// Tries everything in some milliseconds, and stops no thread of the app; `loadsLibrary`: tries libdw, too.
     func capabilities(loadsLibrary: Bool) -> Capabilities {
         let environment = HostProbe.environment()
         var outcomes = HostProbe.sources()
@@ -90,18 +77,11 @@ struct CapabilityProbe: Sendable {
     }
 }
 
-/// An unlinked file that lives as long as this object; others read it through /proc/<pid>/fd.
-///
-/// So it is found from outside of the program's container, and never outlives the process.
+/// An unlinked file that lives as long as this object: found through /proc/<pid>/fd, also from outside of a container.
 final class UnlinkedFile: Sendable {
     private let descriptor: Int32
 
-    /// Writes the file; `nil` if that fails.
-    ///
-    /// - Parameters:
-    ///   - bytes: The file's contents.
-    ///   - name: The word by which a reader finds the file: its link ends with `/.<name>.<identity>.tmp (deleted)`.
-    ///   - directory: The directory.
+    /// Writes the file, which readers find by the link's end `/.<name>.<identity>.tmp (deleted)`; `nil` if that fails.
     init?(_ bytes: [UInt8], named name: String, in directory: String) {
         let owner = ProcessIdentity.current() ?? ProcessIdentity(pid: getpid(), startTicks: 0, bootID: "unknown")
         let path = ReportDirectory.temporaryPath(for: name, in: directory, of: owner)

@@ -24,15 +24,8 @@ extension StallReport.ProcessDescription {
         )
     }
 
-    /// Returns the start time of a process; `nil` if a file is missing or invalid.
-    ///
-    /// The sum of `btime` (boot time in seconds since 1970) and field 22 of the process's stat file (clock ticks since
-    /// boot): proc(5).
-    ///
-    /// - Parameters:
-    ///   - stat: The text of /proc/self/stat.
-    ///   - systemStat: The text of /proc/stat.
-    /// - Returns: The start time; `nil` if one of the texts is missing or damaged.
+    /// Returns the sum of `btime` in /proc/stat (in seconds since 1970) and field 22 of /proc/self/stat (clock ticks
+    /// since boot; proc(5)); `nil` if one is missing or damaged.
     static func startTime(stat: String?, systemStat: String?) -> Timestamp? {
         guard let ticks = stat.flatMap(ProcStat.init)?.startTicks, let systemStat else { return nil }
         var fields = ByteCursor(systemStat)

@@ -6,14 +6,11 @@ import StallReports
 /// of the fingerprint counts the stalls in between and sums up their durations. If the limit suppresses a report that is due, the next stall with
 /// that fingerprint is due instead. A pure value: the caller supplies fingerprints and times.
 struct RepeatPolicy {
-    /// The maximum number of remembered fingerprints.
-    ///
-    /// When it is exceeded, the policy forgets the least recently seen fingerprint. That fingerprint's next stall is
-    /// reported as occurrence 1.
+    /// The maximum number of remembered fingerprints; beyond it, the least recently seen one begins at occurrence 1
+    /// again.
     static let maximumFingerprints = 1024
     private static let minute: UInt64 = 60_000_000_000
 
-    /// Whether a stall is reported.
     struct ReportingDecision: Equatable {
         /// Why the stall is only counted; `nil` if it is reported.
         var suppressed: SuppressionReason?
@@ -59,12 +56,6 @@ struct RepeatPolicy {
     }
 
     /// Counts a finished stall and decides whether it is reported.
-    ///
-    /// - Parameters:
-    ///   - fingerprint: The stall's fingerprint.
-    ///   - milliseconds: The stall's duration.
-    ///   - now: The time, in monotonic nanoseconds.
-    /// - Returns: The decision.
     mutating func decide(
         _ fingerprint: String, lasting milliseconds: Double, at now: UInt64
     ) -> ReportingDecision {

@@ -12,12 +12,7 @@ struct ReportBuilder {
     /// Why the contexts of threads are not known in this process; `nil` if they are.
     var missingContextReason: String?
 
-    /// Builds the symbolicated report.
-    ///
-    /// - Parameters:
-    ///   - record: The raw record.
-    ///   - whenLate: Receives the partly symbolicated report if symbolication exceeds its time limit.
-    /// - Returns: The report with function names and lines.
+    /// Builds the report with names; `whenLate` receives it half done if symbolication exceeds its time limit.
     func report(of record: StallRecord, whenLate: (StallReport) -> Void = { _ in }) -> StallReport {
         let symbolicator = symbolication.symbolicator
         var report = symbolication.symbolicate(
@@ -27,13 +22,8 @@ struct ReportBuilder {
         return report
     }
 
-    /// Builds the report without names, so that it can be written at once.
-    ///
-    /// - Parameters:
-    ///   - record: The raw record.
-    ///   - symbol: Returns a frame's mangled name, which shows whether a thread is a pool's worker. Without names every
-    ///     thread counts as one.
-    /// - Returns: The report without function names and lines.
+    /// Builds the report without names and lines, to be written at once; `symbol` returns a frame's mangled name, to
+    /// tell a pool's workers (without names every thread counts as one).
     func rawReport(
         of record: StallRecord, symbol: ((CapturedStack.Frame, ImageList) -> String?)? = nil
     ) -> StallReport {
@@ -153,7 +143,6 @@ struct ReportTables {
         self.inApp = inApp
     }
 
-    /// Adds a stack, with its frames and images, and returns its index.
     mutating func stack(_ stack: CapturedStack, in list: ImageList) -> Int {
         let rule = InAppRule(inApp, imagePaths: list.images.lazy.map(\.path))
         let indices = stack.frames.map { frame in
@@ -199,14 +188,10 @@ struct ReportTables {
 
 /// Finds the workers of a pool among a process's threads and groups those with equal stacks.
 enum WorkerGroups {
-    /// Groups the workers of a sample; `nil` if the sample's loop has its own thread.
+    /// Groups the workers of a sample, by the mangled names that `symbol` returns; `nil` if the sample's loop has its
+    /// own thread.
     ///
-    /// - Parameters:
-    ///   - sample: The sample, with all threads of the process.
-    ///   - tables: Receives the stacks.
-    ///   - symbol: Returns a frame's mangled name. Without names every thread counts as a worker; so does a thread with
-    ///     unnamed functions, as in a stripped executable, if no thread is known to be one.
-    /// - Returns: The groups.
+    /// Without names, or with unnamed functions if no thread is known to be one, every thread counts as a worker.
     static func group(
         _ sample: StallRecord.Sample, _ tables: inout ReportTables,
         symbol: ((CapturedStack.Frame, ImageList) -> String?)?
@@ -251,7 +236,6 @@ extension LoadedImage {
 }
 
 extension ImageIdentity {
-    /// Creates the identity of an image that is mapped into this process.
     init(_ image: LoadedImage) {
         self.init(path: image.path, buildID: image.buildIDText, isOwnExecutable: image.isExecutable)
     }

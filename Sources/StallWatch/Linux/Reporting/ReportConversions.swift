@@ -3,11 +3,7 @@ import StackCapture
 import StallReports
 
 extension StallReport.Cause {
-    /// Creates a report's cause.
-    ///
-    /// - Parameters:
-    ///   - cause: The diagnosed cause.
-    ///   - stack: Adds a stack to the report's tables and returns its index.
+    /// Creates a report's cause; `stack` adds a stack to the report's tables and returns its index.
     init(_ cause: Cause, stack: (CapturedStack, ImageList) -> Int) {
         let evidence = cause.evidence
         let observation = cause.observation
@@ -46,12 +42,6 @@ extension StallReport.SystemCall {
 }
 
 extension StallReport.Lock {
-    /// Returns the lock that another thread waits for; `nil` if it waits for none.
-    ///
-    /// - Parameters:
-    ///   - wait: The wait.
-    ///   - record: The record that has the wait, and the owner among its threads.
-    /// - Returns: The lock.
     static func awaited(in wait: ThreadWait, of record: StallRecord) -> StallReport.Lock? {
         guard let lock = wait.lock else { return nil }
         var ownership = LockOwnership(lock: lock, isDeadlock: wait.isDeadlock)
@@ -70,11 +60,7 @@ extension StallReport.Lock {
             thread: thread, stack: .failure(.notTried), isRunning: isRunning)
     }
 
-    /// Creates a report's lock.
-    ///
-    /// - Parameters:
-    ///   - wait: The awaited lock and its owners.
-    ///   - stack: Adds a stack to the report's tables and returns its index.
+    /// Creates a report's lock; `stack` adds a stack to the report's tables and returns its index.
     init(_ wait: LockOwnership, stack: (CapturedStack) -> Int) {
         var reason: String?
         switch wait.lock.ownership {
@@ -108,11 +94,7 @@ extension StallReport.History {
     /// The largest number of turns of each loop that did not stall.
     static let maximumOtherTurns = 32
 
-    /// Describes what the loops did around a stall.
-    ///
-    /// - Parameters:
-    ///   - history: The turns of all loops.
-    ///   - duration: The duration of the stall so far, in nanoseconds.
+    /// Describes what the loops did around a stall that has lasted for `duration` nanoseconds.
     init(_ history: StallHistory, duration: UInt64) {
         let now = history.start &+ duration
         let own = StallReport.LoopHistory(history.own, limit: TurnHistory.capacity, start: history.start, now: now)
@@ -152,13 +134,8 @@ extension StallReport.Turn {
 }
 
 extension StallReport {
-    /// Adds what the stalled thread was working on for most of the stall.
-    ///
-    /// For a pool it is the context of the first worker that has one, in the order of the report.
-    ///
-    /// - Parameters:
-    ///   - record: The record that the report was made of.
-    ///   - reason: Why contexts are not known in this process; `nil` if they are.
+    /// Adds what the thread was working on for most of the stall, or why that is not known; of a pool, the first
+    /// worker's that has one.
     mutating func addContext(of record: StallRecord, missing reason: String?) {
         let weights = record.samples.weights(duration: record.duration)
         var times: [CapturedContext?: UInt64] = [:]
@@ -185,10 +162,7 @@ extension StallReport {
 }
 
 extension StallReport.Context {
-    /// Decodes a captured context.
-    ///
-    /// - Parameter captured: The bytes from the thread's memory.
-    /// - Returns: The context, `nil` if nothing is left, and whether the app's own part was whole.
+    /// Decodes a captured context: what is left of it, and whether the app's own part was whole.
     static func reading(_ captured: CapturedContext) -> (context: Self?, isWhole: Bool) {
         let payload = captured.payload.isEmpty ? nil : ContextPayload(copied: captured.payload)
         let record = captured.record.isEmpty ? nil : ThreadContextRecord(captured.record)
@@ -212,17 +186,14 @@ extension StallReport.Context {
 }
 
 extension StallReport.ThreadDescription {
-    /// Describes a captured thread, with what it was working on.
     init(_ thread: ThreadIdentity, _ captured: CapturedStack?) {
         self.init(thread)
         context = captured?.context.flatMap { StallReport.Context.reading($0).context }
     }
 }
 
-/// OpenTelemetry's thread context record, which a tracer publishes for the thread's active span.
-///
-/// The layout is that of OTEP 4947: 16 bytes of the trace id, 8 of the span id, a mark that it is valid, the trace flags,
-/// and attributes, whose names are not in the record.
+/// OpenTelemetry's thread context record, which a tracer publishes for the thread's active span (OTEP 4947): 16 bytes
+/// of the trace id, 8 of the span id, a mark that it is valid, the trace flags, and attributes without names.
 struct ThreadContextRecord: Equatable {
     /// The id of the trace, as 32 hexadecimal digits; `nil` if no span is active.
     let traceID: String?

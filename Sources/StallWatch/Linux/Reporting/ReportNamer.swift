@@ -4,9 +4,7 @@ import LinuxSupport
 import StallReports
 import StallSymbols
 
-/// Symbolicates reports, decides which are reported, and delivers them to the sinks.
-///
-/// Used by one thread, the second stage of the ``Reporter``.
+/// Symbolicates reports, decides which are reported, and delivers them to the sinks, on the second stage's thread.
 struct ReportNamer {
     let builder: ReportBuilder
     var policy: RepeatPolicy
@@ -50,7 +48,6 @@ struct ReportNamer {
         end(report, fingerprint, isNew: isNew)
     }
 
-    /// Reports a finished stall, or only counts it.
     private mutating func end(_ named: StallReport, _ fingerprint: String, isNew: Bool) {
         var report = named
         let decision = policy.decide(fingerprint, lasting: named.durationMilliseconds, at: monotonicNow())
@@ -76,9 +73,8 @@ struct ReportOutlet: Sendable {
     let counts: ReportCounts
     let streams: ReportStreams
 
-    /// Returns the report that the sinks receive: with current counts, shortened paths and the app's redactions.
-    ///
-    /// If the redaction makes the report invalid, only its times are kept and a notice is logged.
+    /// Returns the report that the sinks receive: with current counts, shortened paths and the app's redactions; if
+    /// those make it invalid, only with its times.
     func prepared(_ report: StallReport) -> StallReport {
         var report = report
         let suppressed = counts.current.suppressed
@@ -92,10 +88,8 @@ struct ReportOutlet: Sendable {
         return report
     }
 
-    /// Carries out the configured escalation.
-    ///
-    /// `.abort` does not return. It first waits for the sinks, for a bounded time. The termination log comes before
-    /// either: a closure may end the process, too.
+    /// Carries out the configured escalation, after the termination log, because a closure may end the process;
+    /// `.abort` first waits for the sinks, for a bounded time.
     func escalate(_ report: StallReport) {
         if let path = settings.terminationLog { writeTerminationLog(report, path) }
         switch settings.escalation {

@@ -13,9 +13,7 @@ final class ReportStreams: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Returns a new stream of the reports from now on.
-    ///
-    /// The stream ends when the monitor is stopped.
+    /// Returns a new stream of the reports from now on, which ends with the monitor.
     func stream() -> AsyncStream<StallReport> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: StallReport.self, bufferingPolicy: .bufferingNewest(Self.capacity)
@@ -36,9 +34,7 @@ final class ReportStreams: Sendable {
         return stream
     }
 
-    /// Adds a report to every stream.
-    ///
-    /// - Returns: The number of reports dropped from full streams.
+    /// Adds a report to every stream; returns the number of reports dropped from full streams.
     func yield(_ report: StallReport) -> Int {
         // Yield outside the lock, because a reader that ends takes the lock.
         let continuations = state.withLock { Array($0.continuations.values) }
@@ -47,7 +43,6 @@ final class ReportStreams: Sendable {
         }
     }
 
-    /// Ends every stream.
     func finish() {
         let continuations = state.withLock { state in
             state.isFinished = true

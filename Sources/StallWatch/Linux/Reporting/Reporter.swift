@@ -12,7 +12,6 @@ import Synchronization
 /// Every stall's file exists from the threshold on, because only its end shows whether it repeats an earlier stall. If
 /// the stall is suppressed then, its file is removed. If the process dies first, the file stays.
 final class Reporter: Sendable {
-    /// The settings for building and limiting reports.
     struct Settings: Sendable {
         /// Makes a builder; called once on each of the two threads that build reports.
         var builder: @Sendable () -> ReportBuilder
@@ -38,9 +37,7 @@ final class Reporter: Sendable {
     let counts: ReportCounts
     let streams = ReportStreams()
 
-    /// Creates a reporter and its sinks; starts no thread.
-    ///
-    /// - Throws: The error of the first sink that cannot work.
+    /// Creates a reporter and its sinks; starts no thread, and throws if a sink cannot work.
     init(settings: Settings, sinks: [SinkFactory], counts: ReportCounts = ReportCounts()) throws(StallWatchError) {
         self.settings = settings
         self.counts = counts
@@ -55,7 +52,6 @@ final class Reporter: Sendable {
         }
     }
 
-    /// Starts the sinks' threads.
     func startSinks() throws(StallWatchError) {
         try sinks.start()
     }
@@ -97,9 +93,7 @@ final class Reporter: Sendable {
     /// Whether ``run()`` has delivered everything and is about to return.
     var isFinished: Bool { finished.load(ordering: .acquiring) }
 
-    /// Prepares for a stop of the monitor from the calling thread.
-    ///
-    /// If that thread belongs to the reporter or to a sink, the stop does not wait for it.
+    /// Makes a stop of the monitor from the calling thread not wait for it, if it is the reporter's or a sink's.
     func willStopOnCurrentThread() {
         sinks.abandonCurrent()
         if namingThread.withLock({ $0?.isCurrent ?? false }) { mustNotJoinNaming.store(true, ordering: .releasing) }
@@ -116,9 +110,8 @@ final class Reporter: Sendable {
         notices.close()
     }
 
-    /// Runs the first stage until ``close()``, then waits for the sinks, for a bounded time.
-    ///
-    /// Starts the second stage's thread.
+    /// Runs the first stage until ``close()``, and a thread with the second; then waits for the sinks, for a bounded
+    /// time.
     ///
     /// - Parameter afterEach: Called after each report with names, on the thread that made it.
     func run(afterEach: @escaping @Sendable () -> Void = {}) {
@@ -160,10 +153,8 @@ final class Reporter: Sendable {
         }
     }
 
-    /// Waits until the sinks have handled every record submitted so far.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds. The sinks may add ``SinkSet/storeTimeLimit``.
-    /// - Returns: Whether all are handled.
+    /// Waits until the sinks have handled all records submitted so far, ``SinkSet/storeTimeLimit`` more at most;
+    /// returns `false` then.
     func settle(until deadline: UInt64) -> Bool {
         // In this order: the first stage passes its record on before it takes the next one.
         while !arrivals.isIdle || !unnamed.isIdle {
@@ -178,9 +169,7 @@ final class Reporter: Sendable {
         ReportOutlet(settings: settings, sinks: sinks, notices: notices, counts: counts, streams: streams)
     }
 
-    /// Waits until the sinks have received everything, for a bounded time.
-    ///
-    /// A second call does nothing.
+    /// Waits until the sinks have received everything, once and for a bounded time.
     func finishSinks() {
         sinks.finish()
         discard()
@@ -188,12 +177,8 @@ final class Reporter: Sendable {
 }
 
 /// Passes the newest state of each stall from one thread to another.
-///
-/// A newer state replaces a queued state of the same stall.
 final class RecordMailbox: Sendable {
-    /// The maximum number of queued stalls.
-    ///
-    /// When it is exceeded, the mailbox drops the oldest finished stall, or the oldest stall if all are ongoing.
+    /// The maximum number of queued stalls; the oldest finished one over it is dropped, or else the oldest.
     static let capacity = 256
 
     private struct State {
@@ -205,9 +190,7 @@ final class RecordMailbox: Sendable {
     private let state = Mutex(State())
     private let arrival = Semaphore()
 
-    /// Queues the newest state of a stall; never waits.
-    ///
-    /// - Returns: Whether a record was dropped to make room.
+    /// Queues the newest state of a stall, and never waits; returns whether a record was dropped to make room.
     func put(_ record: StallRecord) -> Bool {
         defer { arrival.post() }
         return state.withLock { state in
@@ -225,10 +208,7 @@ final class RecordMailbox: Sendable {
     /// Whether no record is queued, and the reader is done with all that it took.
     var isIdle: Bool { state.withLock { $0.records.isEmpty && !$0.isInWork } }
 
-    /// Takes the oldest record, and waits for one if the mailbox is empty.
-    ///
-    /// - Parameter idle: Called before each wait.
-    /// - Returns: The record; `nil` once the mailbox is closed and empty.
+    /// Takes the oldest record, or waits for one; returns `nil` once the mailbox is closed and empty.
     func next(beforeWaiting idle: () -> Void = {}) -> StallRecord? {
         while true {
             let (record, isClosed) = state.withLock { state in

@@ -2,9 +2,7 @@ import LinuxSupport
 import StallReports
 import StallSymbols
 
-/// Makes the cause of a starvation from what the pool's busy workers were doing.
-///
-/// A worker is busy if code of the app is on its stack.
+/// Makes the cause of a starvation from what the pool's workers with code of the app on their stacks were doing.
 struct StarvationCause {
     /// One busy worker: what it does, and the app's function that it is in.
     private struct Worker {
@@ -15,9 +13,7 @@ struct StarvationCause {
     private let workers: [Worker]
     private let report: StallReport
 
-    /// - Parameters:
-    ///   - record: The raw facts, with the activity of each worker.
-    ///   - report: The named report of the same starvation.
+    /// Takes the activity of each worker from the record, and its functions from the report of the same starvation.
     init(_ record: StallRecord, _ report: StallReport) {
         self.report = report
         guard let index = record.samples.lastIndex(where: { !$0.workers.isEmpty }),

@@ -3,9 +3,7 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// The file in which a container's runtime looks for the reason why a process ended.
-///
-/// Kubernetes reads `/dev/termination-log`, at most 4,096 bytes (terminationMessagePath).
+/// The file in which Kubernetes looks for the reason why a container ended (terminationMessagePath).
 enum TerminationLog {
     /// The longest message, in bytes.
     static let maximumBytes = 4_096
@@ -19,14 +17,7 @@ enum TerminationLog {
         return Array(text.prefix(bytes: maximumBytes).utf8)
     }
 
-    /// Replaces the file's contents.
-    ///
-    /// The file is written in place, because runtimes mount it: it cannot be renamed.
-    ///
-    /// - Parameters:
-    ///   - bytes: The message.
-    ///   - path: The file's path; it is created if it does not exist.
-    /// - Throws: ``SystemError``.
+    /// Replaces the file's contents in place, because runtimes mount it: it cannot be renamed.
     static func write(_ bytes: [UInt8], to path: String) throws(SystemError) {
         // O_NONBLOCK: a FIFO without a reader is an error, not a wait.
         let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o644)
@@ -42,9 +33,7 @@ enum TerminationLog {
         }
     }
 
-    /// Does the same on a thread of its own, and waits for it for ``timeLimit`` at most.
-    ///
-    /// - Returns: The error; `nil` if the message is written.
+    /// Does the same on a thread of its own, waits for ``timeLimit`` at most, and returns the error if there is one.
     static func writeInTime(_ bytes: [UInt8], to path: String) -> SystemError? {
         let failure = Failure()
         let write = { @Sendable in

@@ -1,35 +1,25 @@
 import LinuxSupport
 import Synchronization
 
-/// Divides the turns of all loops into intervals, for sinks that receive statistics all the time.
-///
-/// An interval ends at the first pass of the watchdog after its length. So a process without work is not woken for it, and
-/// the interval with its last turns ends when the next work comes, or with the monitor.
+/// Divides the turns of all loops into intervals, for sinks that receive statistics all the time; one ends at the
+/// watchdog's first pass after its length, so that an idle process is not woken for it.
 final class TurnIntervals: Sendable {
     private struct State {
         /// When the interval began, in monotonic nanoseconds; `nil` before the first.
         var began: UInt64?
-        /// Each loop's turns at that time.
         var before: [ObjectIdentifier: TurnHistogram.Snapshot] = [:]
     }
     private let length: UInt64
     // A mutex for the compiler: only the watchdog uses it.
     private let state = Mutex(State())
 
-    /// - Parameter length: The least length of an interval, in nanoseconds.
+    /// Makes intervals of at least that length, in nanoseconds.
     init(every length: UInt64) {
         self.length = length
     }
 
-    /// Ends the interval if it has its length.
-    ///
-    /// Otherwise it costs one comparison.
-    ///
-    /// - Parameters:
-    ///   - loops: All watched loops.
-    ///   - now: The time, in monotonic nanoseconds.
-    ///   - isLast: Whether the interval ends in any case.
-    /// - Returns: The loops of the interval, sorted by label; empty if it goes on.
+    /// Ends the interval if it has its length or is the last one; returns its loops, sorted by label, or none if it
+    /// goes on.
     func pass(_ loops: [LoopMonitor], at now: UInt64, isLast: Bool = false) -> [LoopInterval] {
         state.withLock { state in
             if let began = state.began, !isLast, now &- began < length { return [] }
@@ -52,12 +42,7 @@ final class TurnIntervals: Sendable {
 }
 
 extension LoopInterval {
-    /// Adds up the loops with one label.
-    ///
-    /// - Parameters:
-    ///   - label: The label.
-    ///   - nanoseconds: The length of the interval.
-    ///   - loops: The loops, and their turns in the interval.
+    /// Adds up the loops with one label, and their turns in an interval of that length.
     init(label: String, nanoseconds: UInt64, _ loops: [(loop: LoopMonitor, turns: TurnHistogram.Snapshot)]) {
         let all = TurnHistogram.Snapshot(sumOf: loops.map(\.turns))
         let count = all.turns

@@ -5,9 +5,7 @@ import Synchronization
 
 /// Writes a stall's file from the threshold on, and keeps the directory within its quota.
 final class DirectorySink: Sink {
-    /// The most fingerprints whose newest suppressed stall has a file.
-    ///
-    /// Those of others are counted in the next report only.
+    /// The most fingerprints whose newest suppressed stall has a file; the next report counts those of others.
     private static let maximumNewest = 1024
 
     private let directory: ReportDirectory

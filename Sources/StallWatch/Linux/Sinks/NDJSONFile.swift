@@ -22,9 +22,6 @@ final class NDJSONFile: Sink {
     }
 
     /// Creates the file and its directories if they are missing, and checks that the file can be written.
-    ///
-    /// - Returns: Whether the file can be flushed to the disk.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
     @discardableResult
     func check() throws(StallWatchError) -> FileFlush {
         if let status = FileStatus(path: path), !status.isRegular { throw notAFile }
@@ -34,16 +31,7 @@ final class NDJSONFile: Sink {
         return FileFlush(descriptor)
     }
 
-    func take(_ delivery: Delivery) throws(StallWatchError) {
-        switch delivery {
-        case .ended(let report, nil), .recovered(let report):
-            try write(report)
-            suppressed.drop(report)
-        case .ended(let report, .some): suppressed.keep(report)
-        default:
-            break
-        }
-    }
+    func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
 
     func finish() {
         for report in suppressed.all { try? write(report) }
@@ -90,10 +78,8 @@ final class NDJSONFile: Sink {
         return try openLocked()
     }
 
-    /// Opens the file that has the name now, and locks it against other processes until it is closed.
-    ///
-    /// Makes up to 100 attempts, 10 ms apart while another process holds the lock. A file system without locks is no
-    /// error.
+    /// Opens the file that has the name now, and locks it against other processes if the file system has locks, in up
+    /// to 100 attempts, 10 ms apart.
     private func openLocked() throws(StallWatchError) -> Int32 {
         for _ in 0..<100 {
             let descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -153,26 +139,27 @@ final class NDJSONFile: Sink {
 
 /// The newest suppressed stall of each fingerprint since its last report.
 struct NewestSuppressed {
-    /// The most fingerprints.
-    ///
-    /// The stalls of others are counted in the next report only.
+    /// The most fingerprints; the next report counts the stalls of others.
     private static let maximum = 32
 
     private var reports: [String: StallReport] = [:]
 
-    /// The stalls, by id.
     var all: [StallReport] { reports.values.sorted { $0.id < $1.id } }
 
-    /// Keeps a suppressed stall in place of an older one.
-    mutating func keep(_ report: StallReport) {
-        guard let fingerprint = report.fingerprint else { return }
-        if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
-        reports[fingerprint] = report
-    }
-
-    /// Forgets the suppressed stall that a written report stands for.
-    mutating func drop(_ report: StallReport) {
-        if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
+    /// Writes a final report; a suppressed one is kept instead.
+    mutating func take(
+        _ delivery: Delivery, write: (StallReport) throws(StallWatchError) -> Void
+    ) throws(StallWatchError) {
+        switch delivery {
+        case .ended(let report, nil), .recovered(let report):
+            try write(report)
+            if let fingerprint = report.fingerprint { reports[fingerprint] = nil }
+        case .ended(let report, .some):
+            guard let fingerprint = report.fingerprint else { return }
+            if reports[fingerprint] == nil, reports.count >= Self.maximum { _ = reports.popFirst() }
+            reports[fingerprint] = report
+        default: break
+        }
     }
 }
 
@@ -199,9 +186,7 @@ final class NDJSONStream: Sink {
         }
     }
 
-    /// Duplicates the descriptor and returns the sink that writes to it.
-    ///
-    /// - Throws: ``StallWatchError/Code/unwritableReports`` if it is not open for writing.
+    /// Duplicates the descriptor and returns the sink that writes to it; throws if it is not open for writing.
     static func description(of descriptor: Int32) throws(StallWatchError) -> SinkDescription {
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, flags & O_ACCMODE != O_RDONLY else {
@@ -221,22 +206,14 @@ final class NDJSONStream: Sink {
         }
     }
 
-    func take(_ delivery: Delivery) throws(StallWatchError) {
-        switch delivery {
-        case .ended(let report, nil), .recovered(let report):
-            try write(report.jsonLine())
-            suppressed.drop(report)
-        case .ended(let report, .some): suppressed.keep(report)
-        default: break
-        }
-    }
+    func take(_ delivery: Delivery) throws(StallWatchError) { try suppressed.take(delivery, write: write) }
 
     func finish() {
-        for report in suppressed.all { try? write(report.jsonLine()) }
+        for report in suppressed.all { try? write(report) }
     }
 
-    private func write(_ line: [UInt8]) throws(StallWatchError) {
-        let bytes = isCut ? [UInt8(ascii: "\n")] + line : line
+    private func write(_ report: StallReport) throws(StallWatchError) {
+        let bytes = (isCut ? [UInt8(ascii: "\n")] : []) + report.jsonLine()
         let deadline = monotonicNow() &+ Self.timeLimit
         var left = bytes[...]
         while !left.isEmpty {

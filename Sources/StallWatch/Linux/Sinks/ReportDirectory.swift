@@ -11,16 +11,12 @@ import StallSymbols
 /// file name has the random part of its report's id, and the name of a temporary file identifies the process that
 /// writes it.
 struct ReportDirectory: Sendable {
-    /// The directory's path, as passed to the initializer.
     let path: String
     /// The process identity in the names of this process's temporary files.
     let owner: ProcessIdentity
-    /// Whether files in the directory can be flushed to the disk.
     let flush: FileFlush
 
     /// Creates the directory and its missing parents, and checks that files can be created in it.
-    ///
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
     init(path: String) throws(StallWatchError) {
         guard !path.isEmpty else {
             throw StallWatchError(.unwritableReports, "the report directory's path is empty: name a directory")
@@ -35,15 +31,7 @@ struct ReportDirectory: Sendable {
         unlink(probe)
     }
 
-    /// Writes or replaces a report's file.
-    ///
-    /// Creates the directory again if it is missing.
-    ///
-    /// - Parameters:
-    ///   - report: The report.
-    ///   - file: The name of its file; `nil` for ``StallReport/fileName``.
-    /// - Returns: The file's path.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``; an existing file is then unchanged.
+    /// Writes or replaces a report's file, also in a directory that is missing, and returns its path.
     @discardableResult
     func write(_ report: StallReport, to file: String? = nil) throws(StallWatchError) -> String {
         let name = file ?? report.fileName
@@ -56,21 +44,13 @@ struct ReportDirectory: Sendable {
         }
     }
 
-    /// Gives the newest suppressed stall of a fingerprint its final name: no later report counts it.
-    ///
-    /// - Parameter name: A name with ``StallReport/newestSuffix``.
+    /// Gives the newest suppressed stall of a fingerprint, whose file has ``StallReport/newestSuffix``, its final name.
     func settle(_ name: String) {
         let file = path + "/" + name
         // A file that cannot be renamed is settled at the next start.
         rename(file, file.dropLast(StallReport.newestSuffix.utf8.count) + ".json")
     }
 
-    /// Removes a report's file.
-    ///
-    /// A missing file is not an error.
-    ///
-    /// - Parameter name: The file's name.
-    /// - Throws: ``StallWatchError/Code/unwritableReports``.
     func remove(_ name: String) throws(StallWatchError) {
         guard unlink(path + "/" + name) != 0, errno != ENOENT, errno != ENOTDIR else { return }
         throw StallWatchError(
@@ -98,9 +78,7 @@ struct ReportDirectory: Sendable {
         return file
     }
 
-    /// Returns the path of a temporary file, which a later monitor removes if its owner has ended.
-    ///
-    /// No other program can foresee the name.
+    /// Returns an unforeseeable path for a temporary file, which a later monitor removes if its owner has ended.
     static func temporaryPath(for name: String, in path: String, of owner: ProcessIdentity) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 36)
         return "\(path)/.\(name).\(random)\(ownerMark)\(owner)\(temporarySuffix)"
@@ -109,9 +87,7 @@ struct ReportDirectory: Sendable {
     static let ownerMark = "."
     static let temporarySuffix = ".tmp"
 
-    /// Flushes the directory itself, so that the new name is on disk, too.
-    ///
-    /// Ignores errors: if the file system cannot flush a directory, the report still survives the process.
+    /// Flushes the directory itself, so that the new name is on disk, too, if the file system can do that.
     private func flushNames() {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -120,12 +96,7 @@ struct ReportDirectory: Sendable {
     }
 }
 
-/// Creates a directory and its missing parents.
-///
-/// Only their owner has access, because reports contain paths and function names.
-///
-/// - Parameter path: The directory's path; an existing directory is not an error.
-/// - Throws: ``StallWatchError/Code/unwritableReports``.
+/// Creates a directory and its missing parents, which only their owner may access, unless it exists.
 func makeDirectories(_ path: String) throws(StallWatchError) {
     if let status = FileStatus(path: path) {
         guard status.isDirectory else {
@@ -151,9 +122,7 @@ extension ReportDirectory {
     /// Cleans up after ended processes: removes their temporary files and marks their ongoing reports as abandoned.
     ///
     /// A process on another host or in another pid namespace seems to have ended. If it still runs, its next write
-    /// restores the report's state.
-    ///
-    /// - Returns: The reports that are now abandoned, ordered by file name.
+    /// restores the report's state. Returns the reports that are now abandoned, ordered by file name.
     func recover() -> [StallReport] {
         withLock {
             for name in names() where isLeftover(name) || isEmptyReport(name) {
@@ -175,11 +144,8 @@ extension ReportDirectory {
         }
     }
 
-    /// Removes the oldest reports until the directory is within its quota.
-    ///
-    /// Reports of ongoing stalls stay.
-    ///
-    /// - Returns: The number of removed reports.
+    /// Removes the oldest reports, except of ongoing stalls, until the directory is within its quota; returns their
+    /// number.
     func enforce(_ quota: ReportQuota) -> Int {
         struct File {
             var name: String
@@ -241,10 +207,8 @@ extension ReportDirectory {
 
     private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 
-    /// Prevents two processes that start at the same time from recovering the same reports.
-    ///
-    /// Waits at most half a second, then continues without the lock: its holder may be stopped, and a file system may
-    /// have no locks.
+    /// Keeps two processes that start at the same time from recovering the same reports; waits at most half a second,
+    /// as the lock's holder may be stopped, and a file system may have no locks.
     private func withLock<Result>(_ body: () -> Result) -> Result {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return body() }

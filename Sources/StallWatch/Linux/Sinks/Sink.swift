@@ -3,17 +3,12 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// A destination of reports.
-///
-/// Created and used only on the sink's own thread.
+/// A destination of reports, created and used only on its own thread.
 protocol Sink: AnyObject {
     /// Called once, before the first delivery.
     func start()
 
-    /// Handles one delivery; may block.
-    ///
-    /// - Parameter delivery: The delivery.
-    /// - Throws: An error if the delivery failed; a store's worker then tries it again later.
+    /// Handles one delivery; may block. If it throws, a store's worker tries the delivery again later.
     func take(_ delivery: Delivery) throws(StallWatchError)
 
     /// Called once, after the last delivery.
@@ -29,23 +24,18 @@ extension Sink {
 struct SinkDescription: Sendable {
     /// The thread's name; at most 15 bytes.
     var name: String
-    /// The kinds of deliveries that the sink receives.
     var interest: Delivery.Interest
-    /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report.
-    ///
-    /// True for files, where only the newest state counts. False for code that may have done half of its work.
+    /// Whether failed deliveries are retried, and a newer delivery replaces a queued one of the same report: for files,
+    /// of which only the newest state counts, but not for code that may have done half of its work.
     var isStore = false
     /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
     var intervalLength: UInt64?
     /// The file that cannot be flushed to the disk, with the reason; `nil` if all can.
     var unflushed: String?
-    /// Creates the sink; called on the sink's thread.
     var make: @Sendable () -> any Sink
 }
 
-/// Checks that a sink can work and returns its description.
-///
-/// The second parameter receives the reports that an earlier process left.
+/// Checks that a sink can work and returns its description; the second parameter receives reports of earlier processes.
 typealias SinkFactory =
     @Sendable (ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void) throws(StallWatchError)
     -> SinkDescription
@@ -56,10 +46,8 @@ enum Delivery: Sendable {
     case began(StallReport)
     /// A newer report of an ongoing stall, or its first report without names.
     case updated(StallReport)
-    /// A stall's final report: the stall ended, or the monitor stopped following it.
-    ///
-    /// With a reason, the stall is suppressed: counted, but not reported. Stores keep the newest one of each fingerprint,
-    /// because it stands for all since the last report.
+    /// A stall's final report: the stall ended, or the monitor stopped following it. With a reason, it is counted, but
+    /// not reported. Stores keep the newest such one of each fingerprint, which stands for all since the last report.
     case ended(StallReport, SuppressionReason?)
     /// A report that an earlier process left, now `abandoned`.
     case recovered(StallReport)
@@ -67,7 +55,6 @@ enum Delivery: Sendable {
     case escalated(StallReport)
     /// A log message about the monitor itself, with its metadata.
     case notice(String, [String: String])
-    /// What the loops did in an interval.
     case interval([LoopInterval])
 
     /// The report's id; `nil` for a notice.
@@ -80,7 +67,6 @@ enum Delivery: Sendable {
         }
     }
 
-    /// The kind of this delivery.
     var interest: Interest {
         switch self {
         case .began: .began
@@ -130,7 +116,6 @@ final class SinkEventRelay: Sendable {
 }
 
 extension StallWatchError {
-    /// Creates an error of the given kind from a failed system call's message and error number.
     init(_ code: Code, _ error: SystemError) {
         self.init(code, error.message, errno: error.errno)
     }
@@ -155,9 +140,7 @@ extension FileFlush {
     }
 }
 
-/// What the loops with one label did in an interval.
-///
-/// Durations are in seconds. Those of turns are upper bounds, at most 12.5 % too large.
+/// What the loops with one label did in an interval, in seconds; durations of turns are at most 12.5 % too large.
 struct LoopInterval: Sendable, Equatable {
     /// The durations of turns.
     struct Delay: Sendable, Equatable {
@@ -168,15 +151,12 @@ struct LoopInterval: Sendable, Equatable {
         var longest: Double
     }
 
-    /// The loops' label.
     var label: String
-    /// The number of turns that ended.
     var turns: UInt64
     /// The durations of these turns; `nil` if there were none.
     var delay: Delay?
     /// The part of the interval in which the busiest of the loops was in a turn, 0 to 1; `nil` for loops that do not report
     /// their turns.
     var utilization: Double?
-    /// The longest threshold of the loops.
     var threshold: Double
 }

@@ -2,9 +2,8 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// The sinks of a monitor: the stores, which write reports to disk, and the others.
-///
-/// Every wait is limited to ``storeTimeLimit`` for stores and ``otherTimeLimit`` for others, whatever a sink does.
+/// The sinks of a monitor: the stores, which write reports to disk, and the others, with every wait limited to
+/// ``storeTimeLimit`` for stores and ``otherTimeLimit`` for others, whatever a sink does.
 struct SinkSet: Sendable {
     /// The longest delay, in nanoseconds, that a store may cause to an abort or to ``StallMonitor/stop()``.
     static let storeTimeLimit: UInt64 = 5_000_000_000
@@ -16,9 +15,7 @@ struct SinkSet: Sendable {
     /// The stores' files that cannot be flushed to the disk, with the reason; `nil` if there is no store.
     let unflushed: [String]?
 
-    /// Creates the sinks' workers; starts no thread.
-    ///
-    /// - Throws: The error of the first sink that cannot work.
+    /// Creates the sinks' workers; starts no thread, and throws if a sink cannot work.
     init(_ sinks: [SinkFactory], counts: ReportCounts, notices: SinkEventRelay) throws(StallWatchError) {
         var stores: [SinkWorker] = []
         var others: [SinkWorker] = []
@@ -36,12 +33,10 @@ struct SinkSet: Sendable {
 
     private var all: [SinkWorker] { stores + others }
 
-    /// Starts the sinks' threads.
     func start() throws(StallWatchError) {
         for worker in all { try worker.start() }
     }
 
-    /// Returns whether any sink receives deliveries of this kind.
     func areInterested(in kind: Delivery.Interest) -> Bool { all.contains { $0.isInterested(in: kind) } }
 
     /// The least length of the intervals that a sink receives, in nanoseconds; `nil` if none receives any.
@@ -52,15 +47,10 @@ struct SinkSet: Sendable {
         for worker in all { worker.submit(delivery) }
     }
 
-    /// Delivers a stall's final report to stores first, then to other sinks, so that the file exists when they are
-    /// notified.
+    /// Delivers a stall's final report to stores first, so that other sinks find the file.
     ///
-    /// Waits up to ``otherTimeLimit`` for the stores. If a store is slower, later calls do not wait until it has caught
-    /// up.
-    ///
-    /// - Parameters:
-    ///   - delivery: The final report.
-    ///   - reached: One barrier per store, queued with the previous final report.
+    /// Waits up to ``otherTimeLimit``, but not for a store that is still behind with `reached`, its barriers of the
+    /// last report.
     func submitFinal(_ delivery: Delivery, reached: inout [SinkWorker.Barrier]) {
         for worker in stores { worker.submit(delivery) }
         if reached.allSatisfy(\.isReached) {
@@ -81,9 +71,7 @@ struct SinkSet: Sendable {
         for worker in all { worker.abandonIfCurrent() }
     }
 
-    /// Closes the sinks and waits until they have handled everything, for a bounded time.
-    ///
-    /// A second call does nothing.
+    /// Closes the sinks and waits until they have handled everything, once and for a bounded time.
     func finish() {
         for worker in all { worker.close() }
         for worker in stores { worker.join(until: monotonicNow() &+ Self.storeTimeLimit) }
@@ -97,11 +85,8 @@ struct SinkSet: Sendable {
     }
 }
 
-/// The counters of the reporter and the sinks.
-///
-/// Any thread may change them; no monitored thread does.
+/// The counters of the reporter and the sinks, for any thread but a monitored one.
 final class ReportCounts: Sendable {
-    /// The counts at one moment.
     struct Counts: Sendable, Equatable {
         /// Finished stalls, reported or not.
         var stalls = 0
@@ -113,18 +98,15 @@ final class ReportCounts: Sendable {
         var reportsLost = 0
         /// Reports removed to keep a directory within its quota.
         var reportsRemoved = 0
-        /// Reports of ended processes, recovered at the start.
         var reportsRecovered = 0
         /// Failed attempts to deliver a report to a sink.
         var failedWrites = 0
         /// The error of the last failed attempt.
         var lastWriteError: StallWatchError?
-        /// Finished stalls by loop label.
         var stallsByLoop: [String: StallTotals] = [:]
         /// When the last finished stall of each loop was counted, in nanoseconds since 1970.
         var lastStallByLoop: [String: UInt64] = [:]
 
-        /// Counts a finished stall of that duration.
         mutating func add(stallOf nanoseconds: UInt64, on loop: String) {
             stalls += 1
             lastStallByLoop[loop] = wallClockNow()
@@ -133,7 +115,6 @@ final class ReportCounts: Sendable {
         }
     }
 
-    /// The number and total duration of one loop's stalls.
     struct StallTotals: Sendable, Equatable {
         var count = 0
         var nanoseconds: UInt64 = 0
@@ -141,10 +122,8 @@ final class ReportCounts: Sendable {
 
     private let counts = Mutex(Counts())
 
-    /// The current counts.
     var current: Counts { counts.withLock { $0 } }
 
-    /// Changes the counts.
     func add(_ body: (inout Counts) -> Void) {
         counts.withLock { body(&$0) }
     }

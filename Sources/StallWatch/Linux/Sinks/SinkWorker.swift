@@ -2,10 +2,8 @@ import LinuxSupport
 import StallReports
 import Synchronization
 
-/// Runs one sink on its own thread, so that a slow sink delays neither the monitor nor the other sinks.
-///
-/// Pending deliveries wait in a bounded queue. Failed deliveries to a store wait in a second bounded queue and are
-/// retried. Lost deliveries are counted.
+/// Runs one sink on its own thread, so that a slow sink delays no other, with bounded queues of pending deliveries, and
+/// of failed ones of a store, to be retried; counts those that are lost.
 final class SinkWorker: Sendable {
     /// The maximum number of queued items; when it is exceeded, the oldest delivery is dropped.
     static let capacity = 64
@@ -42,7 +40,6 @@ final class SinkWorker: Sendable {
     private let arrival = Semaphore()
     private let description: SinkDescription
     private let counts: ReportCounts
-    /// Receives a notice when deliveries begin to fail.
     private let notice: @Sendable (Delivery) -> Void
 
     init(_ description: SinkDescription, counts: ReportCounts, notice: @escaping @Sendable (Delivery) -> Void) {
@@ -62,7 +59,6 @@ final class SinkWorker: Sendable {
     /// The least length of the intervals that the sink receives, in nanoseconds; `nil` if it receives none.
     var intervalLength: UInt64? { description.intervalLength }
 
-    /// Returns whether the sink receives deliveries of this kind.
     func isInterested(in kind: Delivery.Interest) -> Bool { description.interest.contains(kind) }
 
     /// Queues a delivery if the sink is interested in it; never waits.
@@ -109,9 +105,7 @@ final class SinkWorker: Sendable {
         }
     }
 
-    /// Waits for the closed sink's thread until `deadline`, in monotonic nanoseconds.
-    ///
-    /// A thread that misses the deadline is detached, and ends when its sink returns.
+    /// Waits for the closed sink's thread until a deadline in monotonic nanoseconds, and detaches it if it misses that.
     func join(until deadline: UInt64) {
         // Remove the thread from the box, because a thread may be joined only once.
         let (joining, isAbandoned) = box.withLock { box in
@@ -190,33 +184,33 @@ extension SinkWorker {
     }
 }
 
-/// The failed deliveries of a store, and the time of the next attempt.
+/// The failed deliveries of a store, and the time of the next attempt: 1, 2, 4, 8, … seconds after a failure (a pure
+/// value).
 struct Retries {
     /// The maximum number of failed deliveries; when it is exceeded, the oldest is dropped.
     static let capacity = 64
+    static let firstDelay: UInt64 = 1_000_000_000
+    static let longestDelay: UInt64 = 300_000_000_000
 
     private var deliveries: [Delivery] = []
-    private var backoff = Backoff()
+    private var delay = firstDelay
+    /// The earliest time of an attempt after a failure, in monotonic nanoseconds; `nil` after a success.
+    private(set) var earliest: UInt64?
 
     var first: Delivery? { deliveries.first }
     var waiting: Int { deliveries.count }
-    var isFailing: Bool { backoff.nextAttempt != nil }
+    var isFailing: Bool { earliest != nil }
     /// The time of the next attempt in monotonic nanoseconds; `nil` while nothing waits.
-    var nextAttempt: UInt64? { deliveries.isEmpty ? nil : backoff.nextAttempt ?? 0 }
+    var nextAttempt: UInt64? { deliveries.isEmpty ? nil : earliest ?? 0 }
 
     func isDue(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? false }
 
-    /// Returns whether a delivery may be attempted now.
-    ///
-    /// It must wait for the delay after a failure, and behind an older state of the same report.
+    /// Returns whether a delivery may be attempted now: after the delay, and behind no older state of the same report.
     func mayTry(_ delivery: Delivery, at now: UInt64) -> Bool {
-        backoff.mayTry(at: now) && !deliveries.contains { $0.id == delivery.id }
+        earliest.map { now >= $0 } ?? true && !deliveries.contains { $0.id == delivery.id }
     }
 
-    /// Queues a failed delivery; it replaces an older state of the same report.
-    ///
-    /// - Parameter delivery: The delivery.
-    /// - Returns: The number of dropped deliveries, 0 or 1.
+    /// Queues a failed delivery in place of an older state of the same report; returns the number of dropped ones, 0 or 1.
     mutating func keep(_ delivery: Delivery) -> Int {
         if let older = deliveries.firstIndex(where: { $0.id == delivery.id }) {
             deliveries[older] = delivery
@@ -229,30 +223,11 @@ struct Retries {
     }
 
     mutating func removeFirst() { deliveries.removeFirst() }
-    mutating func failed(at now: UInt64) { backoff.failed(at: now) }
-    mutating func succeeded() { backoff.succeeded() }
-}
-
-/// The delays between attempts after failures: 1, 2, 4, 8, … seconds, up to 5 minutes.
-///
-/// A pure value: the caller supplies the time.
-struct Backoff {
-    static let first: UInt64 = 1_000_000_000
-    static let longest: UInt64 = 300_000_000_000
-
-    /// The earliest time of the next attempt, in monotonic nanoseconds; `nil` after a success or before any failure.
-    private(set) var nextAttempt: UInt64?
-    private var delay = first
-
-    /// Returns whether an attempt is allowed at `now`.
-    func mayTry(at now: UInt64) -> Bool { nextAttempt.map { now >= $0 } ?? true }
 
     mutating func failed(at now: UInt64) {
-        nextAttempt = now &+ delay
-        delay = min(delay * 2, Self.longest)
+        earliest = now &+ delay
+        delay = min(delay * 2, Self.longestDelay)
     }
 
-    mutating func succeeded() {
-        self = Backoff()
-    }
+    mutating func succeeded() { (earliest, delay) = (nil, Self.firstDelay) }
 }

@@ -156,7 +156,6 @@ import TestSupport
         let methods = [CapturedStack.Method.read]
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { .stub([0x1000]) }
         func images() -> ImageList { ImageList() }
-        func leave(processor: Int32) {}
     }
 
     private let world = WatchedWorld(at: Self.minute)

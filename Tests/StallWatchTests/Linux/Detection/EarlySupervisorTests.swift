@@ -37,8 +37,6 @@ import Testing
         }
 
         func images() -> ImageList { ImageList() }
-
-        func leave(processor: Int32) {}
     }
 
     private let world = WatchedWorld(at: Self.begin)
@@ -200,8 +198,6 @@ import Testing
         func cancelPendingCapture(of thread: Int32) { canceled += 1 }
 
         func images() -> ImageList { ImageList() }
-
-        func leave(processor: Int32) {}
     }
 
     /// A capturer of a thread that has no CPU at first.
@@ -218,8 +214,6 @@ import Testing
         }
 
         func images() -> ImageList { ImageList() }
-
-        func leave(processor: Int32) {}
     }
 
     /// A capturer of a thread that does not leave the kernel.
@@ -234,7 +228,5 @@ import Testing
         }
 
         func images() -> ImageList { ImageList() }
-
-        func leave(processor: Int32) {}
     }
 }

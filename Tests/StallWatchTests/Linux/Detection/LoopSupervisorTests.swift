@@ -37,9 +37,6 @@ import TestSupport
         func images() -> ImageList { ImageList() }
 
         /// The CPUs that the supervisor asked to leave.
-        private(set) var left: [Int32] = []
-
-        func leave(processor: Int32) { left.append(processor) }
     }
 
     private let world = WatchedWorld(at: Self.begin)
@@ -118,24 +115,6 @@ import TestSupport
         #expect(world.states == [.ongoing, .ongoing])
     }
 
-    /// If both share a CPU, the sample waits for the stalled thread.
-    @Test mutating func theWatchdogLeavesTheLoopsCPUOncePerPoll() throws {
-        source.thread.store(try #require(ownThread()), ordering: .relaxed)
-        _ = poll(at: Self.begin + 1)
-        #expect(capturer.left.count == 1 && capturer.left.allSatisfy { $0 >= 0 })
-        _ = poll(at: Self.begin + Self.threshold)
-        #expect(world.states == [.ongoing])
-        #expect(capturer.left.count == 1, "the supervisor does not move during a stall")
-        #expect(watch.isInStall, "the watchdog may move again for the next turn")
-    }
-
-    @Test mutating func theWatchdogKeepsItsCPUWhileLoopsTurn() throws {
-        source.thread.store(try #require(ownThread()), ordering: .relaxed)
-        services.mayShareProcessor = false
-        _ = poll(at: Self.begin + 1)
-        #expect(capturer.left.isEmpty, "a move is a context switch")
-    }
-
     @Test mutating func aThreadThatHasEndedIsCountedAndNotPolledAgain() {
         capturer.threadHasEnded = {}
         let next = poll(at: Self.begin + Self.threshold)
@@ -191,8 +170,6 @@ import TestSupport
         func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { stack }
 
         func images() -> ImageList { ImageList() }
-
-        func leave(processor: Int32) {}
     }
 
     /// Returns the number of stalls of a turn that is over its threshold, and the stacks that the source was asked about.

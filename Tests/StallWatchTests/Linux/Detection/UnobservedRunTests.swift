@@ -35,8 +35,6 @@ import Testing
         }
 
         func images() -> ImageList { ImageList() }
-
-        func leave(processor: Int32) {}
     }
 
     private let world = WatchedWorld(at: Self.begin)

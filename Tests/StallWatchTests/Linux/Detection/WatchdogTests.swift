@@ -214,8 +214,6 @@ extension Array {
         }
 
         func images() -> ImageList { ImageList() }
-
-        func leave(processor: Int32) {}
     }
 
     /// Runs a watchdog over probes with these labels while `body` runs.

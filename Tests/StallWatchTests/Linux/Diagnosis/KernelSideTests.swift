@@ -15,8 +15,6 @@ private final class NoStacks: StackCapturing {
     func capture(thread: Int32, mayStop: Bool) throws(CaptureFailure) -> CapturedStack { throw CaptureFailure.moved }
 
     func images() -> ImageList { ImageList() }
-
-    func leave(processor: Int32) {}
 }
 
 /// The kernel's wait channel and stack of a waiting thread.
@@ -134,7 +132,7 @@ private final class NoStacks: StackCapturing {
             switch name {
             case "schedstat": (expected.runQueue, expected.slices, expected.showsRunQueue) = (0, 0, false)
             case "stat":
-                (expected.minorFaults, expected.majorFaults, expected.processor) = (0, 0, nil)
+                (expected.minorFaults, expected.majorFaults) = (0, 0)
                 (expected.userTicks, expected.systemTicks) = (0, 0)
             case "status": (expected.voluntarySwitches, expected.involuntarySwitches) = (nil, nil)
             case "syscall": (expected.activity, expected.showsSystemCall) = (.blocked, false)

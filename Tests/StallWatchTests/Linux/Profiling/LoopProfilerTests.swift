@@ -29,7 +29,6 @@ import TestSupport
             return try answer().get()
         }
         func images() -> ImageList { ImageList() }
-        func leave(processor: Int32) {}
     }
 
     private let capturer = Capturer()

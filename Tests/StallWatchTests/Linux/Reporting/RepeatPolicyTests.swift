@@ -69,20 +69,21 @@ import Testing
     }
 
     @Test func delaysAfterFailuresGrow() {
-        var backoff = Backoff()
-        #expect(backoff.mayTry(at: 0))
+        var retries = Retries()
+        let notice = Delivery.notice("", [:])
+        #expect(retries.mayTry(notice, at: 0))
         var now: UInt64 = 0
         var waits: [UInt64] = []
         for _ in 0..<11 {
-            backoff.failed(at: now)
-            let next = backoff.nextAttempt ?? 0
+            retries.failed(at: now)
+            let next = retries.earliest ?? 0
             waits.append((next - now) / second)
-            #expect(!backoff.mayTry(at: next - 1))
+            #expect(!retries.mayTry(notice, at: next - 1))
             now = next
         }
         #expect(waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
-        backoff.succeeded()
-        #expect(backoff.mayTry(at: 0))
+        retries.succeeded()
+        #expect(retries.mayTry(notice, at: 0))
     }
 
     @Test func retriesAreBoundedAndKeepTheNewestState() {

@@ -16,10 +16,12 @@ import TestSupport
 @Suite(.timeLimit(.minutes(10))) struct ReporterTests {
     private let handler = InMemoryLogHandler()
 
-    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter {
+    private func reporter(_ sinks: [ReportSink] = []) throws -> Reporter { try reporter(sinks.map { $0.describe }) }
+
+    private func reporter(_ sinks: [SinkFactory]) throws -> Reporter {
         var settings = Reporter.Settings.fixture()
         settings.reportsPerMinute = 10_000
-        return try Reporter(settings: settings, sinks: sinks.map(\.describe))
+        return try Reporter(settings: settings, sinks: sinks)
     }
 
     private var log: ReportSink { .log(Logger(label: "test") { [handler] _ in handler }) }
@@ -54,12 +56,12 @@ import TestSupport
     @Test func `a file that cannot be flushed is named`() throws {
         let refusal = FileFlush.unavailable(errno: EPERM).refusal(of: "/reports")
         #expect(refusal == "/reports: fsync: Operation not permitted")
-        let store = ReportSink { _, _ in
+        let store: SinkFactory = { _, _ in
             SinkDescription(name: "store", interest: .finished, isStore: true, unflushed: refusal) {
                 ClosureSink { _ in }
             }
         }
-        #expect(try reporter([store, log]).unflushed == ["/reports: fsync: Operation not permitted"])
+        #expect(try reporter([store, log.describe]).unflushed == ["/reports: fsync: Operation not permitted"])
         #expect(try reporter([log]).unflushed == nil)
     }
 
@@ -250,10 +252,10 @@ import TestSupport
             var largest = 0
             let hooks = HookSink.Hooks(ended: { _ in ended.add(1, ordering: .releasing) })
             let sinks: [ReportSink] = [
-                .directory(scratch.path, quota: quota), .hooks(hooks),
+                .directory(scratch.path, quota: quota),
                 .closure { report in told.add(1 + report.repeats, ordering: .relaxed) },
             ]
-            let statistics = try withReporter(sinks, settings: settings) { reporter in
+            let statistics = try withReporter(sinks, hooks: hooks, settings: settings) { reporter in
                 // Each stall makes two deliveries per sink. A queue holds more than 50 deliveries, so none may be lost,
                 // even if a sink's thread gets no CPU.
                 for batch in 0..<400 {

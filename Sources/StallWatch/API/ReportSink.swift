@@ -1,6 +1,10 @@
 import StallReports
 public import Logging
 
+#if Metrics
+    public import CoreMetrics
+#endif
+
 /// A destination for a monitor's reports.
 ///
 /// A sink receives a report when its stall is over, unless the stall is suppressed as a repeat or by the limit per
@@ -10,8 +14,19 @@ public import Logging
 /// harms neither the monitor nor the other sinks. If more than 64 reports wait for a sink, the oldest are dropped and
 /// counted in ``StallMonitor/Statistics/reportsLost``.
 public struct ReportSink: Sendable {
-    /// Describes the sink, or throws if the sink cannot work.
-    let describe: SinkFactory
+    let kind: Kind
+
+    /// What the monitor on Linux makes the sink of.
+    enum Kind: Sendable {
+        case directory(String, ReportQuota)
+        case ndjson(String, maximumBytes: Int, keep: Int)
+        case stream(Int32)
+        case closure(@Sendable (StallReport) throws -> Void)
+        case log(Logger)
+        #if Metrics
+            case metrics((any MetricsFactory)?, Duration)
+        #endif
+    }
 
     /// Returns a sink that writes one JSON file per stall into a directory.
     ///
@@ -26,22 +41,7 @@ public struct ReportSink: Sendable {
     ///     never those of ongoing stalls.
     /// - Returns: The sink.
     public static func directory(_ path: String, quota: ReportQuota = ReportQuota()) -> ReportSink {
-        ReportSink { counts, recovered throws(StallWatchError) in
-            guard quota.reports >= 1, quota.bytes >= 1 << 20 else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "the quota of \(path) is \(quota.reports) reports and \(quota.bytes) bytes: "
-                        + "allow at least 1 report and 1 MiB"
-                )
-            }
-            let directory = try ReportDirectory(path: path)
-            return SinkDescription(
-                name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true,
-                unflushed: directory.flush.refusal(of: path)
-            ) {
-                DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
-            }
-        }
+        ReportSink(kind: .directory(path, quota))
     }
 
     /// Returns a sink that appends one line of JSON per report to a file.
@@ -57,25 +57,7 @@ public struct ReportSink: Sendable {
     ///   - keep: The number of renamed files to keep: 0 to 1,000.
     /// - Returns: The sink.
     public static func ndjson(path: String, maximumBytes: Int = 64 << 20, keep: Int = 3) -> ReportSink {
-        ReportSink { _, _ throws(StallWatchError) in
-            guard maximumBytes >= 1 << 20, (0...1_000).contains(keep) else {
-                throw StallWatchError(
-                    .invalidConfiguration,
-                    "the limits of \(path) are \(maximumBytes) bytes and \(keep) old files: "
-                        + "allow at least 1 MiB, and keep 0 to 1,000 files"
-                )
-            }
-            if let descriptor = NDJSONStream.descriptor(named: path) {
-                return try NDJSONStream.description(of: descriptor)
-            }
-            let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
-            let unflushed = try check.check().refusal(of: path)
-            return SinkDescription(
-                name: "stallwatch-ndj", interest: [.ended, .suppressed, .recovered], isStore: true, unflushed: unflushed
-            ) {
-                NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
-            }
-        }
+        ReportSink(kind: .ndjson(path, maximumBytes: maximumBytes, keep: keep))
     }
 
     /// Returns a sink that writes one line of JSON per report to an open file, such as standard output in a container.
@@ -88,7 +70,7 @@ public struct ReportSink: Sendable {
     /// - Parameter descriptor: A descriptor of a file, a pipe, a socket or a terminal, such as `STDOUT_FILENO`.
     /// - Returns: The sink.
     public static func ndjson(descriptor: Int32) -> ReportSink {
-        ReportSink { _, _ throws(StallWatchError) in try NDJSONStream.description(of: descriptor) }
+        ReportSink(kind: .stream(descriptor))
     }
 
     /// Returns a sink that calls `body` with each report.
@@ -97,9 +79,7 @@ public struct ReportSink: Sendable {
     ///   ``StallMonitor/Statistics/failedWrites`` counts its errors.
     /// - Returns: The sink.
     public static func closure(_ body: @escaping @Sendable (StallReport) throws -> Void) -> ReportSink {
-        ReportSink { _, _ in
-            SinkDescription(name: "stallwatch-app", interest: .finished) { ClosureSink(body) }
-        }
+        ReportSink(kind: .closure(body))
     }
 
     /// Returns a sink that logs one line per stall at level info, with the facts as metadata.
@@ -107,17 +87,45 @@ public struct ReportSink: Sendable {
     /// - Parameter logger: The log to write to.
     /// - Returns: The sink.
     public static func log(_ logger: Logger) -> ReportSink {
-        ReportSink { _, _ in
-            SinkDescription(name: "stallwatch-log", interest: [.ended, .recovered, .notice]) { LogSink(logger) }
-        }
-    }
-
-    /// Returns a sink that calls the hooks of a configuration.
-    static func hooks(_ hooks: HookSink.Hooks) -> ReportSink {
-        ReportSink { _, _ in
-            SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .suppressed, .escalated]) {
-                HookSink(hooks)
-            }
-        }
+        ReportSink(kind: .log(logger))
     }
 }
+
+#if Metrics
+    extension ReportSink {
+        /// Returns a sink that counts every stall in swift-metrics, reported or not.
+        ///
+        /// | metric | type | dimensions |
+        /// | --- | --- | --- |
+        /// | `stallwatch.stalls` | counter | `kind`, `loop`, `cause` |
+        /// | `stallwatch.stall.duration` | timer | `kind`, `loop`, `cause` |
+        /// | `stallwatch.watchdog.lateness` | timer | |
+        /// | `stallwatch.suppressed` | counter | `reason`: `repeated` or `rateLimit` |
+        /// | `stallwatch.eventloop.turns` | counter | `loop` |
+        /// | `stallwatch.eventloop.delay.mean`, `.p50`, `.p90`, `.p99`, `.max` | gauge, seconds | `loop` |
+        /// | `stallwatch.eventloop.utilization` | gauge, 0 to 1 | `loop` |
+        /// | `stallwatch.eventloop.threshold` | gauge, seconds | `loop` |
+        ///
+        /// The names after `eventloop` are those of OpenTelemetry for Node.js. They describe the turns of an interval: of a
+        /// run loop or a probe their durations, of other loops the times until heartbeats have run, which are sent only to a
+        /// loop that has work. Utilization is that of loops that report their turns. An interval ends when the watchdog next
+        /// polls the loops: a process without work is not woken, and its gauges keep their values until it has work again.
+        ///
+        /// A stall is counted once: when it is over, or when the next process finds its report abandoned. Each metric
+        /// is created on first use and then kept. The number of metrics is the number of watched loops, times the few
+        /// kinds and causes.
+        ///
+        /// `cause` is a raw value of ``StallReport/CauseKind``. It is `unknown` for a stall without a cause, such as a
+        /// saturation, and for causes of a later version, so no value comes from outside.
+        ///
+        /// - Parameters:
+        ///   - factory: The factory of the metrics; `nil` for the one that the app has bootstrapped.
+        ///   - interval: The least length of an interval: 1 second to 1 hour. Otherwise ``StallMonitor/init(_:)`` throws.
+        /// - Returns: The sink.
+        public static func metrics(
+            factory: (any MetricsFactory)? = nil, every interval: Duration = .seconds(60)
+        ) -> ReportSink {
+            ReportSink(kind: .metrics(factory, interval))
+        }
+    }
+#endif

@@ -1,6 +1,9 @@
-import StallReports
 public import Dispatch
 public import Foundation
+
+#if NIO
+    public import NIOCore
+#endif
 
 /// A loop that a monitor can watch.
 ///
@@ -16,54 +19,22 @@ public struct WatchedLoop: Sendable {
     public let label: String
     /// The duration from which a turn is a stall; `nil` for the monitor's threshold.
     public let threshold: StallThreshold?
-    /// The identity of the loop's object, if it has one, so that no loop is watched twice under two labels.
-    let identity: ObjectIdentifier?
-    private let make: @Sendable (LoopMonitorFactory) throws(StallWatchError) -> [LoopMonitor]
+    let source: Source
 
-    /// Creates the monitors of one loop.
-    struct LoopMonitorFactory {
-        let label: String
-        let threshold: UInt64
-        /// The shortest value of an adaptive threshold; equal to ``threshold`` for a fixed one.
-        let floor: UInt64
-        let alarm: WatchdogAlarm
-        /// Whether the loop is known to run items already.
-        var isServed = false
-
-        /// Creates a monitor with a recorder of its own.
-        func monitor(
-            watchGaps: Bool = false, _ source: (TurnRecorder) throws(StallWatchError) -> any LoopSource
-        ) throws(StallWatchError) -> LoopMonitor {
-            let recorder = TurnRecorder(alarm: alarm, watchGaps: watchGaps)
-            let source = try source(recorder)
-            if isServed { (source as? HeartbeatSource)?.markServed() }
-            return LoopMonitor(
-                label: label, threshold: threshold, floor: floor, recorder: recorder, source: source
-            )
-        }
-    }
-
-    init(
-        label: String, threshold: StallThreshold?, identity: ObjectIdentifier?,
-        make: @escaping @Sendable (LoopMonitorFactory) throws(StallWatchError) -> [LoopMonitor]
-    ) {
-        self.label = label
-        self.threshold = threshold
-        self.identity = identity
-        self.make = make
-    }
-
-    /// Starts following the loop.
+    /// The loop itself.
     ///
-    /// Most loops have one monitor. ``main`` has two: one for the main run loop and one for the main queue.
-    func makeMonitors(
-        threshold: UInt64, floor: UInt64? = nil, alarm: WatchdogAlarm, isServed: Bool = false
-    ) throws(StallWatchError) -> [LoopMonitor] {
-        try make(
-            LoopMonitorFactory(
-                label: label, threshold: threshold, floor: floor ?? threshold, alarm: alarm, isServed: isServed
-            )
-        )
+    /// `@unchecked Sendable`: of a run loop, only its identity and its CFRunLoop are used, which may be observed from any
+    /// thread (CFRunLoop.h).
+    enum Source: @unchecked Sendable {
+        case main, mainQueue, cooperativePool
+        case runLoop(RunLoop, modes: [String], watchGaps: Bool)
+        case queue(DispatchQueue)
+        case globalQueue(DispatchQoS.QoSClass)
+        case probe(LoopProbe)
+        #if NIO
+            case eventLoop(any EventLoop)
+            case eventLoops(any EventLoopGroup)
+        #endif
     }
 }
 
@@ -74,23 +45,10 @@ extension WatchedLoop {
     ///
     /// That is the main run loop. In a program that never runs it (`dispatchMain()`, an async `@main`), it is the
     /// thread that currently holds the main dispatch queue.
-    public static let main = WatchedLoop(
-        label: "main", threshold: nil, identity: ObjectIdentifier(RunLoop.main)
-    ) { factory throws(StallWatchError) in
-        let runLoop = try factory.monitor { recorder throws(StallWatchError) in
-            try RunLoopSource(
-                runLoop: RunLoop.main.coreFoundationRunLoop(), modes: [RunLoop.Mode.common.rawValue], recorder: recorder
-            )
-        }
-        let isRunLoopUsed: @Sendable () -> Bool = { runLoop.recorder.snapshot().number > 0 }
-        return [runLoop, try factory.monitor { .mainQueue($0, unless: isRunLoopUsed) }]
-    }
+    public static let main = WatchedLoop(label: "main", threshold: nil, source: .main)
 
     /// The main dispatch queue, whichever thread serves it.
-    package static let mainQueue = WatchedLoop(label: "main", threshold: nil, identity: nil) {
-        factory throws(StallWatchError) in
-        [try factory.monitor { .mainQueue($0, unless: { false }) }]
-    }
+    package static let mainQueue = WatchedLoop(label: "main", threshold: nil, source: .mainQueue)
 
     /// The main thread's run loop, `RunLoop.main`, in its common modes.
     ///
@@ -115,17 +73,8 @@ extension WatchedLoop {
         _ runLoop: RunLoop, label: String, modes: [RunLoop.Mode] = [.common], watchGaps: Bool = false,
         threshold: StallThreshold? = nil
     ) -> WatchedLoop {
-        let names = modes.map(\.rawValue)
-        // Safe: only the run loop's identity and its CFRunLoop are used. A CFRunLoop may be observed from any thread
-        // (CFRunLoop.h).
-        nonisolated(unsafe) let runLoop = runLoop
-        return WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(runLoop)) {
-            factory throws(StallWatchError) in
-            let monitor = try factory.monitor(watchGaps: watchGaps) { recorder throws(StallWatchError) in
-                try RunLoopSource(runLoop: runLoop.coreFoundationRunLoop(), modes: names, recorder: recorder)
-            }
-            return [monitor]
-        }
+        let source = Source.runLoop(runLoop, modes: modes.map(\.rawValue), watchGaps: watchGaps)
+        return WatchedLoop(label: label, threshold: threshold, source: source)
     }
 }
 
@@ -144,10 +93,7 @@ extension WatchedLoop {
     ///   - threshold: The longest time until an item runs; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func queue(_ queue: DispatchQueue, label: String, threshold: StallThreshold? = nil) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, identity: ObjectIdentifier(queue)) {
-            factory throws(StallWatchError) in
-            [try factory.monitor { _ in .queue(queue) }]
-        }
+        WatchedLoop(label: label, threshold: threshold, source: .queue(queue))
     }
 
     /// Returns a global dispatch queue to watch by heartbeats, like ``queue(_:label:threshold:)``.
@@ -162,9 +108,7 @@ extension WatchedLoop {
     public static func globalQueue(
         _ quality: DispatchQoS.QoSClass = .default, label: String, threshold: StallThreshold? = nil
     ) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, identity: nil) { factory throws(StallWatchError) in
-            [try factory.monitor { _ in .globalQueue(quality) }]
-        }
+        WatchedLoop(label: label, threshold: threshold, source: .globalQueue(quality))
     }
 
     /// Returns the thread pool of Swift's tasks, to watch by heartbeats, like ``queue(_:label:threshold:)``.
@@ -176,9 +120,7 @@ extension WatchedLoop {
     ///   - threshold: The longest time until a new task starts; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func cooperativePool(label: String = "tasks", threshold: StallThreshold? = nil) -> WatchedLoop {
-        WatchedLoop(label: label, threshold: threshold, identity: nil) { factory throws(StallWatchError) in
-            [try factory.monitor { _ in .cooperativePool() }]
-        }
+        WatchedLoop(label: label, threshold: threshold, source: .cooperativePool)
     }
 
     /// Returns a loop that reports its turns through a probe.
@@ -190,9 +132,44 @@ extension WatchedLoop {
     ///   - threshold: The duration from which a turn is a stall; `nil` for the monitor's threshold.
     /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
     public static func probe(_ probe: LoopProbe, threshold: StallThreshold? = nil) -> WatchedLoop {
-        WatchedLoop(label: probe.label, threshold: threshold, identity: ObjectIdentifier(probe)) {
-            factory throws(StallWatchError) in
-            [try factory.monitor { recorder throws(StallWatchError) in try ProbeSource(probe, recorder) }]
-        }
+        WatchedLoop(label: probe.label, threshold: threshold, source: .probe(probe))
     }
 }
+
+#if NIO
+    extension WatchedLoop {
+        /// Returns an event loop of SwiftNIO to watch by heartbeats.
+        ///
+        /// The watchdog sends the loop a task twice per threshold. The loop stalls if the task has not run within the
+        /// threshold. A report's duration counts from the time that the task was sent. The stall may be older by up to
+        /// ``StallReport/startUncertaintyMilliseconds``. Watching ends when the loop shuts down. Each heartbeat costs
+        /// the loop one empty task.
+        ///
+        /// - Parameters:
+        ///   - loop: The event loop.
+        ///   - label: The loop's name in reports.
+        ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
+        /// - Returns: The loop, for ``StallMonitor/watch(_:)``.
+        public static func eventLoop(_ loop: any EventLoop, label: String, threshold: StallThreshold? = nil)
+            -> WatchedLoop
+        {
+            WatchedLoop(label: label, threshold: threshold, source: .eventLoop(loop))
+        }
+
+        /// Returns the current event loops of a group, each watched by heartbeats like
+        /// ``eventLoop(_:label:threshold:)``.
+        ///
+        /// A report names the thread of the loop that stalled.
+        ///
+        /// - Parameters:
+        ///   - group: The group. Event loops that it adds later are not watched.
+        ///   - label: The name of all these loops in reports.
+        ///   - threshold: The longest time until a task runs; `nil` for the monitor's threshold.
+        /// - Returns: The loops, for ``StallMonitor/watch(_:)``.
+        public static func eventLoops(
+            of group: any EventLoopGroup, label: String, threshold: StallThreshold? = nil
+        ) -> WatchedLoop {
+            WatchedLoop(label: label, threshold: threshold, source: .eventLoops(group))
+        }
+    }
+#endif

@@ -1,12 +1,8 @@
-// The end of a child process.
-
 #define _GNU_SOURCE
-#include "System/child_process.h"
+#include "System/raw_system_call.h"
 
 #include <errno.h>
 #include <sys/wait.h>
-
-#include "System/raw_system_call.h"
 
 void cunwind_pause(uint64_t nanoseconds) {
   struct timespec pause = {(time_t)(nanoseconds / 1000000000ull), (long)(nanoseconds % 1000000000ull)};

@@ -1,0 +1,76 @@
+import LinuxSupport
+import StallReports
+
+#if Metrics
+    import CoreMetrics
+#endif
+
+extension ReportSink {
+    /// Checks that the sink can work and returns its description.
+    func describe(
+        _ counts: ReportCounts, _ recovered: @escaping @Sendable (StallReport) -> Void
+    ) throws(StallWatchError) -> SinkDescription {
+        switch kind {
+        case .directory(let path, let quota):
+            guard quota.reports >= 1, quota.bytes >= 1 << 20 else {
+                throw StallWatchError(
+                    .invalidConfiguration,
+                    "the quota of \(path) is \(quota.reports) reports and \(quota.bytes) bytes: "
+                        + "allow at least 1 report and 1 MiB"
+                )
+            }
+            let directory = try ReportDirectory(path: path)
+            return SinkDescription(
+                name: "stallwatch-dir", interest: [.began, .updated, .ended, .suppressed], isStore: true,
+                unflushed: directory.flush.refusal(of: path)
+            ) {
+                DirectorySink(directory, quota: quota, counts: counts, recovered: recovered)
+            }
+        case .ndjson(let path, let maximumBytes, let keep):
+            guard maximumBytes >= 1 << 20, (0...1_000).contains(keep) else {
+                throw StallWatchError(
+                    .invalidConfiguration,
+                    "the limits of \(path) are \(maximumBytes) bytes and \(keep) old files: "
+                        + "allow at least 1 MiB, and keep 0 to 1,000 files"
+                )
+            }
+            if let descriptor = NDJSONStream.descriptor(named: path) {
+                return try NDJSONStream.description(of: descriptor)
+            }
+            let check = NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
+            let unflushed = try check.check().refusal(of: path)
+            return SinkDescription(
+                name: "stallwatch-ndj", interest: [.ended, .suppressed, .recovered], isStore: true, unflushed: unflushed
+            ) {
+                NDJSONFile(path: path, maximumBytes: maximumBytes, keep: keep)
+            }
+        case .stream(let descriptor): return try NDJSONStream.description(of: descriptor)
+        case .closure(let body):
+            return SinkDescription(name: "stallwatch-app", interest: .finished) { ClosureSink(body) }
+        case .log(let logger):
+            return SinkDescription(name: "stallwatch-log", interest: [.ended, .recovered, .notice]) { LogSink(logger) }
+        #if Metrics
+            case .metrics(let factory, let interval):
+                guard (.seconds(1)...(.seconds(3_600))).contains(interval) else {
+                    throw StallWatchError(
+                        .invalidConfiguration,
+                        "the interval of the metrics is \(interval): give a value from 1 second to 1 hour"
+                    )
+                }
+                return SinkDescription(
+                    name: "stallwatch-met", interest: [.ended, .suppressed, .recovered, .interval],
+                    intervalLength: nanoseconds(interval)
+                ) {
+                    MetricsSink(factory ?? MetricsSystem.factory)
+                }
+        #endif
+        }
+    }
+}
+
+extension HookSink.Hooks {
+    /// The description of the sink that calls the hooks.
+    var description: SinkDescription {
+        SinkDescription(name: "stallwatch-hook", interest: [.began, .ended, .suppressed, .escalated]) { HookSink(self) }
+    }
+}

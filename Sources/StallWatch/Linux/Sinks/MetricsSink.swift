@@ -1,0 +1,105 @@
+import StallReports
+
+#if Metrics
+    import CoreMetrics
+
+    final class MetricsSink: Sink {
+        private struct Labels: Hashable {
+            var kind: String
+            var loop: String
+            var cause: String
+        }
+
+        private let factory: any MetricsFactory
+        private let lateness: Timer
+        private let suppressed: [SuppressionReason: Counter]
+        private var stalls: [Labels: (counter: Counter, duration: Timer)] = [:]
+        private var loops: [String: LoopMetrics] = [:]
+
+        init(_ factory: any MetricsFactory) {
+            self.factory = factory
+            lateness = Timer(label: "stallwatch.watchdog.lateness", factory: factory)
+            suppressed = Dictionary(
+                uniqueKeysWithValues: [SuppressionReason.repeated, .rateLimit].map { reason in
+                    let dimensions = [("reason", reason.rawValue)]
+                    return (reason, Counter(label: "stallwatch.suppressed", dimensions: dimensions, factory: factory))
+                }
+            )
+        }
+
+        func take(_ delivery: Delivery) {
+            switch delivery {
+            case .ended(let report, let reason):
+                count(report)
+                lateness.recordMilliseconds(report.monitor.watchdogLateMilliseconds)
+                if let reason { suppressed[reason]?.increment() }
+            case .recovered(let report):
+                count(report)
+            case .interval(let interval):
+                for loop in interval {
+                    let metrics = loops[loop.label] ?? LoopMetrics(loop: loop.label, factory)
+                    loops[loop.label] = metrics
+                    metrics.record(loop)
+                }
+            default:
+                break
+            }
+        }
+
+        private func count(_ report: StallReport) {
+            let labels = Labels(
+                kind: report.kind.rawValue, loop: report.loop.label, cause: Self.label(of: report.cause?.kind)
+            )
+            let metrics = stalls[labels] ?? make(labels)
+            stalls[labels] = metrics
+            metrics.counter.increment()
+            metrics.duration.recordMilliseconds(report.durationMilliseconds)
+        }
+
+        private static func label(of cause: StallReport.CauseKind?) -> String {
+            guard let cause, StallReport.CauseKind.known.contains(cause) else {
+                return StallReport.CauseKind.unknown.rawValue
+            }
+            return cause.rawValue
+        }
+
+        private func make(_ labels: Labels) -> (counter: Counter, duration: Timer) {
+            let dimensions = [("kind", labels.kind), ("loop", labels.loop), ("cause", labels.cause)]
+            return (
+                Counter(label: "stallwatch.stalls", dimensions: dimensions, factory: factory),
+                Timer(label: "stallwatch.stall.duration", dimensions: dimensions, factory: factory)
+            )
+        }
+    }
+#endif
+
+#if Metrics
+    /// The metrics of the loops with one label, named after those of OpenTelemetry for Node.js, in seconds
+    /// (opentelemetry.io, Semantic conventions for Node.js runtime metrics).
+    struct LoopMetrics {
+        private let turns: Counter
+        /// The gauges by their names after `eventloop`.
+        private let gauges: [String: Gauge]
+
+        init(loop: String, _ factory: any MetricsFactory) {
+            let dimensions = [("loop", loop)]
+            turns = Counter(label: "stallwatch.eventloop.turns", dimensions: dimensions, factory: factory)
+            let names = ["delay.mean", "delay.p50", "delay.p90", "delay.p99", "delay.max", "utilization", "threshold"]
+            gauges = Dictionary(
+                uniqueKeysWithValues: names.map {
+                    ($0, Gauge(label: "stallwatch.eventloop.\($0)", dimensions: dimensions, factory: factory))
+                })
+        }
+
+        /// Records an interval; one without turns leaves the delays as they are.
+        func record(_ interval: LoopInterval) {
+            let delay = interval.delay
+            let values = [
+                "delay.mean": delay?.mean, "delay.p50": delay?.p50, "delay.p90": delay?.p90, "delay.p99": delay?.p99,
+                "delay.max": delay?.longest, "utilization": interval.utilization, "threshold": interval.threshold,
+            ]
+            turns.increment(by: Int64(clamping: interval.turns))
+            for case (let name, let value?) in values { gauges[name]?.record(value) }
+        }
+    }
+#endif
