@@ -17,22 +17,11 @@ struct Replacement {
         let count = Int(CommandLine.argc)
         let first = count - min(argumentCount, count)
         var arguments = (first..<count).map { CommandLine.unsafeArgv[$0] } + [nil]
-        var entries = environment.entries.map { entry in
-            entry.withUnsafeBufferPointer { bytes in
-                // strndup(3) ends at a zero byte, of which an entry has none.
-                bytes.withMemoryRebound(to: CChar.self) {
-                    $0.baseAddress.map { strndup($0, bytes.count) } ?? strdup("")
-                }
-            }
+        return environment.withCStrings { entries in
+            signals.restore()
+            execve(path, &arguments, &entries)
+            return StartFailure(starting: path, errno: errno)
         }
-        entries.append(nil)
-        defer { for entry in entries { free(entry) } }
-        signals.restore()
-        execve(path, &arguments, &entries)
-        let error = errno
-        return StartFailure(
-            sentence: "\(path) cannot be started: \(String(cString: strerror(error)))",
-            status: error == ENOENT ? StartFailure.notFound : StartFailure.notExecutable)
     }
 }
 
@@ -52,6 +41,21 @@ struct ProcessEnvironment: Equatable {
             at += 1
         }
         return ProcessEnvironment(entries)
+    }
+
+    /// Passes the entries to a body as C strings, ended by a null pointer.
+    func withCStrings<Result>(_ body: (inout [UnsafeMutablePointer<CChar>?]) -> Result) -> Result {
+        var strings = entries.map { entry in
+            entry.withUnsafeBufferPointer { bytes in
+                // strndup(3) ends at a zero byte, of which an entry has none.
+                bytes.withMemoryRebound(to: CChar.self) {
+                    $0.baseAddress.map { strndup($0, bytes.count) } ?? strdup("")
+                }
+            }
+        }
+        strings.append(nil)
+        defer { for string in strings { free(string) } }
+        return body(&strings)
     }
 
     /// Removes a variable.

@@ -109,11 +109,7 @@ struct RequestDirectory {
 enum PreloadedLibraries {
     static let names = (preload: "libStallWatchPreload.so", agent: "libStallWatchAgent.so")
 
-    /// Returns the variables of a command whose test processes can be asked.
-    ///
-    /// - Parameter requests: The directory in which they offer requests.
-    /// - Returns: The variables.
-    /// - Throws: If the libraries are missing.
+    /// Returns the variables of a command whose test processes offer requests in a directory.
     static func environment(requests: String) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
         return [
@@ -124,15 +120,9 @@ enum PreloadedLibraries {
     }
 
     /// Returns the variables of a program that is watched from its start.
-    ///
-    /// - Parameters:
-    ///   - settings: What is watched.
-    ///   - output: The directory for reports.
-    /// - Returns: The variables.
-    /// - Throws: If the libraries are missing, or are where LD_PRELOAD cannot name them.
-    static func environment(running settings: RunSettings, output: ReportOutput) throws(CommandFailure) -> [String:
-        String]
-    {
+    static func environment(
+        running settings: RunSettings, output: ReportOutput
+    ) throws(CommandFailure) -> [String: String] {
         let directory = try directory()
         guard !directory.contains(where: { $0 == ":" || $0.isWhitespace }) else {
             throw CommandFailure(
@@ -158,7 +148,7 @@ enum PreloadedLibraries {
 
     private static func directory() throws(CommandFailure) -> String {
         let tool = readLink("/proc/self/exe") ?? ""
-        let own = tool.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        let own = tool.lastIndex(of: "/").map { String(tool[..<$0]) } ?? ""
         let directories = [own, own + "/../lib"]
         guard let directory = directories.first(where: { access("\($0)/\(names.preload)", R_OK) == 0 }),
             access("\(directory)/\(names.agent)", R_OK) == 0
