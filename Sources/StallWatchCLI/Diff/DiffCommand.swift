@@ -75,8 +75,8 @@ struct DiffCommand: ParsableCommand {
         let before = try ReportSet(base, filters: filters, strict: strict, hours: baseTime?.hours)
         let after = try ReportSet(new, filters: filters, strict: strict, hours: newTime?.hours)
         let comparison = Comparison(base: before, new: after, tolerance: tolerance.share)
+        let failing = failOn?.kinds ?? []
         do {
-            let failing = failOn?.kinds ?? []
             let findings = comparison.changes.map { Finding($0, failing: failing) }
             let markdown = ComparisonMarkdown(comparison: comparison, showsSame: all)
             switch formatOptions.chosen {
@@ -89,7 +89,7 @@ struct DiffCommand: ParsableCommand {
         } catch is ClosedOutput {
             // The exit status still has the result.
         }
-        let found = (failOn?.kinds ?? []).map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
+        let found = failing.map { ($0, comparison.count(of: $0)) }.filter { $0.1 > 0 }
         guard !found.isEmpty else { return }
         StandardError.write("Failed: \(found.map { "\($0.1) \($0.0.rawValue)" }.joined(separator: ", ")).\n")
         throw ExitCode.failure
@@ -137,7 +137,7 @@ extension DurationArgument {
 
 /// One side of a comparison: the reports in groups, and the monitored time.
 struct ReportSet {
-    private(set) var groups = StallGroups()
+    let groups: StallGroups
     let time: MonitoredTime
 
     /// Reads the reports at `path`, which is a file, a directory or `-`; `hours` is the monitored time, if it is known.
@@ -194,19 +194,15 @@ struct MonitoredTime: Sendable, Equatable {
 
 /// Computes from reports alone a lower bound of how long their processes were watched.
 struct ProcessSpans {
-    private struct Span {
-        var start: Int64
-        var end: Int64
-    }
-
-    private var spans: [ReportSummary.Process: Span] = [:]
+    /// In microseconds since 1970.
+    private var spans: [ReportSummary.Process: (start: Int64, end: Int64)] = [:]
 
     mutating func add(_ report: ReportSummary) {
         let began = report.startedAt.microsecondsSince1970
         let end = began.addingReportingOverflow(Int64(report.durationMilliseconds * 1_000)).partialValue
         let start = min(report.process.startedAt?.microsecondsSince1970 ?? began, began)
         let known = spans[report.process]
-        spans[report.process] = Span(start: min(known?.start ?? start, start), end: max(known?.end ?? end, end))
+        spans[report.process] = (min(known?.start ?? start, start), max(known?.end ?? end, end))
     }
 
     /// The processes' times added up.

@@ -31,7 +31,7 @@ struct DoctorCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
-        if let pid, pid < 1 { throw ValidationError("\(pid) is not the id of a process: give a number from 1 on.") }
+        if let pid { try LiveArguments.check(pid) }
     }
 
     func run() throws {
@@ -48,7 +48,7 @@ struct DoctorCommand: ParsableCommand {
         if json {
             try StandardOutput.write(JSONOutput.bytes(diagnosis))
         } else {
-            try StandardOutput.write(DiagnosisText(diagnosis).text(for: terminalOptions.terminal))
+            try StandardOutput.write(DiagnosisText(diagnosis: diagnosis).text(for: terminalOptions.terminal))
         }
     }
 }
@@ -82,13 +82,9 @@ struct Diagnosis: Encodable, Equatable {
     var source: Source
     /// `nil` for the tool itself.
     var process: Process?
+}
 
-    init(capabilities: Capabilities, source: Source, process: Process? = nil) {
-        self.capabilities = capabilities
-        self.source = source
-        self.process = process
-    }
-
+extension Diagnosis {
     /// What is known about a process.
     init(_ process: MonitoredProcess) {
         self.init(
@@ -104,11 +100,7 @@ struct Diagnosis: Encodable, Equatable {
 
 /// The text of a diagnosis: what works, what is missing, what to set.
 struct DiagnosisText {
-    private let diagnosis: Diagnosis
-
-    init(_ diagnosis: Diagnosis) {
-        self.diagnosis = diagnosis
-    }
+    let diagnosis: Diagnosis
 
     /// The indentation of details.
     private static let indentation = "    "
@@ -189,16 +181,12 @@ struct DiagnosisText {
 
     /// The features that were not tried, with one line for each reason.
     private func notTried(_ features: [Capabilities.Feature]) -> [String] {
-        var reasons: [(reason: String, names: [String])] = []
-        for feature in features {
-            let (reason, name) = (feature.detail ?? "", feature.name.title.printable)
-            if let index = reasons.firstIndex(where: { $0.reason == reason }) {
-                reasons[index].names.append(name)
-            } else {
-                reasons.append((reason, [name]))
-            }
+        var reasons = Numbered<String>()
+        for feature in features { _ = reasons.number(of: feature.detail ?? "") }
+        return reasons.values.flatMap { reason in
+            let names = features.filter { ($0.detail ?? "") == reason }.map(\.name.title.printable)
+            return ["", "Not tried (\(reason.printable)): " + names.joined(separator: ", ")]
         }
-        return reasons.flatMap { ["", "Not tried (\($0.reason.printable)): " + $0.names.joined(separator: ", ")] }
     }
 
     private static func name(_ feature: Capabilities.Feature) -> String {

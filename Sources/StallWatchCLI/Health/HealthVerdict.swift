@@ -35,12 +35,7 @@ struct HealthVerdict: Equatable {
     /// The age that a record may have besides, in milliseconds: captures of a stall, a disk, a busy machine.
     private static let patience = 2_000.0
 
-    /// Judges a record.
-    ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - now: The time, in milliseconds of CLOCK_MONOTONIC.
-    ///   - process: The record's process.
+    /// Judges the record of a process; `now` is in milliseconds of CLOCK_MONOTONIC.
     init(_ record: HealthRecord, at now: UInt64, _ process: Process) {
         let pid = record.process.pid
         switch process {
@@ -80,12 +75,7 @@ struct HealthVerdict: Equatable {
         self.sentence = sentence
     }
 
-    /// Returns whether a record is out of date, so that its states mean nothing.
-    ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - now: The time, in milliseconds of CLOCK_MONOTONIC.
-    /// - Returns: Whether it is.
+    /// Whether a record is out of date, so that its states mean nothing; `now` is in milliseconds of CLOCK_MONOTONIC.
     static func isStale(_ record: HealthRecord, at now: UInt64) -> Bool {
         age(of: record, at: now) > intervals * (record.intervalMilliseconds ?? 0) + patience
     }
@@ -99,10 +89,7 @@ struct HealthVerdict: Equatable {
 extension HealthVerdict.Process {
     /// Finds the process of a record.
     ///
-    /// - Parameters:
-    ///   - record: The record.
-    ///   - target: The place of the record. A process that is given by its id is found also from outside of its container,
-    ///     where the record has another id.
+    /// A process that is given by its id is found also from outside of its container, where the record has another id.
     init(of record: HealthRecord, at target: HealthTarget) {
         let process = record.process
         let own = ProcessIdentity.current()

@@ -21,20 +21,14 @@ struct ReadReports {
     /// - Throws: The errors of `body`, and a ``CommandFailure`` if there is no report, if a faulty one is found and ``isStrict``
     ///   is set, or if a filter has an unknown value.
     func forEach(_ body: (StallReport, ReportOrigin) throws -> Void) throws {
-        try forEachMatch { bytes, _ throws(UnreadableReport) -> StallReport in
-            do throws(StallWatchError) {
-                return try StallReport(jsonData: bytes)
-            } catch {
-                throw UnreadableReport(error.description)
-            }
+        try forEachMatch { bytes, _ throws(UnreadableReport) in
+            try StallReport(json: bytes)
         } body: { _, report, origin in
             try body(report, origin)
         }
     }
 
     /// The reports' summaries, in a fifth of the time of whole reports.
-    ///
-    /// - Throws: As ``forEach(_:)``.
     func forEachSummary(_ body: (ReportSummary, ReportOrigin) throws -> Void) throws {
         try forEachMatch { _, _ throws(UnreadableReport) in
         } body: { summary, _, origin in
@@ -43,8 +37,6 @@ struct ReadReports {
     }
 
     /// The summaries of the reports that match ``filter``, each with what `decode` makes of its JSON.
-    ///
-    /// - Throws: As ``forEach(_:)``.
     func forEachMatch<Value: Sendable>(
         _ decode: @escaping @Sendable ([UInt8], ReportSummary) throws(UnreadableReport) -> Value,
         body: (ReportSummary, Value, ReportOrigin) throws -> Void
@@ -63,13 +55,9 @@ struct ReadReports {
         try values.check()
     }
 
-    /// Decodes each report and passes it to `body`.
+    /// Decodes each report on one of several threads and passes it to `body` in their order.
     ///
-    /// - Parameters:
-    ///   - decode: Called on several threads. A report for which it throws is faulty.
-    ///   - id: The report's id; a second report with the same id does not count. `nil` counts every report.
-    ///   - body: Called in the order of the reports.
-    /// - Throws: As ``forEach(_:)``.
+    /// A report for which `decode` throws is faulty. A second report with the same `id` does not count.
     func forEachDocument<Value: Sendable>(
         _ decode: @escaping @Sendable ([UInt8]) throws(UnreadableReport) -> Value,
         id: (Value) -> String? = { _ in nil }, body: (Value, ReportOrigin) throws -> Void
@@ -135,6 +123,17 @@ struct UnreadableReport: Error, Equatable {
     let reason: String
 
     init(_ reason: String) { self.reason = reason }
+}
+
+extension StallReport {
+    /// Decodes and validates a report.
+    init(json: [UInt8]) throws(UnreadableReport) {
+        do throws(StallWatchError) {
+            try self.init(jsonData: json)
+        } catch {
+            throw UnreadableReport(error.description)
+        }
+    }
 }
 
 /// Finds misspelled values of filters: those that are not known and that no report has.

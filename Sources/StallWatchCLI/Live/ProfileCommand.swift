@@ -112,14 +112,7 @@ enum ProfileFormat: String, CaseIterable {
     var isBinary: Bool { exported?.isBinary ?? false }
 
     /// The format that stalls are exported in, too; `nil` for the others.
-    private var exported: ExportFormat? {
-        switch self {
-        case .pprof: .pprof
-        case .firefox: .firefox
-        case .collapsed: .collapsed
-        case .text, .html, .json: nil
-        }
-    }
+    private var exported: ExportFormat? { ExportFormat(rawValue: rawValue) }
 
     /// The contents of a file that another tool reads; empty for the other formats.
     func data(_ answer: ProfileAnswer) -> [UInt8] {

@@ -163,10 +163,7 @@ final class LiveScreen {
         try StandardOutput.write(Self.home + text + Self.clearRest)
     }
 
-    /// Waits for a key.
-    ///
-    /// - Parameter deadline: The end of the wait, in monotonic nanoseconds.
-    /// - Returns: The key; `nil` if none was pressed.
+    /// Waits for a key until a time in monotonic nanoseconds; returns `nil` if none was pressed.
     func key(until deadline: UInt64) -> UInt8? {
         var polled = pollfd(fd: settings == nil ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         guard poll(&polled, 1, UnixSocket.milliseconds(until: deadline)) > 0 else { return nil }

@@ -35,12 +35,7 @@ struct WatchFrame {
     /// The rows beside the loops and the stalls: title, blank, head of the loops, blank, head of the stalls.
     private static let fixedRows = 5
 
-    /// Returns the lines of the screen.
-    ///
-    /// - Parameters:
-    ///   - size: The size of the terminal.
-    ///   - terminal: The styles that it shows.
-    /// - Returns: At most as many lines as the terminal has rows, each with at most as many columns as it has.
+    /// The lines of the screen: at most as many as the terminal has rows, each with at most as many columns as it has.
     func lines(in size: Size, for terminal: Terminal) -> [String] {
         let columns = max(size.columns, Self.leastColumns)
         var lines = [title(columns, terminal), ""]

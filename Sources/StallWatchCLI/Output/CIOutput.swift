@@ -74,12 +74,9 @@ enum GitHubAnnotations {
     /// GitHub shows ten annotations of each severity for a step, and drops the rest.
     static let maximumShown = 10
 
-    /// Returns the lines, each with a line feed; a last one tells the number that GitHub would drop.
+    /// The lines, each with a line feed; a last one tells the number that GitHub would drop.
     ///
-    /// - Parameters:
-    ///   - findings: What to annotate; those that passed are left out.
-    ///   - root: The checkout, without a slash at the end. Files in it are named relative to it.
-    /// - Returns: The lines.
+    /// Findings that passed have none. `root` is the checkout, without a slash at the end. Files in it are named relative to it.
     static func text(_ findings: [Finding], root: String) -> String {
         var text = ""
         var dropped = 0

@@ -22,7 +22,7 @@ struct OutputFile {
         self.path = path
         newPermissions = permissions
         guard !path.isEmpty else { throw CommandFailure(.cannotCreate, "The output path is empty. Name a file.") }
-        target = Self.resolved(path)
+        target = resolvedPath(path) ?? path
         let status = FileStatus(path: target)
         oldPermissions = status?.permissions
         guard status?.isRegular ?? true else {
@@ -63,12 +63,6 @@ struct OutputFile {
             throw error
         }
     }
-
-    private static func resolved(_ path: String) -> String {
-        guard let resolved = realpath(path, nil) else { return path }
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
 }
 
 /// The destination of a result: a file or standard output.
@@ -76,9 +70,8 @@ enum Destination {
     case file(OutputFile)
     case standardOutput
 
-    /// - Parameters:
-    ///   - path: `-` for standard output.
-    ///   - isBinary: Whether a terminal could not show it.
+    /// A file, or standard output for `-`, which may not be a terminal if the result is binary.
+    ///
     /// - Throws: A ``CommandFailure`` for a path that cannot be a file, before anything is read.
     init(_ path: String, isBinary: Bool) throws {
         guard path == "-" else {
@@ -94,10 +87,8 @@ enum Destination {
 
     /// Writes text for people.
     func write(_ text: String) throws {
-        switch self {
-        case .file(let file): try file.write(Array(text.utf8))
-        case .standardOutput: try StandardOutput.write(text)
-        }
+        guard case .standardOutput = self else { return try write(Array(text.utf8)) }
+        try StandardOutput.write(text)
     }
 
     /// Writes everything.
@@ -114,8 +105,7 @@ struct ReportOutput: Equatable {
     /// The absolute path.
     let path: String
 
-    /// - Parameter path: The path; a relative one is one of this process's current directory.
-    /// - Throws: ``CommandFailure`` if it is relative and the current directory does not exist.
+    /// - Throws: ``CommandFailure`` if the path is relative and the current directory does not exist.
     init(_ path: String) throws(CommandFailure) {
         guard let absolute = absolutePath(path) else {
             throw CommandFailure(
@@ -127,8 +117,8 @@ struct ReportOutput: Equatable {
     /// Throws unless the directory can be written, or can be created in a directory that exists.
     func checkWritable() throws(CommandFailure) {
         var existing = path
-        while access(existing, F_OK) != 0, errno == ENOENT, let slash = existing.lastIndex(of: "/") {
-            existing = slash == existing.startIndex ? "/" : String(existing[..<slash])
+        while access(existing, F_OK) != 0, errno == ENOENT, existing.contains("/") {
+            existing = directoryName(existing)
         }
         guard let status = FileStatus(path: existing) else { throw CommandFailure(writing: path, errno: errno) }
         guard status.isDirectory else { throw CommandFailure(writing: path, errno: ENOTDIR) }

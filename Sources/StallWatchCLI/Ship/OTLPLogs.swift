@@ -23,24 +23,24 @@ struct LogsRequest {
 
     func bytes() -> [UInt8] {
         var writer = ProtobufWriter()
-        for group in groups {
-            writer.message(1) { logs in
-                logs.data(1, group.resource.bytes())
-                logs.message(2) { scope in
-                    scope.message(1) { $0.scope() }
-                    for record in group.records { scope.data(2, record) }
-                }
-            }
-        }
+        for group in groups { writer.scope(of: group.resource, group.records) }
         return writer.bytes
     }
 }
 
 extension ProtobufWriter {
-    /// The fields of the message `InstrumentationScope`: this tool.
-    mutating func scope() {
-        string(1, "stallwatch")
-        string(2, StallWatchVersion.current)
+    /// A resource with the records that this tool has of it: the messages `ResourceLogs` and `ScopeLogs`, and those alike.
+    mutating func scope(of resource: OTLPResource, _ records: [[UInt8]]) {
+        message(1) { logs in
+            logs.message(1) { resource.attributes.write(1, to: &$0) }
+            logs.message(2) { scope in
+                scope.message(1) {
+                    $0.string(1, "stallwatch")
+                    $0.string(2, StallWatchVersion.current)
+                }
+                for record in records { scope.data(2, record) }
+            }
+        }
     }
 }
 
@@ -201,11 +201,6 @@ struct TraceContext: Sendable, Hashable {
 
     /// The bytes of a hexadecimal id; none if it is not one, or all zeros, which W3C's Trace Context forbids.
     private static func identifier(_ text: String?, bytes: Int) -> [UInt8] {
-        // Not by UInt8(_:radix:), which accepts a sign.
-        let digits = (text ?? "").utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
-        guard digits.count == 2 * bytes, !digits.contains(nil) else { return [] }
-        let values = digits.compactMap { $0.map(UInt8.init) }
-        let identifier = stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
-        return identifier.contains { $0 != 0 } ? identifier : []
+        text.flatMap { ContextPayload.identifier($0, byteCount: bytes) } ?? []
     }
 }

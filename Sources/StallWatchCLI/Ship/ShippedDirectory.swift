@@ -198,25 +198,14 @@ struct ShippedReport: Sendable {
         case unreadable(reason: String)
     }
 
-    /// Reads a report's file.
+    /// Reads a report's file; `common` are attributes of every resource.
     ///
     /// An ongoing stall whose process is gone counts as finished: no monitor may ever start there again and say so.
-    ///
-    /// - Parameters:
-    ///   - name: The file's name.
-    ///   - directory: Its directory.
-    ///   - common: Attributes of every resource.
-    /// - Returns: The report, or why there is none.
     static func read(_ name: String, in directory: String, common: OTLPAttributes) -> Reading {
         let path = directory + "/" + name
         let report: StallReport
         do throws(UnreadableReport) {
-            let bytes = try FileReader.contents(of: path)
-            do throws(StallWatchError) {
-                report = try StallReport(jsonData: bytes)
-            } catch {
-                return .unreadable(reason: error.description)
-            }
+            report = try StallReport(json: try FileReader.contents(of: path))
         } catch {
             return FileStatus(path: path) == nil ? .gone : .unreadable(reason: error.reason)
         }
@@ -298,11 +287,7 @@ struct SetAsideFolder {
 
     /// Keeps a report: links its file, which takes no room while the original exists, or writes a copy.
     ///
-    /// - Parameters:
-    ///   - name: The file's name.
-    ///   - directory: The report directory.
-    ///   - reason: A sentence.
-    /// - Returns: The error number if neither could be done, or `nil`.
+    /// Returns the error number if neither could be done.
     mutating func add(_ name: String, from directory: String, reason: String) -> Int32? {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return errno }
         let target = path + "/" + name

@@ -55,10 +55,10 @@ struct ShowCommand: ParsableCommand {
     func run() throws {
         let (chosen, count) = try choose()
         let reports = try chosen.map { choice throws(CommandFailure) in
-            do throws(StallWatchError) {
-                return (report: try StallReport(jsonData: choice.bytes), origin: choice.origin)
+            do throws(UnreadableReport) {
+                return (report: try StallReport(json: choice.bytes), origin: choice.origin)
             } catch {
-                throw CommandFailure(.faultyData, "\(choice.origin): \(error)")
+                throw CommandFailure(.faultyData, "\(choice.origin): \(error.reason)")
             }
         }
         switch formatOptions.chosen {

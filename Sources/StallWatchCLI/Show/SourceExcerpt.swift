@@ -39,15 +39,15 @@ struct SourceFiles: Sendable {
     /// The directories without links.
     private let roots: [String]
 
-    init(below directories: [String]) { roots = directories.compactMap(Self.resolved) }
+    init(below directories: [String]) { roots = directories.compactMap(resolvedPath) }
 
-    /// Reads the lines of a source file.
+    /// Reads the lines of a source file by the path that the compiler recorded.
     ///
-    /// - Parameter path: The path that the compiler recorded; a relative one is looked for in each directory.
-    /// - Returns: No lines if there is no such source file below the directories, or if it is too large.
+    /// A relative path is looked for in each directory. There are no lines if no such source file is below the
+    /// directories, or if it is too large.
     func lines(of path: String) -> [Substring] {
         let candidates = path.hasPrefix("/") ? [path] : roots.map { $0 + "/" + path }
-        for file in candidates.compactMap(Self.resolved) where isShown(file) {
+        for file in candidates.compactMap(resolvedPath) where isShown(file) {
             guard let bytes = try? FileReader.contents(of: file, limit: Self.maximumBytes) else { continue }
             return String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
         }
@@ -59,13 +59,6 @@ struct SourceFiles: Sendable {
             Self.suffixes.contains(String(decoding: file.utf8[file.utf8.index(after: point)...], as: UTF8.self))
         else { return false }
         return roots.contains { root in file.utf8.starts(with: (root == "/" ? root : root + "/").utf8) }
-    }
-
-    /// The absolute path without links; `nil` if there is no such file.
-    private static func resolved(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
     }
 }
 
@@ -80,11 +73,7 @@ struct SourceExcerpt {
     var place: Int
     var lines: [String]
 
-    /// Cuts lines out of a source file's lines; `nil` if the file has no such line: it may be of another version.
-    ///
-    /// - Parameters:
-    ///   - lines: The file's lines, from ``SourceFiles/lines(of:)``.
-    ///   - number: The place's line, from 1.
+    /// Cuts lines out of a source file's lines; `nil` if the file has no line of that number: it may be of another version.
     init?(_ lines: [Substring], around number: Int) {
         guard number > 0, lines.indices.contains(number - 1) else { return nil }
         let begin = max(number - 1 - Self.context, 0)

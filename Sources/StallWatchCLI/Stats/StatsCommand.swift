@@ -140,10 +140,9 @@ enum TurnHistogramText {
         var turns: UInt64
     }
 
-    /// Adds up the turns of a loop by power of two of a microsecond, from the shortest to the longest.
+    /// Adds up a loop's turns, given by upper bound in microseconds, by power of two, from the shortest to the longest.
     ///
-    /// - Parameter latency: The number of turns by upper bound, in microseconds.
-    /// - Returns: The rows, also those without turns in between.
+    /// There are rows without turns in between.
     static func rows(_ latency: [Double: UInt64]) -> [Row] {
         var counts: [Int: UInt64] = [:]
         var beyond: UInt64 = 0

@@ -112,7 +112,7 @@ struct FollowedDirectory {
 /// replacing a report changes the directory's time, so an idle poll costs one stat(2).
 struct DirectoryWatch {
     /// A report's file as of the last read.
-    private struct Seen {
+    private struct Seen: Equatable {
         var changedAt: Int
         var size: Int
         var identity: [UInt64]
@@ -151,24 +151,17 @@ struct DirectoryWatch {
         lookedAt = (status.changedAt, wallClock() - status.changedAt > Self.clockStep)
         var changed: [String] = []
         var present: [String: Seen] = [:]
-        for name in names() where ReportFiles.isReport(name) {
+        for name in (directoryEntries(path) ?? []).map(\.name) where ReportFiles.isReport(name) {
             guard let file = FileStatus(path: path + "/" + name), file.isRegular else { continue }
             let now = Seen(changedAt: file.changedAt, size: file.size, identity: file.identity)
             present[name] = now
-            if let before = seen[name], before.changedAt == now.changedAt, before.size == now.size,
-                before.identity == now.identity
-            {
-                continue
-            }
-            changed.append(path + "/" + name)
+            if seen[name] != now { changed.append(path + "/" + name) }
         }
         seen = present
         return changed.sorted()
     }
 
     /// Makes the next call of ``changes()`` look at every file, whatever the directory's time says, once a minute.
-    ///
-    /// - Parameter now: The monotonic clock.
     mutating func rescanIfDue(now: UInt64) {
         guard now >= rescanAt else { return }
         lookedAt = nil
@@ -177,11 +170,7 @@ struct DirectoryWatch {
 
     /// Whether the directory had a report with this name at the last call of ``changes()``.
     func contains(_ name: String) -> Bool { seen[name] != nil }
-
-    private func names() -> [String] { (directoryEntries(path) ?? []).map(\.name) }
 }
 
 /// CLOCK_REALTIME in nanoseconds.
-func wallClock() -> Int {
-    Int(clamping: wallClockNow())
-}
+func wallClock() -> Int { Int(clamping: wallClockNow()) }

@@ -143,7 +143,7 @@ struct TailEvent: Encodable {
         let durationMilliseconds: Double
         let loop: String
         let cause: String?
-        let culprit: TopReport.Culprit?
+        let culprit: ReportSummary.Culprit?
         let fingerprint: String?
         let repeats: Int
         let process: String
@@ -157,9 +157,7 @@ struct TailEvent: Encodable {
             durationMilliseconds = report.durationMilliseconds
             loop = report.loop
             cause = report.cause?.rawValue
-            culprit = report.culprit.map {
-                TopReport.Culprit(function: $0.function, image: $0.image, file: $0.file, line: $0.line)
-            }
+            culprit = report.culprit
             fingerprint = report.fingerprint
             repeats = report.repeats
             process = report.process.name

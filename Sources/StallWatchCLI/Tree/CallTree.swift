@@ -18,16 +18,16 @@ struct CallTree {
         /// Index into ``nodes``, less than this node's own; `nil` at the top.
         var parent: Int?
         /// Stalled time of all stacks that come through here.
-        var total: Int
+        var total = 0
         /// Stalled time of the stacks that end here.
-        var own: Int
+        var own = 0
         /// How many stalls' stacks come through here.
-        var stalls: Int
+        var stalls = 0
         /// The line in the function's file, if all stacks have the same one here.
         var line: Int?
         /// The node's children, largest first; only in a finished tree.
-        var children: [Int]
-        fileprivate var lastStall: Int
+        var children: [Int] = []
+        fileprivate var lastStall = 0
     }
 
     let direction: Direction
@@ -117,13 +117,7 @@ struct CallTree {
             let index = indices[key] ?? nodes.count
             if index == nodes.count {
                 indices[key] = index
-                nodes.append(
-                    Node(
-                        function: call.function, parent: parent, total: 0, own: 0, stalls: 0, line: call.line,
-                        children: [],
-                        lastStall: 0
-                    )
-                )
+                nodes.append(Node(function: call.function, parent: parent, line: call.line))
             }
             if nodes[index].line != call.line { nodes[index].line = nil }
             nodes[index].total += share
@@ -170,9 +164,8 @@ struct CallTreeText {
         self.tree = tree
         self.minimum = Self.minimum(of: tree, percent: minimum)
         let shown = tree.roots.filter { tree.nodes[$0].total >= self.minimum }
-        omittedMicroseconds =
-            tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
-            - shown.reduce(0) { $0 + tree.nodes[$1].total }
+        omittedMicroseconds = tree.roots.reduce(0) { $0 + tree.nodes[$1].total }
+        omittedMicroseconds -= shown.reduce(0) { $0 + tree.nodes[$1].total }
         for root in shown { append(root) }
     }
 

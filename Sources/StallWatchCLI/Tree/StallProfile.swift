@@ -50,12 +50,10 @@ struct StallProfile {
 
     let content: Content
     private(set) var table = StackTable()
-    private(set) var loops: [Loop] = []
+    private var loopTable = Numbered<Loop>()
     private(set) var stalls: [Stall] = []
-    private var loopIndices: [Loop: Int] = [:]
 
-    /// Stalled time of all stalls.
-    var microseconds: Int { stalls.reduce(0) { $0 + $1.microseconds } }
+    var loops: [Loop] { loopTable.values }
 
     init(of content: Content = .stalls) { self.content = content }
 
@@ -63,7 +61,7 @@ struct StallProfile {
     mutating func add(_ report: StallReport) {
         stalls.append(
             Stall(
-                loop: loop(of: report), startedAt: report.startedAt,
+                loop: loopTable.number(of: Loop(report)), startedAt: report.startedAt,
                 microseconds: StallWeights.microseconds(of: report), kind: report.kind.rawValue,
                 cause: report.cause?.kind.rawValue ?? StallReport.CauseKind.unknown.rawValue,
                 trace: TraceContext(report), shares: table.add(report),
@@ -79,7 +77,7 @@ struct StallProfile {
     ///
     /// - Parameter report: A report of the kind ``StallReport/Kind/profile``.
     mutating func add(profile report: StallReport) {
-        let loop = loop(of: report)
+        let loop = loopTable.number(of: Loop(report))
         let begin = report.startedAt.microsecondsSince1970
         for (sample, node) in zip(report.samples, table.add(profile: report)) {
             let duration = StallWeights.microseconds(sample.weightMilliseconds ?? 0)
@@ -97,22 +95,20 @@ struct StallProfile {
         }
     }
 
-    private mutating func loop(of report: StallReport) -> Int {
-        let loop = Loop(
-            process: report.process.name, pid: report.process.pid, label: report.loop.label,
-            kind: report.loop.kind.rawValue, thread: report.loop.thread?.id
-        )
-        if let known = loopIndices[loop] { return known }
-        loopIndices[loop] = loops.count
-        loops.append(loop)
-        return loops.count - 1
-    }
-
     /// The stalls of each loop, by time.
     var stallsByLoop: [[Stall]] {
         var lists = [[Stall]](repeating: [], count: loops.count)
         for stall in stalls { lists[stall.loop].append(stall) }
         return lists.map { $0.sorted { $0.startedAt < $1.startedAt } }
+    }
+}
+
+extension StallProfile.Loop {
+    /// The loop of a report.
+    init(_ report: StallReport) {
+        self.init(
+            process: report.process.name, pid: report.process.pid, label: report.loop.label,
+            kind: report.loop.kind.rawValue, thread: report.loop.thread?.id)
     }
 }
 
@@ -151,7 +147,7 @@ enum StallWeights {
     /// By which a report's shares are multiplied to stand for the stalls that it counts, too.
     static func factor(of report: StallReport) -> Double {
         let own = report.durationMilliseconds
-        return own > 0 ? max(ReportSummary.total(own, report.repeats, report.repeated) / own, 1) : 1
+        return own > 0 ? max(report.totalMilliseconds / own, 1) : 1
     }
 
     /// Microseconds times a factor, at most ``maximumMicroseconds``.
