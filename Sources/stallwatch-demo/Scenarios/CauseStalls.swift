@@ -8,24 +8,14 @@ import Glibc
 
 // Functions that stall for one cause each. The rules in Stalls.swift apply.
 
-/// Copies memory in the kernel.
+/// Reads a device whose bytes the kernel copies or computes.
 @inline(never)
-func copyInTheKernel(for duration: Duration) {
-    let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
-    var bytes = [UInt8](repeating: 0, count: 16 << 20)
-    let zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC)
-    while DispatchTime.now().uptimeNanoseconds < end { read(zeros, &bytes, bytes.count) }
-    close(zeros)
-}
-
-/// Asks the kernel for random bytes.
-@inline(never)
-func askForRandomBytes(for duration: Duration) {
+func readFromTheKernel(_ path: String, for duration: Duration) {
     let end = DispatchTime.now().uptimeNanoseconds + UInt64(duration.milliseconds * 1_000_000)
     var bytes = [UInt8](repeating: 0, count: 4 << 20)
-    let source = open("/dev/urandom", O_RDONLY | O_CLOEXEC)
-    while DispatchTime.now().uptimeNanoseconds < end { read(source, &bytes, bytes.count) }
-    close(source)
+    let device = open(path, O_RDONLY | O_CLOEXEC)
+    while DispatchTime.now().uptimeNanoseconds < end { read(device, &bytes, bytes.count) }
+    close(device)
 }
 
 /// Waits for a queue with `sync`.
@@ -53,14 +43,6 @@ func synchronize(_ file: ScratchFile, for duration: Duration) {
         pwrite(file.descriptor, block, block.count, offset)
         offset = (offset + block.count) % file.size
     } while DispatchTime.now().uptimeNanoseconds < end
-}
-
-/// Reads a FIFO that is empty until the stall ends.
-@inline(never)
-func readTheFIFO(_ fifo: EmptyFIFO) {
-    var byte: UInt8 = 0
-    read(fifo.readEnd, &byte, 1)
-    errno = 0
 }
 
 /// Connects to a socket whose queue of connections is full.

@@ -56,7 +56,7 @@ func sleepInTheCaller(for duration: Duration) {
 
 /// Waits for a pthread mutex.
 @inline(never)
-func waitForTheLock(_ lock: HeldLock) {
+func waitForTheLock(_ lock: PthreadLock) {
     pthread_mutex_lock(lock.mutex)
     pthread_mutex_unlock(lock.mutex)
 }
@@ -105,25 +105,20 @@ func waitForTheCondition(for duration: Duration) {
 extension Scenario {
     /// Stalls of the main run loop, in the four most common kinds of callout.
     static let stallingScenarios: [Scenario] = [
-        .stalling("cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)", cause: "cpu")) {
-            context in
-            await MainLoop.timer { spinTheCPU(for: context.stall) }
-        },
-        .stalling(
-            "inlined", "a timer sleeps in a function that the optimizer inlines", times: 2,
+        .inMainLoop(
+            "cpu-spin", "a timer computes", times: 3, .main(.timer, in: "spinTheCPU(for:)", cause: "cpu"), spinTheCPU),
+        .inMainLoop(
+            "inlined", "a timer sleeps in a function that the optimizer inlines",
             .main(.timer, in: "sleepInTheCaller(for:)", cause: "sleep")
-        ) { context in
-            await MainLoop.timer { sleepInTheCaller(for: context.stall) }
-        },
-        .stalling("sleep", "a source0 sleeps", times: 2, .main(.source0, in: "sleepTooLong(for:)", cause: "sleep")) {
-            context in
-            await MainLoop.source0 { sleepTooLong(for: context.stall) }
-        },
+        ) { sleepInTheCaller(for: $0) },
+        .inMainLoop(
+            "sleep", "a source0 sleeps", .main(.source0, in: "sleepTooLong(for:)", cause: "sleep"), sleepTooLong),
         .stalling(
             "lock", "a main-queue block waits for a mutex that another thread holds", times: 2.5,
             .main(.mainQueue, in: "waitForTheLock(_:)", lock: .pthreadMutex, owner: "lock-holder")
         ) { context in
-            let lock = await HeldLock.held(for: context.stall)
+            let lock = PthreadLock()
+            lock.hold(by: "lock-holder", .sleeping, for: context.stall)
             return await MainLoop.mainQueue { waitForTheLock(lock) }
         },
         .stalling(
@@ -133,29 +128,33 @@ extension Scenario {
             let pipe = EmptyPipe(for: context.stall)
             return await MainLoop.performedBlock { readTheEmptyPipe(pipe) }
         },
-        .stalling("timer", "a timer waits in poll(2)", times: 2, .main(.timer, in: "pollNothing(for:)", cause: "sleep"))
-        { context in
-            await MainLoop.timer { pollNothing(for: context.stall) }
-        },
-        .stalling(
-            "source0", "a source0 waits in Thread.sleep", times: 2,
-            .main(.source0, in: "sleepInFoundation(for:)", cause: "sleep")
-        ) { context in
-            await MainLoop.source0 { sleepInFoundation(for: context.stall) }
-        },
-        .stalling(
-            "main-queue", "a main-queue block waits for a dispatch semaphore", times: 2,
-            .main(.mainQueue, in: "waitForTheSemaphore(for:)", lock: .dispatchSemaphore)
-        ) { context in
-            await MainLoop.mainQueue { waitForTheSemaphore(for: context.stall) }
-        },
-        .stalling(
-            "perform-block", "a performed block waits for an NSCondition", times: 2,
-            .main(.performedBlock, in: "waitForTheCondition(for:)", lock: .condition)
-        ) { context in
-            await MainLoop.performedBlock { waitForTheCondition(for: context.stall) }
-        },
+        .inMainLoop(
+            "timer", "a timer waits in poll(2)", .main(.timer, in: "pollNothing(for:)", cause: "sleep"), pollNothing),
+        .inMainLoop(
+            "source0", "a source0 waits in Thread.sleep",
+            .main(.source0, in: "sleepInFoundation(for:)", cause: "sleep"), sleepInFoundation),
+        .inMainLoop(
+            "main-queue", "a main-queue block waits for a dispatch semaphore",
+            .main(.mainQueue, in: "waitForTheSemaphore(for:)", lock: .dispatchSemaphore), waitForTheSemaphore),
+        .inMainLoop(
+            "perform-block", "a performed block waits for an NSCondition",
+            .main(.performedBlock, in: "waitForTheCondition(for:)", lock: .condition), waitForTheCondition),
     ]
+
+    /// A scenario in which `stall` stalls the main run loop for a time, in the callout that the report has to name.
+    static func inMainLoop(
+        _ name: String, _ summary: String, times: Double = 2, _ expected: ExpectedReport,
+        _ stall: @escaping @Sendable (Duration) -> Void
+    ) -> Scenario {
+        .stalling(name, summary, times: times, expected) { context in
+            switch expected.callout {
+            case .timer?: await MainLoop.timer { stall(context.stall) }
+            case .source0?: await MainLoop.source0 { stall(context.stall) }
+            case .mainQueue?: await MainLoop.mainQueue { stall(context.stall) }
+            default: await MainLoop.performedBlock { stall(context.stall) }
+            }
+        }
+    }
 }
 
 // More functions that stall. The rules in Stalls.swift apply.
@@ -209,13 +208,6 @@ func receiveFromTheSilentSocket(for duration: Duration) {
         }
     }
     for end in ends { close(end) }
-}
-
-/// Waits for a queue with `sync`.
-@inline(never)
-func syncOnTheBusyQueue(_ queue: BusyQueue) {
-    queue.queue.sync {}
-    errno = 0
 }
 
 /// Waits for a group that no thread leaves.

@@ -5,32 +5,30 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A serial queue that runs another block.
-struct BusyQueue: Sendable {
-    let queue = DispatchQueue(label: "busy")
-
-    /// A queue that is busy for `duration` from now on.
-    static func busy(for duration: Duration) async -> BusyQueue {
-        let busy = BusyQueue()
+extension DispatchQueue {
+    /// Makes a serial queue whose thread, `queue-worker`, is busy for `duration` from now on.
+    static func busy(for duration: Duration) async -> DispatchQueue {
+        let queue = DispatchQueue(label: "demo.busy")
         await withCheckedContinuation { continuation in
-            busy.queue.async {
+            queue.async {
+                NamedThread.nameThisThread("queue-worker")
                 continuation.resume()
                 sleepTooLong(for: duration)
             }
         }
-        return busy
+        return queue
     }
 }
 
-/// Threads that occupy the first CPU, so that a thread bound to it is ready to run but gets little of it.
+/// Threads that compute: on all CPUs, or on the first one, so that a thread bound to it gets little of it.
 final class Competitors: Sendable {
     private let isOver = Atomic<Bool>(false)
 
     /// Starts the threads, and returns once all run.
-    init(count: Int) {
+    init(count: Int, sharesTheCPU: Bool = true) {
         for index in 0..<count {
             NamedThread.start("rival-\(index)") { [self] ready in
-                Affinity()?.pinThisThread()
+                if sharesTheCPU { Affinity()?.pinThisThread() }
                 ready()
                 while !isOver.load(ordering: .relaxed) {}
             }
@@ -43,8 +41,10 @@ final class Competitors: Sendable {
         affinity?.pinThisThread()
         body()
         affinity?.restore()
-        isOver.store(true, ordering: .relaxed)
+        stop()
     }
+
+    func stop() { isOver.store(true, ordering: .relaxed) }
 }
 
 /// The CPU affinity of the calling thread: sched_setaffinity(2), which Swift's Glibc module does not export.

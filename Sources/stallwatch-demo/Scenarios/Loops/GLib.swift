@@ -97,9 +97,7 @@ private final class GLibWork {
 
     func callBack() {
         if calls == short {
-            let begin = SuspendingClock.now
-            sleepTooLong(for: stall)
-            injected = SuspendingClock.now - begin
+            injected = DrivenLoop.time { [stall] in sleepTooLong(for: stall) }
         } else {
             sleepTooLong(for: .milliseconds(2))
         }
